@@ -1,0 +1,12 @@
+"""One type per kind of id, so that the type checker catches a user's id where a session's is wanted. All are UUIDv7."""
+
+from typing import NewType
+from uuid import UUID
+
+UserId = NewType("UserId", UUID)
+SessionId = NewType("SessionId", UUID)
+OrganizationId = NewType("OrganizationId", UUID)
+EventId = NewType("EventId", UUID)
+AuditEntryId = NewType("AuditEntryId", UUID)
+JobId = NewType("JobId", UUID)
+KeyId = NewType("KeyId", str)

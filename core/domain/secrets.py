@@ -1,0 +1,47 @@
+"""Values that must not be printed. A secret shows as `***` wherever it is formatted; `reveal` is the one way to its text, and easy to
+search for.
+"""
+
+from hashlib import sha256
+from typing import Self
+
+
+class Secret:
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def digest(self) -> bytes:
+        """What the database keeps in place of a random token. Not for passwords: they have too little entropy for a plain hash."""
+        return sha256(self._value.encode()).digest()
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("Secrets are compared by digest or in constant time, never with ==")
+
+    __hash__ = None  # type: ignore[assignment]  # a secret is never a key
+
+    def __repr__(self) -> str:
+        return "***"
+
+    __str__ = __repr__
+
+    def __format__(self, format_spec: str) -> str:
+        return "***"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError("Secrets are not pickled")
+
+
+class Password(Secret):
+    """A password as its owner typed it."""
+
+
+class Token(Secret):
+    """A random, opaque token as its holder sends it."""

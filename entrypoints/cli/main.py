@@ -1,0 +1,7 @@
+"""The `postern` command."""
+
+import sys
+
+
+def main() -> None:
+    sys.exit("not yet")

@@ -1,0 +1,1 @@
+"""Build argon2-cffi-bindings for this machine's processor."""

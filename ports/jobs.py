@@ -1,0 +1,48 @@
+"""The job queue. A job is a row, written in the transaction of its cause; whoever claims it holds it for the length of a lease."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from core.domain.identifiers import JobId
+from core.domain.jobs import Job, NewJob, QueueState
+
+
+class JobStore(Protocol):
+    """Part of the unit of work."""
+
+    async def add(self, job: NewJob) -> JobId:
+        """Queue a job. It becomes visible to the workers, and the doorbell rings, when the transaction commits."""
+
+
+class JobQueue(Protocol):
+    """The workers' side. Each call is a transaction of its own."""
+
+    async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
+        """Up to `limit` due jobs, oldest first, leased to the caller. No other worker gets them before the lease has run out."""
+
+    async def complete(self, job: Job) -> bool:
+        """Done: the row goes away. False when the lease was lost meanwhile and somebody else has the job."""
+
+    async def retry(self, job: Job, at: datetime, error: str) -> bool:
+        """Failed for now. False when the lease was lost meanwhile."""
+
+    async def bury(self, job: Job, error: str) -> bool:
+        """Failed for good: kept as dead, payload and all, for an operator to see and revive. False when the lease was lost meanwhile."""
+
+    async def extend(self, job: Job, lease: timedelta) -> bool:
+        """Still at it. False when the lease was lost meanwhile."""
+
+    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
+        """When the next waiting job falls due. None when there is none."""
+
+    async def state(self) -> Sequence[QueueState]: ...
+
+
+class Doorbell(Protocol):
+    """Shortens the wait for work; never the truth. A missed ring costs at most one polling interval."""
+
+    async def wait(self, topic: str) -> None:
+        """Returns after the next ring for the topic, from this process or another. Rings that nobody waits for are remembered, as one."""
+
+    def ring(self, topic: str) -> None: ...

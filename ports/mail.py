@@ -1,0 +1,24 @@
+"""How mail leaves the house."""
+
+from typing import Protocol
+
+from core.domain.identifiers import JobId
+from core.domain.mail import Mail
+
+
+class MailTransport(Protocol):
+    async def send(self, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word
+        """Hand it over. The id becomes the Message-ID, the same at every attempt. Raises `MailRefused` when trying again is pointless,
+        `MailDelayed` otherwise.
+        """
+
+    async def check(self) -> str:
+        """For `postern doctor`: one line that says where mail goes. Raises `MailDelayed` when it would not get there now."""
+
+
+class MailRefused(Exception):
+    """The server said no for good: a 5xx answer about this mail."""
+
+
+class MailDelayed(Exception):
+    """Not now: no connection, a time-out, a 4xx answer, failed authentication."""

@@ -1,0 +1,16 @@
+"""New secrets, from the operating system's randomness."""
+
+from typing import Protocol
+
+from core.domain.secrets import Password, Token
+
+
+class Secrets(Protocol):
+    def token(self) -> Token:
+        """256 bits, base64url without padding."""
+
+    def password(self) -> Password:
+        """A password for a person to type once: 20 characters without look-alikes, over 100 bits."""
+
+    def spread(self) -> float:
+        """A number in [0, 1) that keeps crowds from moving in step."""

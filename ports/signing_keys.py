@@ -1,0 +1,34 @@
+"""Where signing keys are kept."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import KeyId
+from core.domain.signing_keys import KeyPurpose, SigningKey
+
+
+class SigningKeyStore(Protocol):
+    """Part of the unit of work."""
+
+    async def hold(self) -> None:
+        """One writer at a time, over all processes, until the transaction ends. Reading does not wait for it."""
+
+    async def all(self) -> Sequence[SigningKey]: ...
+
+    async def add(self, key: SigningKey) -> None: ...
+
+    async def activate(self, key: KeyId, at: datetime) -> None:
+        """`next` becomes `current`."""
+
+    async def retire(self, key: KeyId, until: datetime) -> None:
+        """`current` becomes `outgoing`, and verifies until then."""
+
+    async def delete_retired(self, before: datetime) -> int: ...
+
+
+class KeyMaker(Protocol):
+    """Makes key pairs; the private half leaves it sealed."""
+
+    async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
+        """A new key in the state `next`. RSA takes a good part of a second: it is made in a worker thread."""

@@ -1,0 +1,118 @@
+"""What every test can ask for: a freshly cloned database, and a log that fails the test on an unexpected ERROR or a secret in it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from core.domain.secrets import Secret
+from tests.migrated import migrate_template
+
+# How the workers of one run find the server that their controller started.
+_SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
+_TEMPLATE = "postern_template"
+_numbers = count(1)
+_started: list[tuple[EmbeddedPostgres, Path]] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") or config.option.collectonly or _SERVER_VARIABLE in os.environ:
+        return
+    directory = Path(tempfile.mkdtemp(prefix="postern-tests-"))
+    # Nothing here outlives the run, so nothing needs to reach the disk.
+    server = EmbeddedPostgres(directory, settings={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
+    server.start()
+    _started.append((server, directory))
+    os.environ[_SERVER_VARIABLE] = server.url("{database}")
+    with _administration() as connection:
+        connection.execute(f"create database {_TEMPLATE}")
+    migrate_template(server.url(_TEMPLATE))
+
+
+def pytest_unconfigure() -> None:
+    while _started:
+        server, directory = _started.pop()
+        server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+        os.environ.pop(_SERVER_VARIABLE, None)
+
+
+def _url(database: str) -> str:
+    return os.environ[_SERVER_VARIABLE].replace("{database}", database)
+
+
+def _administration() -> psycopg.Connection[tuple[Any, ...]]:
+    return psycopg.connect(_url("postgres"), autocommit=True)
+
+
+def _fresh(name: str, template: str) -> Iterator[str]:
+    with _administration() as connection:
+        connection.execute(f"create database {name} template {template} strategy file_copy")
+    yield _url(name)
+    with _administration() as connection:
+        connection.execute(f"drop database if exists {name} with (force)")
+
+
+@pytest.fixture
+def database_url(worker_id: str) -> Iterator[str]:
+    """A database of this test's own, migrated to the end state."""
+    yield from _fresh(f"test_{worker_id}_{next(_numbers)}", _TEMPLATE)
+
+
+@pytest.fixture
+def empty_database_url(worker_id: str) -> Iterator[str]:
+    """A database of this test's own with nothing in it."""
+    yield from _fresh(f"test_{worker_id}_{next(_numbers)}", "template0")
+
+
+class CapturedLog:
+    """Everything logged during the test. `allow` names the ERROR events that the test provokes; `remember` names secrets that must not show
+    up.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[EventDict] = []
+        self._allowed: set[str] = set()
+        self._secrets: list[str] = []
+
+    def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        self.entries.append({**event, "level": method})
+        raise structlog.DropEvent
+
+    def allow(self, *events: str) -> None:
+        self._allowed.update(events)
+
+    def remember(self, *secrets: str | Secret) -> None:
+        self._secrets += [secret.reveal() if isinstance(secret, Secret) else secret for secret in secrets]
+
+    def events(self, name: str) -> list[EventDict]:
+        return [entry for entry in self.entries if entry["event"] == name]
+
+    def verify(self) -> None:
+        errors = [
+            entry for entry in self.entries if entry["level"] in {"error", "critical", "exception"} and entry["event"] not in self._allowed
+        ]
+        assert not errors, f"unexpected errors in the log: {errors}"
+        text = repr(self.entries)
+        shown = [secret for secret in self._secrets if secret in text]
+        assert not shown, f"secrets in the log: {shown}"
+
+
+@pytest.fixture(autouse=True)
+def log() -> Iterator[CapturedLog]:
+    captured = CapturedLog()
+    structlog.reset_defaults()
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, captured], cache_logger_on_first_use=False)
+    yield captured
+    structlog.contextvars.clear_contextvars()
+    structlog.reset_defaults()
+    captured.verify()
