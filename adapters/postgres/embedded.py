@@ -178,16 +178,19 @@ class EmbeddedPostgres:
         arguments = [str(BINARIES / "postgres"), "-D", str(self.cluster / "data")]
         for name, value in settings.items():
             arguments += ["-c", f"{name}={value}"]
+        user, group, extra = _identity(owner)
         with (self.cluster / "log").open("ab") as log:
-            # A session of its own: Ctrl-C at the terminal is ours to handle, the server is stopped after the last request.
             self._process = subprocess.Popen(  # noqa: S603 - our own binary and arguments
                 arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.cluster,
+                # A session of its own: Ctrl-C at the terminal is ours to handle, the server is stopped after the last request.
                 start_new_session=True,
-                **_identity(owner),
+                user=user,
+                group=group,
+                extra_groups=extra,
             )
 
     def _running_pid(self) -> int | None:
@@ -245,16 +248,15 @@ def _open_way(path: Path) -> None:
     path.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
 
 
-def _identity(owner: pwd.struct_passwd | None) -> dict[str, int | list[int]]:
-    if owner is None:
-        return {}
-    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+def _identity(owner: pwd.struct_passwd | None) -> tuple[int | None, int | None, list[int] | None]:
+    return (None, None, None) if owner is None else (owner.pw_uid, owner.pw_gid, [])
 
 
 def _run(*command: str, owner: pwd.struct_passwd | None = None, cwd: Path | None = None) -> None:
-    identity = _identity(owner)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, **identity)  # type: ignore[call-overload]  # noqa:
-    S603 - our own words
+    user, group, extra = _identity(owner)
+    done = subprocess.run(  # noqa: S603 - our own words
+        command, capture_output=True, text=True, check=False, cwd=cwd, user=user, group=group, extra_groups=extra
+    )
     if done.returncode != 0:
         raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {done.stderr.strip() or done.stdout.strip()}")
 
