@@ -1,0 +1,38 @@
+"""Which addresses are the same person's."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domain.email import Email
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ada@Example.com", "ada@example.COM"),
+        ("stra\u00dfe@example.com", "STRASSE@example.com"),
+        ("e\u0301va@example.com", "\u00e9va@example.com"),
+        ("\uff41da@example.com", "ada@example.com"),
+    ],
+)
+def test_addresses_that_differ_in_case_or_normal_form_are_the_same(one: str, other: str) -> None:
+    assert Email(one).key == Email(other).key
+
+
+def test_an_address_is_kept_as_its_owner_wrote_it() -> None:
+    assert str(Email("Ada@Example.com")) == "Ada@Example.com"
+
+
+def test_different_addresses_stay_different() -> None:
+    assert Email("ada@example.com").key != Email("ada+1@example.com").key
+
+
+def test_the_domain_is_what_follows_the_last_at_sign() -> None:
+    assert Email('"a@b"@Example.com').domain == "example.com"
+
+
+@given(st.text())
+def test_a_key_is_its_own_key(text: str) -> None:
+    key = Email(text).key
+    assert Email(key).key == key
