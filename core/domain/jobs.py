@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from uuid import UUID
 
 from core.domain.identifiers import JobId
 from core.domain.json import Json
@@ -41,7 +42,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be queued. With `sealed` its payload is stored encrypted: a payload that carries a usable link or token must be."""
+    """A job to be queued. With `sealed` its payload is stored encrypted: a payload that carries a usable link or token must be.
+    `priority` is 1 for what goes first, 0, or -1 for what can wait.
+    """
 
     kind: str
     payload: Mapping[str, Json]
@@ -52,7 +55,9 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job. `attempts` counts this one. The id is stable over all attempts: receivers can recognise a repeat by it."""
+    """A claimed job. `attempts` counts this one. The id is stable over all attempts: receivers can recognise a repeat by it. The lease is
+    another at each claim: who has lost it can no longer say anything about the job.
+    """
 
     id: JobId
     kind: str
@@ -60,6 +65,7 @@ class Job:
     attempts: int
     created_at: datetime
     leased_until: datetime
+    lease: UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ create table sessions (
     revoked_at   timestamptz
 ) with (fillfactor = 80);                              -- last_seen_at moves often: leave room for updates on the page
 create index sessions_of_user on sessions (user_id);
-create index sessions_expiry on sessions (expires_at); -- the janitor's
+-- The janitor's.
+create index sessions_expiry  on sessions (expires_at);
+create index sessions_revoked on sessions (revoked_at) where revoked_at is not null;
 
 create table signing_keys (
     id                 text        primary key,        -- the `kid`
@@ -41,20 +43,23 @@ create unique index signing_keys_one_next    on signing_keys (purpose) where sta
 create table jobs (
     id             uuid        primary key,
     kind           text        not null,
-    payload        jsonb,                              -- either the payload in the clear,
+    payload        json,                               -- in the clear; json and not jsonb, which refuses some strings (\u0000)
     sealed_payload bytea,                              -- or encrypted
     state          text        not null default 'waiting' check (state in ('waiting', 'dead')),
-    priority       smallint    not null default 0,
+    priority       smallint    not null default 0 check (priority between -1 and 1),
     attempts       integer     not null default 0,
     run_at         timestamptz not null,
     lease          uuid,                               -- who holds it: a new one at each claim
     leased_until   timestamptz,
     last_error     text,
     created_at     timestamptz not null default now(),
-    check ((payload is null) <> (sealed_payload is null))
+    died_at        timestamptz,
+    constraint jobs_one_payload check ((payload is null) <> (sealed_payload is null)),
+    constraint jobs_dead_or_not check ((state = 'dead') = (died_at is not null))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-create index jobs_due  on jobs (kind, run_at) where state = 'waiting';
-create index jobs_dead on jobs (kind, created_at) where state = 'dead';
+-- A claim asks for one kind and priority after the other, so that neither a long backlog nor a crowd of later jobs costs it anything.
+create index jobs_due  on jobs (kind, priority, run_at) where state = 'waiting';
+create index jobs_dead on jobs (died_at) where state = 'dead';
 
 create table events (
     id              uuid        primary key,
@@ -87,12 +92,13 @@ create index audit_entries_of_organization on audit_entries (organization_id, id
 create index audit_entries_of_target       on audit_entries (target_type, target_id, id);
 
 -- Unlogged: losing it in a crash of the database opens the buckets once, and each taken token costs no write-ahead log.
+-- No index but the key: the columns change with every request, and only unindexed ones are updated within their page.
 create unlogged table rate_limit_buckets (
     limit_name text             not null,
     key        text             not null,
     tokens     double precision not null,
     at         timestamptz      not null,
+    wait       double precision not null,              -- seconds that the last taker has to wait; 0 when there was a token
     full_at    timestamptz      not null,              -- from then on the row says nothing that its absence does not
     primary key (limit_name, key)
-) with (fillfactor = 70);
-create index rate_limit_buckets_full on rate_limit_buckets (full_at);
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);

@@ -1,0 +1,51 @@
+"""The doorbell: wakes whoever waits for work of a kind, in this process at once and in the others through NOTIFY."""
+
+from collections import defaultdict
+from typing import Final
+
+import structlog
+import trio
+
+from adapters.postgres.listener import Listener
+from adapters.postgres.transaction import CHANNEL
+
+log = structlog.get_logger()
+
+# A notification without a topic: the listener has (re)connected, and may have missed any number of them.
+_ANYTHING: Final = ""
+
+
+class PostgresDoorbell:
+    """Implements `ports.jobs.Doorbell`."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._listener = Listener(conninfo, self._notified, on_lost=_lost)
+        self._waiting: defaultdict[str, trio.lowlevel.ParkingLot] = defaultdict(trio.lowlevel.ParkingLot)
+        self._rung: set[str] = set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen to the other processes, for as long as it runs."""
+        await self._listener.run([CHANNEL], task_status=task_status)
+
+    async def wait(self, topic: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if topic in self._rung:
+            self._rung.discard(topic)
+        else:
+            await self._waiting[topic].park()
+
+    def ring(self, topic: str) -> None:
+        waiting = self._waiting[topic]
+        if waiting:
+            waiting.unpark_all()
+        else:
+            self._rung.add(topic)
+
+    def _notified(self, _channel: str, topic: str) -> None:
+        for rung in list(self._waiting) if topic == _ANYTHING else [topic]:
+            self.ring(rung)
+
+
+def _lost(error: Exception, pause: float) -> None:
+    # Not an error: work is found by polling meanwhile.
+    log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))

@@ -1,0 +1,55 @@
+"""What the driver and the pool throw, said once in the words of the domain.
+
+Only what passes by itself becomes a refusal: too few connections, a server that is away, a conflict between transactions. A violated
+constraint or a wrong statement is a bug of ours and stays the exception that it is.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from adapters.postgres.pool import PoolClosed, PoolExhausted
+from core.domain.errors import Overloaded, Unavailable
+
+RETRY_AFTER: Final = 2.0
+
+# PostgreSQL's appendix A, classes of SQLSTATE: connection, authorization, rollback of a transaction, resources, operator, system.
+_PASSING_CLASSES: Final = frozenset({"08", "28", "40", "53", "57", "58"})
+_PASSING: Final = frozenset(
+    {
+        "25006",  # read-only: the server became a standby
+        "25P03",  # idle too long in a transaction: the session was ended
+        "25P04",  # the transaction took too long: ended likewise
+        "55P03",  # a lock was not to be had in time
+    },
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Around everything that talks to the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass."""
+    try:
+        yield
+    except PoolExhausted as error:
+        raise Overloaded(retry_after=error.retry_after, detail="no database connection became free in time") from error
+    except PoolClosed as error:
+        raise Unavailable(retry_after=RETRY_AFTER, detail="the connection pool is closed") from error
+    except psycopg.Error as error:
+        if not _passes(error):
+            raise
+        raise Unavailable(retry_after=RETRY_AFTER, detail=_detail(error)) from error
+
+
+def _passes(error: psycopg.Error) -> bool:
+    if error.sqlstate is not None:
+        return error.sqlstate[:2] in _PASSING_CLASSES or error.sqlstate in _PASSING
+    # Without a code it did not come from the server: libpq found the connection broken, or could not make it.
+    return isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.PipelineAborted)
+
+
+def _detail(error: psycopg.Error) -> str:
+    # The server's primary message only: its detail may quote the data of a row.
+    return error.diag.message_primary or str(error).partition("\n")[0]

@@ -1,0 +1,273 @@
+"""The job queue in PostgreSQL: rows that are claimed under a lease, by any number of workers in any number of processes."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+import structlog
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import JobId
+from core.domain.jobs import Job, NewJob, QueueState
+from core.domain.json import Json
+from ports.encryption import CannotOpen, KeyRing
+from ports.ids import Ids
+
+log = structlog.get_logger()
+
+# The highest first, and no others: the table's own constraint. A claim looks under each, which keeps it cheap however long the queue is.
+PRIORITIES: Final = (1, 0, -1)
+
+# Where a gauge stops counting. A queue of this length is in trouble, whatever its exact length.
+MOST_COUNTED: Final = 50_000
+
+# How long a job rests whose payload the ring cannot open. The key may come back, so its attempts are not spent on it.
+SEALED_SHUT_PAUSE: Final = timedelta(minutes=5)
+
+LONGEST_ERROR: Final = 2_000
+
+
+def sealing_context(job: JobId) -> str:
+    return f"jobs.payload:{job}"
+
+
+class JobRows:
+    """Implements `ports.jobs.JobStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction, ids: Ids, keyring: KeyRing) -> None:
+        self._transaction = transaction
+        self._ids = ids
+        self._keyring = keyring
+
+    async def add(self, job: NewJob) -> JobId:
+        job_id = JobId(self._ids.new())
+        text = json.dumps(job.payload, separators=(",", ":"))
+        await self._transaction.tell(
+            _ADD,
+            {
+                "id": job_id,
+                "kind": job.kind,
+                "payload": None if job.sealed else text,
+                "sealed_payload": self._keyring.seal(text.encode(), sealing_context(job_id)) if job.sealed else None,
+                "priority": job.priority,
+                "run_at": job.run_at,
+            },
+        )
+        if job.run_at is None:
+            self._transaction.ring(job.kind)
+        return job_id
+
+
+_ADD: Final = """
+    insert into jobs (id, kind, payload, sealed_payload, priority, run_at)
+    values (%(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    id: UUID
+    kind: str
+    priority: int
+    payload: Mapping[str, Json] | None
+    sealed_payload: bytes | None
+    attempts: int
+    run_at: datetime
+    created_at: datetime
+    leased_until: datetime
+    lease: UUID
+
+    def job(self, keyring: KeyRing) -> Job:
+        """Raises `CannotOpen`."""
+        return Job(
+            id=JobId(self.id),
+            kind=self.kind,
+            payload=self._opened(keyring),
+            attempts=self.attempts,
+            created_at=self.created_at,
+            leased_until=self.leased_until,
+            lease=self.lease,
+        )
+
+    def _opened(self, keyring: KeyRing) -> Mapping[str, Json]:
+        if self.sealed_payload is None:
+            return self.payload or {}
+        opened: Mapping[str, Json] = json.loads(keyring.open(self.sealed_payload, sealing_context(JobId(self.id))))
+        return opened
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    run_at: datetime | None
+
+
+class PostgresJobQueue:
+    """Implements `ports.jobs.JobQueue`. Each call is one statement and one round trip."""
+
+    def __init__(self, pool: Pool, keyring: KeyRing) -> None:
+        self._pool = pool
+        self._keyring = keyring
+
+    async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
+        claimed = await ask(self._pool, _Claimed, _CLAIM, {**_turns(kinds), "limit": limit, "lease": lease})
+        jobs = []
+        for row in sorted(claimed, key=lambda row: (-row.priority, row.run_at, row.id)):
+            try:
+                jobs.append(row.job(self._keyring))
+            except CannotOpen as error:
+                log.error("job_payload_unreadable", kind=row.kind, job=str(row.id), error=str(error))  # noqa: TRY400 - the sentence says it all
+                await ask(self._pool, _Identity, _POSTPONE, {"id": row.id, "lease": row.lease, "pause": SEALED_SHUT_PAUSE})
+        return jobs
+
+    async def complete(self, job: Job) -> bool:
+        return await self._while_leased(_COMPLETE, job)
+
+    async def retry(self, job: Job, at: datetime, error: str) -> bool:
+        return await self._while_leased(_RETRY, job, run_at=at, error=storable_text(error[:LONGEST_ERROR]))
+
+    async def bury(self, job: Job, error: str) -> bool:
+        return await self._while_leased(_BURY, job, error=storable_text(error[:LONGEST_ERROR]))
+
+    async def extend(self, job: Job, lease: timedelta) -> bool:
+        return await self._while_leased(_EXTEND, job, length=lease)
+
+    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
+        (first,) = await ask(self._pool, _Due, _NEXT_DUE, _turns(kinds))
+        return first.run_at
+
+    async def state(self) -> Sequence[QueueState]:
+        return await ask(self._pool, QueueState, _STATE, {"priorities": list(PRIORITIES), "most": MOST_COUNTED})
+
+    async def _while_leased(self, statement: LiteralString, job: Job, **parameters: Any) -> bool:
+        return bool(await ask(self._pool, _Identity, statement, {"id": job.id, "lease": job.lease, **parameters}))
+
+
+def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
+    """Where a claim looks, in this order: every kind under the highest priority, then every kind under the next."""
+    return {
+        "kinds": [kind for _ in PRIORITIES for kind in kinds],
+        "priorities": [priority for priority in PRIORITIES for _ in kinds],
+    }
+
+
+# The limit outside stops the loop over the turns as soon as it has enough, so that hardly more rows are locked than are taken.
+_CLAIM: Final = """
+    with due as materialized (
+             select job.id
+               from unnest(%(kinds)s::text[], %(priorities)s::smallint[]) as turn (kind, priority)
+              cross join lateral (
+                        select jobs.id
+                          from jobs
+                         where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
+                           and jobs.run_at <= now()
+                           and (jobs.leased_until is null or jobs.leased_until <= now())
+                         order by jobs.run_at
+                         limit %(limit)s
+                           for no key update skip locked       -- whoever claims at the same time takes the next ones instead of waiting
+                    ) as job
+              limit %(limit)s
+         )
+  update jobs
+     set lease = gen_random_uuid(), leased_until = now() + %(lease)s::interval, attempts = attempts + 1
+    from due
+   where jobs.id = due.id
+returning jobs.id, kind, priority, payload, sealed_payload, attempts, run_at, created_at, leased_until, lease
+"""
+
+_COMPLETE: Final = "delete from jobs where id = %(id)s and lease = %(lease)s returning id"
+
+_RETRY: Final = """
+    update jobs
+       set run_at = %(run_at)s, last_error = %(error)s, lease = null, leased_until = null
+     where id = %(id)s and lease = %(lease)s
+ returning id
+"""
+
+_BURY: Final = """
+    update jobs
+       set state = 'dead', died_at = now(), last_error = %(error)s, lease = null, leased_until = null
+     where id = %(id)s and lease = %(lease)s
+ returning id
+"""
+
+_EXTEND: Final = """
+    update jobs
+       set leased_until = now() + %(length)s::interval
+     where id = %(id)s and lease = %(lease)s
+ returning id
+"""
+
+_POSTPONE: Final = """
+    update jobs
+       set run_at = now() + %(pause)s::interval, attempts = attempts - 1, last_error = 'no key in force opens the payload',
+           lease = null, leased_until = null
+     where id = %(id)s and lease = %(lease)s
+ returning id
+"""
+
+# A job under a running lease is not waiting. Should its worker have died, the next poll finds it.
+_NEXT_DUE: Final = """
+    select min(first.run_at) as run_at
+      from unnest(%(kinds)s::text[], %(priorities)s::smallint[]) as turn (kind, priority)
+     cross join lateral (
+               select jobs.run_at
+                 from jobs
+                where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
+                  and (jobs.leased_until is null or jobs.leased_until <= now())
+                order by jobs.run_at
+                limit 1
+           ) as first
+"""
+
+# The recursion hops from kind to kind through the index, instead of reading every row to find the few kinds there are.
+_STATE: Final = """
+    with recursive
+         kinds (kind) as (
+             (select kind from jobs where state = 'waiting' order by kind limit 1)
+              union all
+             select (select jobs.kind from jobs where jobs.state = 'waiting' and jobs.kind > kinds.kind order by jobs.kind limit 1)
+               from kinds
+              where kinds.kind is not null
+         ),
+         waiting as (
+             select kinds.kind, counted.jobs, first.run_at
+               from kinds
+              cross join lateral (
+                        select count(*) as jobs
+                          from (select from jobs where jobs.state = 'waiting' and jobs.kind = kinds.kind limit %(most)s) as capped
+                    ) as counted
+              cross join lateral (
+                        select min(oldest.run_at) as run_at
+                          from unnest(%(priorities)s::smallint[]) as turn (priority)
+                         cross join lateral (
+                                   select jobs.run_at
+                                     from jobs
+                                    where jobs.kind = kinds.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
+                                      and jobs.run_at <= now()
+                                    order by jobs.run_at
+                                    limit 1
+                               ) as oldest
+                    ) as first
+              where kinds.kind is not null
+         ),
+         dead as (
+             select kind, count(*) as jobs
+               from (select kind from jobs where state = 'dead' limit %(most)s) as capped
+              group by kind
+         )
+  select kind, coalesce(waiting.jobs, 0) as waiting, coalesce(dead.jobs, 0) as dead, waiting.run_at as oldest_due
+    from waiting
+    full join dead using (kind)
+   order by kind
+"""

@@ -1,0 +1,28 @@
+"""Text and JSON as PostgreSQL can keep them. What somebody typed, or a server answered, must not make the record of it fail."""
+
+import math
+from collections.abc import Mapping
+
+from core.domain.json import Json
+
+
+def storable(value: Json) -> Json:
+    """The value with everything replaced that jsonb refuses."""
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Mapping):
+        return {storable_text(name): storable(inner) for name, inner in value.items()}
+    return [storable(inner) for inner in value]
+
+
+def storable_text(text: str) -> str:
+    """Without NUL, and without halves of surrogate pairs."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

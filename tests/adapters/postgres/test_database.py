@@ -1,0 +1,94 @@
+"""The database as a whole: there or not, how late it is, how many there are."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+import trio.testing
+
+from adapters.postgres import database
+from adapters.postgres.database import PostgresDatabase
+from adapters.postgres.pool import Pool
+from ports.metrics import PoolState, Population
+from tests.adapters.postgres.conftest import Store
+
+
+async def test_a_database_that_is_there_answers(store: Store) -> None:
+    assert await PostgresDatabase(store.pool).ping()
+
+
+async def test_a_database_that_is_away_does_not_and_nothing_is_raised() -> None:
+    pool = Pool("host=127.0.0.1 port=1 dbname=nowhere")
+    assert not await PostgresDatabase(pool).ping()
+    await pool.aclose()
+    assert not await PostgresDatabase(pool).ping()
+
+
+async def test_a_database_that_comes_back_is_noticed(store: Store) -> None:
+    assert await PostgresDatabase(store.pool).ping()
+    await store.kill_backends()
+    answers = [await PostgresDatabase(store.pool).ping() for _ in range(2)]
+    assert answers[-1]
+
+
+async def test_an_answer_that_takes_too_long_is_none() -> None:
+    async def swallow(stream: trio.SocketStream) -> None:
+        async for _ in stream:
+            pass
+
+    async with trio.open_nursery() as nursery:
+        (listener, *_) = await nursery.start(lambda task_status: trio.serve_tcp(swallow, 0, host="127.0.0.1", task_status=task_status))
+        pool = Pool(f"host=127.0.0.1 port={listener.socket.getsockname()[1]} dbname=nowhere")
+        began = trio.current_time()
+        assert not await PostgresDatabase(pool).ping()
+        assert trio.current_time() - began < 1.5
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_ping_that_is_cancelled_is_cancelled(store: Store) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await PostgresDatabase(store.pool).ping()
+    assert scope.cancelled_caught
+
+
+async def test_the_clock_is_the_database_s(store: Store) -> None:
+    now = await PostgresDatabase(store.pool).clock()
+    assert now.tzinfo is not None
+    assert abs(now - datetime.now(UTC)) < timedelta(seconds=5)
+
+
+async def test_active_users_are_counted(store: Store) -> None:
+    for name in ("ada", "bob", "eve"):
+        await store.sign_up(f"{name}@example.org")
+    await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
+    assert await PostgresDatabase(store.pool).population() == Population(active_users=2, organizations=0, mfa_enabled_users=0)
+
+
+async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "COUNTED_EXACTLY", 1000)
+    await fresh_store.query("""
+        insert into users (id, email, email_key, deactivated_at)
+        select gen_random_uuid(), n::text, n::text, case when n % 4 = 0 then now() end from generate_series(1, 20000) as n
+    """)
+    population = PostgresDatabase(fresh_store.pool).population
+    # Before the first statistics are gathered, all that is known is that there are at least so many.
+    assert (await population()).active_users == 1000
+    await fresh_store.query("vacuum analyze users")
+    assert (await population()).active_users == pytest.approx(15_000, rel=0.05)
+
+
+async def test_the_pool_tells_how_it_is_doing(store: Store) -> None:
+    port = PostgresDatabase(store.pool)
+    assert port.pool_state() == PoolState(connections=1, idle=1, most=10, waiting=0)
+    async with store.pool.connection():
+        assert port.pool_state() == PoolState(connections=1, idle=0, most=10, waiting=0)
+
+
+async def test_connections_being_opened_count_as_connections(shared_database: str) -> None:
+    pool = Pool(shared_database, most=3)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(PostgresDatabase(pool).clock)
+        await trio.testing.wait_all_tasks_blocked()
+        assert PostgresDatabase(pool).pool_state() == PoolState(connections=1, idle=0, most=3, waiting=0)
+    await pool.aclose()

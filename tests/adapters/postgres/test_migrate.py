@@ -1,0 +1,232 @@
+"""Migrations: once each, in order, by one process at a time, and nothing half-made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+
+from adapters.postgres import locks, migrate
+from adapters.postgres.driver import Connection
+from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
+
+TWO = (
+    Migration(1, "planets", "create table planets (id integer primary key); insert into planets values (1);"),
+    Migration(2, "moons", "create table moons (id integer primary key, planet integer not null references planets);"),
+)
+
+
+def silent(_: str) -> None: ...
+
+
+async def query(url: str, statement: str) -> list[tuple[object, ...]]:
+    async with await Connection.connect(url) as connection:
+        cursor = await connection.execute(statement.encode())
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def tables(url: str) -> set[object]:
+    return {
+        name
+        for (name,) in await query(url, "select relname from pg_class where relkind = 'r' and relnamespace = current_schema::regnamespace")
+    }
+
+
+async def test_an_empty_database_is_brought_to_the_end_state(empty_database_url: str) -> None:
+    said: list[str] = []
+    done = await migrate.migrate(empty_database_url, said.append)
+    assert done == list(migrate.shipped())
+    assert said[0] == "Applying 0001_foundation …"
+    assert {"users", "jobs", "schema_migrations"} <= await tables(empty_database_url)
+    await migrate.require_current(empty_database_url)
+
+
+async def test_migrating_again_does_nothing(empty_schema_url: str) -> None:
+    await migrate.migrate(empty_schema_url, silent, TWO)
+    assert await migrate.migrate(empty_schema_url, silent, TWO) == []
+    assert await query(empty_schema_url, "select number, name from schema_migrations order by number") == [(1, "planets"), (2, "moons")]
+
+
+async def test_a_plan_says_what_would_be_done_and_does_nothing(empty_schema_url: str) -> None:
+    plan = await migrate.plan(empty_schema_url, TWO)
+    assert (plan.applied, plan.pending) == ([], TWO)
+    assert await tables(empty_schema_url) == set()
+
+    await migrate.migrate(empty_schema_url, silent, TWO[:1])
+    plan = await migrate.plan(empty_schema_url, TWO)
+    assert [str(there) for there in plan.applied] == ["0001_planets"]
+    assert plan.applied[0].checksum == TWO[0].checksum
+    assert plan.pending == TWO[1:]
+
+
+async def test_of_many_that_migrate_at_once_one_does_the_work(empty_schema_url: str) -> None:
+    done: list[list[Migration]] = []
+    said: list[str] = []
+    slow = (*TWO, Migration(3, "rings", "select pg_sleep(0.1); create table rings (id integer);"))
+
+    async def one() -> None:
+        done.append(await migrate.migrate(empty_schema_url, said.append, slow))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(one)
+    assert sorted(migration.number for each in done for migration in each) == [1, 2, 3]
+    assert "Another process is migrating; waiting for it …" in said
+
+
+async def test_who_waits_for_another_finds_it_done(empty_schema_url: str) -> None:
+    said: list[str] = []
+    done: list[list[Migration]] = []
+
+    async def wait_and_migrate() -> None:
+        done.append(await migrate.migrate(empty_schema_url, said.append, TWO))
+
+    async with await Connection.connect(empty_schema_url) as other, trio.open_nursery() as nursery, other.transaction():
+        await other.execute("select pg_advisory_xact_lock(%s, %s)", (locks.NAMESPACE, locks.MIGRATION))
+        nursery.start_soon(wait_and_migrate)
+        with trio.fail_after(5):
+            while not said:
+                await trio.sleep(0.01)
+        assert await tables(empty_schema_url) == set()
+    assert said[0] == "Another process is migrating; waiting for it …"
+    assert done == [list(TWO)]
+
+
+@pytest.mark.parametrize(
+    ("history", "known", "sentence"),
+    [
+        (TWO, TWO[:1], "The database was migrated by a newer Postern: it has 0002_moons, and this one knows up to 0001_planets"),
+        (TWO, (), "The database was migrated by a newer Postern: it has 0002_moons, and this one knows up to none"),
+        (
+            (TWO[0], Migration(2, "moons", "select 1")),
+            TWO,
+            "Migration 0002_moons was applied in another form than the 0002_moons that this Postern carries",
+        ),
+        (
+            (TWO[0], Migration(2, "rings", TWO[1].sql)),
+            TWO,
+            "Migration 0002_rings was applied in another form than the 0002_moons that this Postern carries",
+        ),
+    ],
+)
+async def test_a_history_that_is_not_ours_is_refused(
+    empty_schema_url: str, history: Sequence[Migration], known: Sequence[Migration], sentence: str
+) -> None:
+    await migrate.migrate(empty_schema_url, silent, history)
+    for refusal in (migrate.require_current, migrate.plan):
+        with pytest.raises(SchemaMismatch) as caught:
+            await refusal(empty_schema_url, known)
+        assert str(caught.value) == sentence
+    with pytest.raises(SchemaMismatch, match=r"newer|another form"):
+        await migrate.migrate(empty_schema_url, silent, known)
+
+
+async def test_a_hole_in_the_history_is_refused(empty_schema_url: str) -> None:
+    await migrate.migrate(empty_schema_url, silent, TWO)
+    await query(empty_schema_url, "delete from schema_migrations where number = 1")
+    with pytest.raises(SchemaMismatch) as caught:
+        await migrate.migrate(empty_schema_url, silent, TWO)
+    assert str(caught.value) == "The database has a hole: migration 0002_moons is applied, but number 0001 is not"
+
+
+async def test_a_database_that_lacks_something_is_not_served(empty_schema_url: str) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        await migrate.require_current(empty_schema_url, TWO)
+    assert str(caught.value) == "The database lacks what this Postern needs (0001_planets, 0002_moons): run `postern migrate`"
+
+
+def test_an_old_server_is_refused() -> None:
+    migrate.require_supported(140_000, "UTF8")
+    with pytest.raises(SchemaMismatch) as caught:
+        migrate.require_supported(130_022, "UTF8")
+    assert str(caught.value) == "Postern needs PostgreSQL 14 or later; this server is 13"
+
+
+async def test_a_database_in_another_encoding_is_refused(empty_database_url: str) -> None:
+    parameters = psycopg.conninfo.conninfo_to_dict(empty_database_url)
+    name = f"{parameters['dbname']}_ascii"
+    await query(empty_database_url, f"create database {name} template template0 encoding 'SQL_ASCII' locale 'C'")
+    try:
+        with pytest.raises(SchemaMismatch, match="this one is in SQL_ASCII"):
+            await migrate.plan(psycopg.conninfo.make_conninfo(empty_database_url, dbname=name))
+    finally:
+        await query(empty_database_url, f"drop database {name} with (force)")
+
+
+async def test_a_migration_that_fails_leaves_nothing_and_keeps_those_before_it(empty_schema_url: str) -> None:
+    broken = (*TWO, Migration(3, "rings", "create table rings (id integer); insert into nowhere values (1);"))
+    with pytest.raises(MigrationFailed, match=r'^Migration 0003_rings failed and was rolled back: relation "nowhere" does not exist$'):
+        await migrate.migrate(empty_schema_url, silent, broken)
+    assert await tables(empty_schema_url) == {"schema_migrations", "planets", "moons"}
+    assert await query(empty_schema_url, "select max(number) from schema_migrations") == [(2,)]
+
+
+async def test_a_migration_whose_connection_is_cut_leaves_nothing(empty_schema_url: str) -> None:
+    long = (Migration(1, "rings", "create table rings (id integer); select pg_sleep(60);"),)
+
+    async def cut() -> None:
+        kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%'"
+        with trio.fail_after(10):
+            while not await query(empty_schema_url, f"{kill} and pid <> pg_backend_pid()"):
+                await trio.sleep(0.02)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cut)
+        with pytest.raises(MigrationFailed):
+            await migrate.migrate(empty_schema_url, silent, long)
+    assert await tables(empty_schema_url) == set()
+    await migrate.migrate(empty_schema_url, silent, TWO)
+
+
+async def test_a_migration_that_is_cancelled_leaves_nothing_and_lets_the_next_one_in(empty_schema_url: str) -> None:
+    long = (Migration(1, "rings", "create table rings (id integer); select pg_sleep(60);"),)
+    with trio.fail_after(5):
+        with trio.move_on_after(0.2):
+            await migrate.migrate(empty_schema_url, silent, long)
+        assert await tables(empty_schema_url) == set()
+        await migrate.migrate(empty_schema_url, silent, TWO)
+
+
+async def test_a_table_in_use_is_asked_for_again(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "20ms")
+    monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.01)
+    await migrate.migrate(empty_schema_url, silent, TWO[:1])
+    wider = (TWO[0], Migration(2, "wider", "alter table planets add column name text;"))
+    said: list[str] = []
+    done: list[list[Migration]] = []
+
+    async def widen() -> None:
+        done.append(await migrate.migrate(empty_schema_url, said.append, wider))
+
+    async with await Connection.connect(empty_schema_url) as reader, trio.open_nursery() as nursery, reader.transaction():
+        await reader.execute("select * from planets")
+        nursery.start_soon(widen)
+        with trio.fail_after(5):
+            while "A table is in use; trying again …" not in said:
+                await trio.sleep(0.01)
+    assert done == [[wider[1]]]
+
+
+async def test_a_table_that_stays_in_use_ends_the_attempt_with_a_sentence(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "10ms")
+    monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.0)
+    await migrate.migrate(empty_schema_url, silent, TWO[:1])
+    wider = (TWO[0], Migration(2, "wider", "alter table planets add column name text;"))
+    async with await Connection.connect(empty_schema_url) as reader, reader.transaction():
+        await reader.execute("select * from planets")
+        with pytest.raises(MigrationFailed, match="could not get a table to itself in 10 attempts; nothing of it was kept"):
+            await migrate.migrate(empty_schema_url, silent, wider)
+
+
+def test_the_shipped_migrations_are_numbered_without_a_hole() -> None:
+    assert [migration.number for migration in migrate.shipped()] == list(range(1, len(migrate.shipped()) + 1))
+    assert str(migrate.shipped()[0]) == "0001_foundation"
+
+
+@pytest.mark.parametrize("names", [("0002_late.sql",), ("0001_a.sql", "0003_c.sql"), ("0001_a.sql", "0001_b.sql"), ("1_a.sql",)])
+def test_shipped_files_that_are_not_numbered_in_a_row_are_refused(tmp_path: Path, names: Sequence[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("select 1")
+    with pytest.raises(SchemaMismatch, match="This Postern is damaged"):
+        migrate.shipped(tmp_path)

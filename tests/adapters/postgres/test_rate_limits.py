@@ -1,0 +1,146 @@
+"""The shared buckets: the domain's arithmetic, and no more tokens than there are, however many take at once."""
+
+import random
+from datetime import datetime
+
+import pytest
+import trio
+
+from adapters.postgres.driver import RoundTrips, round_trips
+from adapters.postgres.rate_limits import PostgresBuckets
+from core.domain import rate_limits
+from core.domain.errors import Unavailable
+from core.domain.rate_limits import Bucket, RateLimit
+from tests.adapters.postgres.conftest import Store
+
+SLOW = RateLimit("slow", burst=10, seconds_per_request=1000)
+
+
+@pytest.fixture
+def buckets(store: Store) -> PostgresBuckets:
+    return PostgresBuckets(store.pool)
+
+
+async def stored(store: Store, key: str = "192.0.2.7") -> Bucket | None:
+    rows = await store.query("select tokens, at from rate_limit_buckets where key = %(key)s", {"key": key})
+    if not rows:
+        return None
+    at: datetime = rows[0]["at"]
+    return Bucket(rows[0]["tokens"], at.timestamp())
+
+
+async def let_pass(store: Store, seconds: float) -> None:
+    await store.query(
+        """
+        update rate_limit_buckets
+           set at = at - %(seconds)s * interval '1 second', full_at = full_at - %(seconds)s * interval '1 second'
+        """,
+        {"seconds": seconds},
+    )
+
+
+async def test_a_new_bucket_holds_the_burst(buckets: PostgresBuckets) -> None:
+    limit = RateLimit("test", burst=3, seconds_per_request=100)
+    waits = [await buckets.take(limit, "192.0.2.7") for _ in range(4)]
+    assert waits[:3] == [0, 0, 0]
+    assert waits[3] == pytest.approx(100, abs=1)
+
+
+async def test_it_computes_what_the_domain_computes(store: Store, buckets: PostgresBuckets) -> None:
+    dice = random.Random(20)  # noqa: S311 - a repeatable sequence
+    limit = RateLimit("test", burst=4, seconds_per_request=7)
+    refused = 0
+    for _ in range(60):
+        before = await stored(store)
+        wait = await buckets.take(limit, "192.0.2.7")
+        after = await stored(store)
+        assert after is not None
+        expected, expected_wait = rate_limits.take(limit, before, after.at)
+        assert after.tokens == pytest.approx(expected.tokens, abs=1e-4)
+        assert wait == pytest.approx(expected_wait, abs=1e-3)
+        refused += wait > 0
+        await let_pass(store, dice.choice([0, 0, 1, 3, 7, 20]))
+    assert 10 < refused < 50
+
+
+async def test_of_fifty_takers_at_once_as_many_as_the_bucket_holds_get_one(buckets: PostgresBuckets) -> None:
+    waits: list[float] = []
+
+    async def take() -> None:
+        waits.append(await buckets.take(SLOW, "192.0.2.7"))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(take)
+    assert sum(wait == 0 for wait in waits) == 10
+    assert min(wait for wait in waits if wait) > 900
+
+
+async def test_each_limit_and_each_key_has_a_bucket_of_its_own(buckets: PostgresBuckets) -> None:
+    one = RateLimit("one", burst=1, seconds_per_request=100)
+    other = RateLimit("other", burst=1, seconds_per_request=100)
+    for limit, key in ((one, "a"), (one, "b"), (other, "a"), (other, "b")):
+        assert await buckets.take(limit, key) == 0
+        assert await buckets.take(limit, key) > 0
+
+
+async def test_a_clock_that_was_set_back_gives_nothing_and_takes_nothing(store: Store, buckets: PostgresBuckets) -> None:
+    limit = RateLimit("test", burst=2, seconds_per_request=100)
+    await buckets.take(limit, "192.0.2.7")
+    await let_pass(store, -3600)
+    future = await stored(store)
+    assert await buckets.take(limit, "192.0.2.7") == 0
+    assert await buckets.take(limit, "192.0.2.7") == pytest.approx(100)
+    now = await stored(store)
+    assert future is not None
+    assert now == Bucket(0, future.at)
+
+
+async def test_a_take_is_one_round_trip(buckets: PostgresBuckets) -> None:
+    await buckets.take(SLOW, "192.0.2.7")
+    round_trips.set(trips := RoundTrips())
+    await buckets.take(SLOW, "192.0.2.7")
+    assert trips.count == 1
+
+
+async def test_full_buckets_are_forgotten_and_the_others_are_not(store: Store, buckets: PostgresBuckets) -> None:
+    for key in ("a", "b"):
+        await buckets.take(SLOW, key)
+    assert await buckets.forget_full() == 0
+    await let_pass(store, 999)
+    assert await buckets.forget_full() == 0
+    await let_pass(store, 1.5)
+    await buckets.take(SLOW, "c")
+    assert await buckets.forget_full() == 2
+    assert await stored(store, "a") is None
+    assert await stored(store, "c") is not None
+
+
+async def test_a_row_is_full_when_the_domain_says_so(store: Store, buckets: PostgresBuckets) -> None:
+    for _ in range(3):
+        await buckets.take(SLOW, "a")
+    (row,) = await store.query("select extract(epoch from full_at - at)::float8 as seconds from rate_limit_buckets")
+    assert row["seconds"] == pytest.approx(3000, abs=0.5)
+
+
+async def test_without_the_database_it_says_so(store: Store, buckets: PostgresBuckets) -> None:
+    await buckets.take(SLOW, "a")
+    await store.pool.aclose()
+    with pytest.raises(Unavailable):
+        await buckets.take(SLOW, "a")
+
+
+async def test_takes_update_within_the_page(fresh_store: Store) -> None:
+    buckets = PostgresBuckets(fresh_store.pool)
+    for _ in range(20):
+        await buckets.take(SLOW, "a")
+    await fresh_store.kill_backends()  # a backend that ends has reported its figures
+    with trio.fail_after(5):
+        while True:
+            (row,) = await fresh_store.query(
+                "select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_user_tables where relname like 'rate%'"
+            )
+            if row["all"]:
+                break
+            await trio.sleep(0.02)
+    assert row == {"all": 19, "hot": 19}

@@ -1,0 +1,114 @@
+"""Sessions: whose a token is, asked on every request."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import trio
+
+from adapters.postgres.driver import Connection, RoundTrips, round_trips
+from adapters.postgres.pool import Pool
+from adapters.postgres.sessions import PostgresCallers, PostgresPresence
+from core.domain.email import Email
+from core.domain.errors import Unavailable
+from core.domain.identifiers import SessionId, UserId
+from core.domain.sessions import Caller
+from tests.adapters.postgres.conftest import Store
+
+
+async def test_a_live_session_of_an_active_user_has_a_caller(store: Store) -> None:
+    account, session = await store.sign_up("Ada@example.org")
+    caller = await PostgresCallers(store.pool).find(session.id, account.id)
+    assert caller == Caller(user=account.id, email=Email("Ada@example.org"), session=session.id, is_platform_owner=False)
+
+
+async def test_the_caller_is_as_the_database_says_now(store: Store) -> None:
+    account, session = await store.sign_up()
+    callers = PostgresCallers(store.pool)
+    assert await callers.find(session.id, account.id)
+    await store.query("update users set is_platform_owner = true, email = 'new@example.org', email_key = 'new@example.org'")
+    caller = await callers.find(session.id, account.id)
+    assert caller is not None
+    assert (caller.is_platform_owner, caller.email) == (True, Email("new@example.org"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update sessions set revoked_at = now()",
+        "update sessions set expires_at = now()",
+        "update users set deactivated_at = now()",
+        "delete from sessions",
+        "delete from users",
+    ],
+)
+async def test_nobody_calls_with_a_session_that_has_ended(store: Store, change: str) -> None:
+    account, session = await store.sign_up()
+    callers = PostgresCallers(store.pool)
+    assert await callers.find(session.id, account.id)
+    await store.query(change)
+    assert await callers.find(session.id, account.id) is None
+
+
+async def test_a_session_is_its_user_s_alone(store: Store) -> None:
+    ada, of_ada = await store.sign_up("ada@example.org")
+    bob, _ = await store.sign_up("bob@example.org")
+    callers = PostgresCallers(store.pool)
+    assert await callers.find(of_ada.id, bob.id) is None
+    assert await callers.find(of_ada.id, UserId(store.ids.new())) is None
+    assert await callers.find(SessionId(store.ids.new()), ada.id) is None
+
+
+async def test_it_is_one_round_trip(store: Store) -> None:
+    account, session = await store.sign_up()
+    callers = PostgresCallers(store.pool)
+    await callers.find(session.id, account.id)  # the first on a connection prepares the statement
+    round_trips.set(trips := RoundTrips())
+    await callers.find(session.id, account.id)
+    assert trips.count == 1
+
+
+async def test_without_the_database_it_says_so_and_not_that_the_session_is_unknown() -> None:
+    pool = Pool("host=127.0.0.1 port=1 dbname=nowhere")
+    with pytest.raises(Unavailable):
+        await PostgresCallers(pool).find(SessionId(uuid4()), UserId(uuid4()))
+    await pool.aclose()
+
+
+async def last_seen(store: Store) -> dict[SessionId, datetime]:
+    return {row["id"]: row["last_seen_at"] for row in await store.query("select id, last_seen_at from sessions")}
+
+
+async def test_marks_move_last_seen_forward_and_never_back(store: Store) -> None:
+    _, first = await store.sign_up("ada@example.org")
+    _, second = await store.sign_up("bob@example.org")
+    presence = PostgresPresence(store.pool)
+    later, earlier = first.last_seen_at + timedelta(minutes=1), second.last_seen_at - timedelta(minutes=1)
+    await presence.mark_seen({first.id: later, second.id: earlier, SessionId(store.ids.new()): later})
+    assert await last_seen(store) == {first.id: later, second.id: second.last_seen_at}
+
+
+async def test_marks_of_many_sessions_are_one_round_trip_and_none_are_none(store: Store) -> None:
+    presence = PostgresPresence(store.pool)
+    now = datetime.now(UTC)
+    await presence.mark_seen({SessionId(store.ids.new()): now})
+    round_trips.set(trips := RoundTrips())
+    await presence.mark_seen({SessionId(store.ids.new()): now for _ in range(100)})
+    assert trips.count == 1
+    await presence.mark_seen({})
+    assert trips.count == 1
+
+
+async def test_sessions_are_marked_in_one_order_everywhere_so_that_nobody_deadlocks(store: Store) -> None:
+    sessions = [(await store.sign_up(f"user{number}@example.org"))[1] for number in range(10)]
+    later = sessions[-1].last_seen_at + timedelta(minutes=1)
+    marks = {session.id: later for session in reversed(sessions)}
+    async with trio.open_nursery() as nursery, await Connection.connect(store.url) as holder, holder.transaction():
+        await holder.execute("select from sessions order by id limit 1 for update")
+        nursery.start_soon(PostgresPresence(store.pool).mark_seen, marks)
+        await trio.sleep(0.05)
+        # It stands in front of the first and holds none of the others.
+        free = await store.query("select id from sessions for update skip locked")
+        assert len(free) == 9
+        assert set((await last_seen(store)).values()) != {later}
+    assert set((await last_seen(store)).values()) == {later}
