@@ -42,6 +42,7 @@ lock: $(VENV)/ready-dev  ## Pin every dependency anew, with hashes
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(COMPILE) -c requirements-dev.lock ops/requirements-build.in -o requirements-build.lock
+	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
 
 clean:  ## Remove the virtual environment and caches; data under .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
@@ -51,7 +52,7 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postern needs Python 3.11 or later; say PYTHON=... to name one")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml | $(BIN)/python
+$(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/build_argon2.py | $(BIN)/python
 	@echo "Installing what Postern needs …"
 	@$(PIP) -r requirements-build.lock -r requirements.lock
 	@$(BIN)/python ops/build_argon2.py

@@ -1,0 +1,90 @@
+"""Which build of Argon2 is in force: the wheel as published, or one that `ops/build_argon2.py` made for this machine's processor.
+
+A build for one processor ends the process (SIGILL) on another that lacks what it uses, and a virtual environment or an image can be copied.
+So the build leaves a record beside it, and nothing of it is loaded before the record has been compared with the processor at hand.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, Final
+
+DISTRIBUTION: Final = "argon2-cffi-bindings"
+RECORD: Final = "argon2-build.json"
+_PROCESSOR: Final = Path("/proc/cpuinfo")
+
+
+class BuiltForAnotherProcessor(Exception):
+    """The build in force would end the process; the sentence says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`baseline` is the compiler's name for the processor, `native` for the builder's own; None when the wheel is in force. `missing` is
+    what the build uses and this processor does not have.
+    """
+
+    version: str
+    baseline: str | None
+    processor: str
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.baseline is None:
+            return f"{DISTRIBUTION} {self.version}, the wheel, for any processor"
+        built = f"{DISTRIBUTION} {self.version}, built for {self.processor if self.baseline == 'native' else self.baseline}"
+        return f"{built}, which has {', '.join(self.missing)}; this processor has not" if self.missing else built
+
+
+def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Binding:
+    """What is installed. Reads files only, and loads nothing of it."""
+    installed = distribution(DISTRIBUTION)
+    record = _record((prefix or Path(sys.prefix)) / RECORD)
+    module = next((Path(str(file.locate())) for file in installed.files or () if file.name.startswith("_ffi.")), None)
+    # The record may have outlived its build: pip puts the wheel back without asking.
+    if record is None or module is None or record.get("module") != _digest(module):
+        return Binding(installed.version, None, "", ())
+    present = processor_features(processor)
+    missing = tuple(sorted(set(record.get("needs", ())) - present)) if present else ()
+    return Binding(installed.version, str(record.get("baseline")), str(record.get("processor")), missing)
+
+
+def require_runnable() -> None:
+    """Raises `BuiltForAnotherProcessor` in place of the SIGILL to come."""
+    try:
+        found = binding()
+    except PackageNotFoundError:
+        return  # the import that follows says so itself
+    if found.missing:
+        raise BuiltForAnotherProcessor(
+            f"{found}. Run ops/build_argon2.py in this environment, or reinstall {DISTRIBUTION}, before anything here can hash a password"
+        )
+
+
+def processor_features(processor: Path = _PROCESSOR) -> frozenset[str]:
+    """What the processor can do, in the kernel's words. Empty when the system does not say: then nothing can be compared."""
+    try:
+        text = processor.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    return frozenset(line.partition(":")[2].split())
+
+
+def _record(path: Path) -> Mapping[str, Any] | None:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,58 @@
+"""Common passwords: a list that is shipped, a few hundred words of it with the endings and spellings that people give them."""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+
+from core.domain.secrets import Password
+
+_ENDINGS: Final = (
+    *("", "!", "!!", "!1", "?", ".", "*", "#1", "@1", "s"),
+    *(str(digit) for digit in range(10)),
+    *("00", "01", "007", "10", "11", "12", "13", "21", "22", "23", "66", "69", "77", "88", "99"),
+    *("111", "123", "123!", "123.", "123*", "321", "420", "456", "666", "777", "789", "999"),
+    *("1234", "1234!", "12345", "12345!", "123456", "1234567", "12345678", "123456789", "4321", "0000", "1111"),
+    *("!123", "!@#", "@1", "@12", "@123", "@1234", "#123", "_123", "-123", "123abc", "abc", "1!", "12!", "1a", "2k"),
+)
+# Years of birth, and of the last change of a password.
+_YEARS: Final = tuple(str(year) for year in range(1980, 2031))
+_ALL_ENDINGS: Final = frozenset((*_ENDINGS, *_YEARS, *(f"{year}!" for year in _YEARS), *(f"@{year}" for year in _YEARS)))
+_SPELLINGS: Final = tuple(
+    str.maketrans(letters, digits)
+    for letters, digits in (("a", "@"), ("o", "0"), ("ao", "@0"), ("aeo", "430"), ("e", "3"), ("i", "1"), ("s", "$"), ("aso", "@$0"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """`whole` passwords, and `words` in all spellings, each of which is common with every ending: 700 000 in all, kept in parts."""
+
+    whole: frozenset[str]
+    words: frozenset[str]
+
+
+class ShippedCommonPasswords:
+    """The list is read when it is first asked for: some milliseconds and under a megabyte."""
+
+    def contains(self, password: Password) -> bool:
+        key = _key(password.reveal())
+        common = _common()
+        return key in common.whole or any(key[:cut] in common.words and key[cut:] in _ALL_ENDINGS for cut in range(1, len(key) + 1))
+
+
+@lru_cache(maxsize=1)
+def _common() -> _Common:
+    text = files(__package__).joinpath("common_passwords.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    words = [_key(line.removeprefix("+")) for line in lines if line.startswith("+")]
+    return _Common(
+        whole=frozenset(_key(line) for line in lines if not line.startswith("+")),
+        words=frozenset(words) | {word.translate(table) for word in words for table in _SPELLINGS},
+    )
+
+
+def _key(text: str) -> str:
+    # As e-mail addresses are compared: full-width letters and the like count as the letters that they look like.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -1,0 +1,220 @@
+"""Passwords: hashed with Argon2id by a few worker threads of their own, behind a queue of bounded length.
+
+A password is hashed as it was typed, up to canonical equivalence: it is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks,
+since keyboards differ in how they compose an accented letter and their owner cannot see it. Nothing else is touched: no compatibility
+mapping, no trimming, no truncation; NUL and unpaired surrogates are characters like others.
+"""
+
+import os
+import re
+import secrets
+import time
+import unicodedata
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+import structlog
+import trio
+
+from adapters.crypto.argon2_binding import binding, require_runnable
+from core.domain.errors import Overloaded
+from core.domain.secrets import Password
+from ports.metrics import Metrics
+
+__all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
+
+log = structlog.get_logger()
+
+# About a second of waiting on two cores. What waits costs a few kilobytes; what runs costs `memory_kib` each.
+MOST_QUEUED: Final = 256
+_SALT_BYTES: Final = 16
+_HASH_BYTES: Final = 32
+_VERSION: Final = 19
+_VERSIONS: Final = (16, _VERSION)  # RFC 9106's is 19, its forerunner's 16; the library takes any number for one of them
+_ENCODED: Final = re.compile(
+    r"\$argon2id\$v=(?P<version>[0-9]{1,3})\$m=(?P<memory>[0-9]{1,10}),t=(?P<iterations>[0-9]{1,10}),p=(?P<lanes>[0-9]{1,10})"
+    r"\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<digest>[A-Za-z0-9+/]+)"
+)
+# A stored hash says how much work it wants. More than this was not written by any sensible setting.
+_MOST_MEMORY_KIB: Final = 1024 * 1024
+_MOST_ITERATIONS: Final = 100
+_MOST_LANES: Final = 64
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Argon2Parameters:
+    """OWASP's first choice by default. More memory, iterations or lanes make each guess dearer, and each sign-in too."""
+
+    memory_kib: int = 19456
+    iterations: int = 2
+    lanes: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.lanes <= _MOST_LANES:
+            raise ValueError(f"Argon2 takes 1 to {_MOST_LANES} lanes, not {self.lanes}")
+        if not 1 <= self.iterations <= _MOST_ITERATIONS:
+            raise ValueError(f"Argon2 takes 1 to {_MOST_ITERATIONS} iterations here, not {self.iterations}")
+        if not 8 * self.lanes <= self.memory_kib <= _MOST_MEMORY_KIB:
+            raise ValueError(f"Argon2 takes {8 * self.lanes} to {_MOST_MEMORY_KIB} KiB of memory here, not {self.memory_kib}")
+
+
+class Argon2Passwords:
+    """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`.
+
+    A caller that is cancelled while it waits leaves the queue at once; one whose hash is being computed waits for it to end, some 20 ms,
+    since the thread cannot be stopped and its memory must stay counted.
+    """
+
+    def __init__(self, parameters: Argon2Parameters, workers: int | None, metrics: Metrics, *, most_queued: int = MOST_QUEUED) -> None:
+        self._parameters = parameters
+        self._workers = workers if workers is not None else usable_cores()
+        self._most_queued = most_queued
+        self._metrics = metrics
+        self._argon2 = _Argon2()
+        self._limiter = trio.CapacityLimiter(self._workers)
+        self._inside = 0
+        self._seconds = 0.02
+        self._decoy = self._encode(secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
+
+    async def hash(self, password: Password) -> str:
+        return await self._work(self._argon2.hash, password, self._parameters)
+
+    async def verify(self, encoded: str | None, password: Password) -> bool:
+        known = encoded if encoded is not None and _is_sound(encoded) else None
+        matches = await self._work(self._argon2.verify, known or self._decoy, password, self._decoy)
+        if encoded is not None and (known is None or matches is None):
+            log.error("password_hash_corrupted")
+        return known is not None and matches is True
+
+    def is_outdated(self, encoded: str) -> bool:
+        found = _ENCODED.fullmatch(encoded)
+        wanted = _ENCODED.fullmatch(self._decoy)
+        return found is None or wanted is None or _shape(found) != _shape(wanted)
+
+    async def _work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._inside >= self._workers + self._most_queued:
+            raise Overloaded(
+                retry_after=max(1.0, ceil(self._most_queued * self._seconds / self._workers)), detail="the hashing queue is full"
+            )
+        asked = began = time.perf_counter()
+
+        def timed() -> T:
+            nonlocal began
+            began = time.perf_counter()
+            return function(*args, **kwargs)
+
+        self._move(1)
+        try:
+            result = await trio.to_thread.run_sync(timed, limiter=self._limiter)
+        finally:
+            self._move(-1)
+        took = time.perf_counter() - began
+        self._seconds += (took - self._seconds) / 16
+        self._metrics.password_hashed(took, began - asked)
+        return result
+
+    def _move(self, by: int) -> None:
+        self._inside += by
+        self._metrics.hashing_queue(max(0, self._inside - self._workers))
+
+    def _encode(self, salt: bytes, digest: bytes) -> str:
+        costs = self._parameters
+        return f"$argon2id$v={_VERSION}$m={costs.memory_kib},t={costs.iterations},p={costs.lanes}${_unpadded(salt)}${_unpadded(digest)}"
+
+
+class _Argon2:
+    """The library, loaded once it is certain that this processor can run it. Its methods block, without holding the interpreter's lock."""
+
+    def __init__(self) -> None:
+        require_runnable()
+        from argon2 import exceptions, low_level  # noqa: PLC0415 - loading a build for another processor can end the process
+
+        self._low_level: Any = low_level
+        self._mismatch: type[Exception] = exceptions.VerifyMismatchError
+        self._failure: type[Exception] = exceptions.VerificationError
+
+    def hash(self, password: Password, costs: Argon2Parameters) -> str:
+        encoded: bytes = self._low_level.hash_secret(
+            _as_bytes(password),
+            os.urandom(_SALT_BYTES),
+            time_cost=costs.iterations,
+            memory_cost=costs.memory_kib,
+            parallelism=costs.lanes,
+            hash_len=_HASH_BYTES,
+            type=self._low_level.Type.ID,
+        )
+        return encoded.decode("ascii")
+
+    def verify(self, encoded: str, password: Password, decoy: str) -> bool | None:
+        """None when the library cannot read the hash: then the decoy has taken the time that it should have."""
+        try:
+            return self._matches(encoded, password)
+        except self._failure:
+            self._matches(decoy, password)
+            return None
+
+    def _matches(self, encoded: str, password: Password) -> bool:
+        try:
+            return bool(self._low_level.verify_secret(encoded.encode("ascii"), _as_bytes(password), self._low_level.Type.ID))
+        except self._mismatch:
+            return False
+
+
+def rate(seconds: float = 0.5, parameters: Argon2Parameters | None = None) -> float:
+    """Verifications a second by one core, as the processor's time counts. Blocks for about so long."""
+    argon2 = _Argon2()
+    password = Password("a password of ordinary length")
+    encoded = argon2.hash(password, parameters or Argon2Parameters())
+    began, done = time.thread_time(), 0
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline or not done:
+        argon2.verify(encoded, password, encoded)
+        done += 1
+    return done / (time.thread_time() - began)
+
+
+def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """The cores that this process may use: by affinity, and by the container's quota, which affinity does not show."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        allowed, period = quota.read_text(encoding="ascii").split()
+        return max(1, min(cores, ceil(int(allowed) / int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
+
+
+def _as_bytes(password: Password) -> bytes:
+    return unicodedata.normalize("NFC", password.reveal()).encode("utf-8", "surrogatepass")
+
+
+def _is_sound(encoded: str) -> bool:
+    found = _ENCODED.fullmatch(encoded)
+    return (
+        found is not None
+        and int(found["version"]) in _VERSIONS
+        and int(found["memory"]) <= _MOST_MEMORY_KIB
+        and int(found["iterations"]) <= _MOST_ITERATIONS
+        and int(found["lanes"]) <= _MOST_LANES
+    )
+
+
+def _shape(encoded: re.Match[str]) -> tuple[int, int, int, int, int, int]:
+    return (
+        int(encoded["version"]),
+        int(encoded["memory"]),
+        int(encoded["iterations"]),
+        int(encoded["lanes"]),
+        len(encoded["salt"]),
+        len(encoded["digest"]),
+    )
+
+
+def _unpadded(raw: bytes) -> str:
+    return b64encode(raw).rstrip(b"=").decode()

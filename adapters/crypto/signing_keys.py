@@ -1,0 +1,232 @@
+"""Signing keys in use: pairs are made here, and what this process knows of the stored ones is kept here for the signer and the verifier."""
+
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+import trio
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, EllipticCurvePublicKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.identifiers import KeyId
+from core.domain.json import Json
+from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
+from ports.encryption import CannotOpen, KeyRing
+
+log = structlog.get_logger()
+
+RSA_BITS: Final = 2048
+# How old the knowledge gets before it is renewed. A rotation reaches every process within this time; until then they sign with the outgoing
+# key, which every verifier knows.
+_RENEW_AFTER: Final = 30.0
+# How often an unknown key id may ask the database, and how soon a failed reading is tried again. A flood of made-up ids costs one query in
+# this time.
+_ASK_AGAIN_AFTER: Final = 5.0
+_READING_TAKES_AT_MOST: Final = 3.0
+# What a public JWK consists of, by its type (RFC 7638 section 3.2): the thumbprint is taken over exactly these.
+_THUMBPRINT_MEMBERS: Final = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
+
+PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
+PublicKey = EllipticCurvePublicKey | RSAPublicKey
+
+
+class CryptoKeyMaker:
+    """ES256 for access tokens: small and quick. RS256 for ID tokens: the one algorithm that every relying party must know (OpenID Connect
+    Core section 15.1).
+    """
+
+    def __init__(self, keyring: KeyRing) -> None:
+        self._keyring = keyring
+        # Two primes take 50 to 500 ms of one core. One pair at a time is plenty.
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
+        pair = await trio.to_thread.run_sync(_generate, purpose, limiter=self._limiter)
+        jwk = _public_jwk(pair)
+        key = KeyId(thumbprint(jwk))
+        private = pair.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        return SigningKey(
+            id=key,
+            purpose=purpose,
+            state=KeyState.NEXT,
+            public_jwk={**jwk, "kid": key, "use": "sig", "alg": purpose.algorithm},
+            sealed_private_key=self._keyring.seal(private, sealing_context(key)),
+            created_at=created_at,
+            activated_at=None,
+            retires_at=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationKey:
+    id: KeyId
+    algorithm: str
+    public_key: PublicKey
+    retires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _SigningHalf:
+    id: KeyId
+    private_key: PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One reading of the stored keys."""
+
+    stored: Sequence[SigningKey]
+    access: Mapping[str, VerificationKey]
+
+
+class KeyCache:
+    """The stored signing keys as this process knows them. They are read when first needed, every half minute when used, and when a token
+    names an unknown one. One task reads at a time; the others go on with what is known. With the database away the known keys serve on.
+    """
+
+    def __init__(
+        self, load: Callable[[], Awaitable[Sequence[SigningKey]]], keyring: KeyRing, monotonic: Callable[[], float] = trio.current_time
+    ) -> None:
+        self._load = load
+        self._keyring = keyring
+        self._monotonic = monotonic
+        self._known: _Known | None = None
+        self._halves: dict[KeyId, _SigningHalf] = {}
+        self._reading = trio.Lock()
+        self._readings_ended = 0
+        self._renew_at = 0.0
+        self._asked_at = float("-inf")
+        self._unseal_limiter = trio.CapacityLimiter(1)
+
+    async def all(self) -> Sequence[SigningKey]:
+        return (await self._current()).stored
+
+    def expire(self) -> None:
+        self._renew_at = 0.0
+        self._asked_at = float("-inf")
+
+    def known_access_key(self, key: str) -> VerificationKey | None:
+        """What is known at this moment, without waiting. None also when it is time to look: `access_key` then does."""
+        if self._known is None or self._monotonic() >= self._renew_at:
+            return None
+        return self._known.access.get(key)
+
+    async def access_key(self, key: str) -> VerificationKey | None:
+        """The key that verifies access tokens under this id. None when there is none, not even after asking the database, which happens at
+        most once in a few seconds.
+        """
+        known = await self._current()
+        if key not in known.access and (self._reading.locked() or self._monotonic() - self._asked_at >= _ASK_AGAIN_AFTER):
+            known = await self._read()
+        return known.access.get(key)
+
+    async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, PrivateKey]:
+        """The current key of the purpose. Raises `Unavailable` while there is none."""
+        key = in_state((await self._current()).stored, purpose, KeyState.CURRENT)
+        if key is None:
+            raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"no current {purpose.value} key is stored")
+        half = self._halves.get(key.id)
+        if half is None:
+            half = await self._unseal(key)
+        return half.id, half.private_key
+
+    async def _unseal(self, key: SigningKey) -> _SigningHalf:
+        try:
+            private = self._keyring.open(key.sealed_private_key, sealing_context(key.id))
+        except CannotOpen as error:
+            log.error("signing_key_unreadable", key=key.id, purpose=key.purpose.value, error=str(error))  # noqa: TRY400 - the reason says it all
+            raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"the current {key.purpose.value} key cannot be opened") from error
+        pair = await trio.to_thread.run_sync(_load_private_key, private, limiter=self._unseal_limiter)
+        half = _SigningHalf(key.id, pair)
+        stored = self._known.stored if self._known is not None else ()
+        current = {known.id for known in stored if known.state is KeyState.CURRENT}
+        # Halves that no longer sign leave the memory.
+        self._halves = {id_: other for id_, other in self._halves.items() if id_ in current} | {key.id: half}
+        return half
+
+    async def _current(self) -> _Known:
+        known = self._known
+        if known is None:
+            return await self._read()
+        if self._monotonic() < self._renew_at or self._reading.locked():
+            return known
+        return await self._read()
+
+    async def _read(self) -> _Known:
+        """Read the stored keys, or wait for the task that does. What was known before is as good when the database is away."""
+        ended = self._readings_ended
+        async with self._reading:
+            if self._readings_ended == ended:
+                await self._read_now()
+            # Else somebody did so while we waited, with or without luck.
+        if self._known is None:
+            raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail="the signing keys were never read")
+        return self._known
+
+    async def _read_now(self) -> None:
+        started = self._asked_at = self._monotonic()
+        # Before the answer, so that `expire` during the reading is not lost.
+        self._renew_at = started + _RENEW_AFTER
+        try:
+            with trio.fail_after(_READING_TAKES_AT_MOST):
+                self._known = _understand(await self._load())
+        except (Unavailable, Overloaded, trio.TooSlowError) as error:
+            self._renew_at = self._monotonic() + _ASK_AGAIN_AFTER
+            log.warning("signing_keys_not_renewed", error=type(error).__name__)
+        except BaseException:
+            self._renew_at = 0.0  # cancelled, or a fault: whoever comes next reads them
+            raise
+        self._readings_ended += 1
+
+
+def thumbprint(jwk: Mapping[str, Json]) -> str:
+    """RFC 7638: the key's own name, the same wherever it is computed."""
+    members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
+    canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
+    return urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+
+
+def sealing_context(key: KeyId) -> str:
+    return f"signing_keys.sealed_private_key:{key}"
+
+
+def _generate(purpose: KeyPurpose) -> PrivateKey:
+    if purpose is KeyPurpose.ACCESS:
+        return generate_private_key(SECP256R1())
+    return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
+
+
+def _public_jwk(pair: PrivateKey) -> dict[str, Json]:
+    if isinstance(pair, EllipticCurvePrivateKey):
+        jwk = ECAlgorithm.to_jwk(pair.public_key(), as_dict=True)
+    else:
+        jwk = RSAAlgorithm.to_jwk(pair.public_key(), as_dict=True)
+    return {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}  # without `key_ops`, which `use` says already
+
+
+def _load_private_key(private: bytes) -> PrivateKey:
+    # AES-GCM has vouched for every byte, so the primes need not be proven anew: 38 ms saved at each start and rotation.
+    pair = load_der_private_key(private, password=None, unsafe_skip_rsa_key_validation=True)
+    if not isinstance(pair, EllipticCurvePrivateKey | RSAPrivateKey):
+        raise TypeError(f"a signing key of an unknown kind: {type(pair).__name__}")
+    return pair
+
+
+def _understand(stored: Sequence[SigningKey]) -> _Known:
+    access: dict[str, VerificationKey] = {}
+    for key in stored:
+        if key.purpose is KeyPurpose.ACCESS:
+            public = ECAlgorithm.from_jwk(json.dumps(key.public_jwk))
+            if not isinstance(public, EllipticCurvePublicKey):
+                raise TypeError(f"the published half of {key.id} is not a public key")
+            access[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
+    return _Known(tuple(stored), access)

@@ -1,0 +1,78 @@
+"""Encryption: after a rotation of the key ring, what was sealed under an older key is sealed anew, so that the older key can go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from core.domain.jobs import NewJob
+from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
+
+log = structlog.get_logger()
+
+REENCRYPTION_JOB: Final = "encryption.reencrypt"
+# Some milliseconds of work: other tasks get their turn between two batches.
+BATCH: Final = 200
+
+
+class RingIsBehind(Exception):
+    """The ring of this process has another first key than wanted. Trying again helps: once it read its keys anew, or in another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reencrypted:
+    """How one column fared. `unreadable` values are left as they are: no key of the ring opens them."""
+
+    column: str
+    replaced: int
+    unreadable: int
+
+
+def reencryption_job(keyring: KeyRing) -> NewJob:
+    """To be queued after a rotation of the ring."""
+    return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
+
+
+class Reencryption:
+    def __init__(self, keyring: KeyRing, sealed_columns: SealedColumns) -> None:
+        self._keyring = keyring
+        self._sealed_columns = sealed_columns
+
+    async def run(self, key: str) -> Sequence[Reencrypted]:
+        """Seal everything under `key`, the ring's first. May be repeated, and by several at once: a value that changes meanwhile is left
+        to whoever changed it. Raises `RingIsBehind` when the ring of this process has another first key.
+        """
+        if self._keyring.current_key_id() != key:
+            raise RingIsBehind(f"the first key of this process's ring is {self._keyring.current_key_id()!r}, not {key!r}")
+        return [await self._column(column) for column in self._sealed_columns.columns]
+
+    async def is_finished(self) -> bool:
+        """Whether nothing is sealed under an older key any more, so that older keys can leave the ring."""
+        for column in self._sealed_columns.columns:
+            if await self._sealed_columns.outdated(column, 1):
+                return False
+        return True
+
+    async def _column(self, column: str) -> Reencrypted:
+        replaced = 0
+        unreadable: list[str] = []
+        # What could not be replaced comes back with every batch. Asking for so many more keeps the walk from treading on the spot.
+        left: set[SealedValue] = set()
+        while batch := [value for value in await self._sealed_columns.outdated(column, BATCH + len(left)) if value not in left]:
+            for value in batch:
+                try:
+                    plaintext = self._keyring.open(value.sealed, value.context)
+                except CannotOpen:
+                    left.add(value)
+                    unreadable.append(value.row)
+                    continue
+                sealed = self._keyring.seal(plaintext, value.context)
+                if await self._sealed_columns.replace(column, value.row, value.sealed, sealed):
+                    replaced += 1
+                else:
+                    left.add(value)
+        if unreadable:
+            log.error("sealed_values_unreadable", column=column, values=len(unreadable), first_row=unreadable[0])
+        log.info("column_reencrypted", column=column, replaced=replaced)
+        return Reencrypted(column, replaced, len(unreadable))

@@ -1,0 +1,95 @@
+"""Signing keys: made at the first start, published, and rotated without a token failing."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from core.domain.errors import Conflict
+from core.domain.events import SYSTEM, Actor, Event, Target
+from core.domain.json import Json
+from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, Rotation, SigningKey, in_state, key_set, missing
+from ports.clock import Clock
+from ports.signing_keys import KeyMaker, KnownSigningKeys
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class SigningKeys:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, key_maker: KeyMaker, clock: Clock, known: KnownSigningKeys) -> None:
+        self._unit_of_work = unit_of_work
+        self._key_maker = key_maker
+        self._clock = clock
+        self._known = known
+
+    async def ensure(self) -> None:
+        """A current and a next key for each purpose. May be repeated; of several first starts at once, one makes the keys."""
+        needed = missing(await self.list())
+        if not needed:
+            return
+        now = self._clock.now()
+        # Made before the transaction: nobody waits behind a lock for a pair of RSA primes. Another process may have been quicker.
+        made = {place: await self._key_maker.make(place[0], now) for place in needed}
+        async with self._unit_of_work() as uow:
+            await uow.signing_keys.hold()
+            for purpose, state in missing(await uow.signing_keys.all()):
+                # A place can only be filled meanwhile, never emptied: keys leave `next` and `current` by rotation, which refills them.
+                key = made[purpose, state]
+                await uow.signing_keys.add(replace(key, state=KeyState.CURRENT, activated_at=now) if state is KeyState.CURRENT else key)
+            await uow.commit()
+        self._known.expire()
+
+    async def rotate(self, actor: Actor = SYSTEM) -> Sequence[Rotation]:
+        """The next keys sign from now on, the current ones verify for `OVERLAP` more, and new next ones are published. All purposes at
+        once.
+        """
+        now = self._clock.now()
+        made = [await self._key_maker.make(purpose, now) for purpose in KeyPurpose]
+        rotations = []
+        async with self._unit_of_work() as uow:
+            await uow.signing_keys.hold()
+            keys = await uow.signing_keys.all()
+            for added in made:
+                current = in_state(keys, added.purpose, KeyState.CURRENT)
+                following = in_state(keys, added.purpose, KeyState.NEXT)
+                if current is None or following is None:
+                    raise Conflict("There are no signing keys to rotate yet: they are made at the first start")
+                # In this order: the database allows one current and one next key per purpose at any moment.
+                await uow.signing_keys.retire(current.id, now + OVERLAP)
+                await uow.signing_keys.activate(following.id, now)
+                await uow.signing_keys.add(added)
+                rotations.append(
+                    Rotation(added.purpose, outgoing=current.id, activated=following.id, added=added.id, published_for=following.age(now))
+                )
+            await uow.signing_keys.delete_retired(now)
+            for rotation in rotations:
+                await uow.record(_rotated(rotation, actor))
+            await uow.commit()
+        self._known.expire()
+        return rotations
+
+    async def published(self) -> Mapping[str, Json]:
+        """The JSON Web Key Set. It comes from what the process knows, so a crowd of relying parties costs the database nothing."""
+        return key_set(await self._known.all(), self._clock.now())
+
+    async def list(self) -> Sequence[SigningKey]:
+        """As stored at this moment, for the command line."""
+        return await stored(self._unit_of_work)()
+
+
+def stored(unit_of_work: UnitOfWorkFactory) -> Callable[[], Awaitable[Sequence[SigningKey]]]:
+    """Reads the stored keys: what the process's knowledge of them is filled from."""
+
+    async def load() -> Sequence[SigningKey]:
+        async with unit_of_work() as uow:
+            return await uow.signing_keys.all()
+
+    return load
+
+
+def _rotated(rotation: Rotation, actor: Actor) -> Event:
+    # About the installation, not about an organization: no webhook is there to hear it.
+    return Event(
+        "platform.signing_keys.rotated",
+        actor,
+        Target("signing_key", rotation.activated),
+        details={"purpose": rotation.purpose.value, "outgoing": rotation.outgoing, "next": rotation.added},
+        published=False,
+    )

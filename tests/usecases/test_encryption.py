@@ -1,0 +1,135 @@
+"""Re-encryption after a rotation of the key ring, on the database."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from psycopg.rows import dict_row
+
+from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
+from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
+from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.driver import Connection
+from adapters.postgres.pool import Pool
+from adapters.postgres.sealed_columns import PostgresSealedColumns
+from adapters.postgres.unit_of_work import unit_of_work
+from adapters.system import SystemIds
+from core.domain.jobs import NewJob
+from core.domain.signing_keys import KeyPurpose
+from core.usecases.encryption import BATCH, REENCRYPTION_JOB, Reencrypted, Reencryption, RingIsBehind, reencryption_job
+from core.usecases.signing_keys import SigningKeys, stored
+from ports.encryption import SealedValue
+from ports.unit_of_work import UnitOfWorkFactory
+from tests.conftest import CapturedLog
+from tests.signing import SettableClock
+
+OLD = EncryptionKey("old", b"o" * 32)
+NEW = EncryptionKey("new", b"n" * 32)
+BEFORE, BETWEEN, AFTER = AesGcmKeyRing([OLD]), AesGcmKeyRing([NEW, OLD]), AesGcmKeyRing([NEW])
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    pool = Pool(database_url, most=4)
+    await pool.open()
+    yield pool
+    await pool.aclose()
+
+
+def work(pool: Pool, keyring: AesGcmKeyRing) -> UnitOfWorkFactory:
+    return unit_of_work(pool, SystemIds(), SettableClock(), keyring, PostgresDoorbell("unused"))
+
+
+def signing_keys(pool: Pool, keyring: AesGcmKeyRing) -> tuple[SigningKeys, KeyCache]:
+    cache = KeyCache(stored(work(pool, keyring)), keyring)
+    return SigningKeys(work(pool, keyring), CryptoKeyMaker(keyring), SettableClock(), cache), cache
+
+
+async def add_jobs(pool: Pool, keyring: AesGcmKeyRing, number: int) -> None:
+    async with work(pool, keyring)() as uow:
+        for _ in range(number):
+            await uow.jobs.add(NewJob("mail", {"to": "ada@example.org"}, sealed=True))
+        await uow.commit()
+
+
+async def sealed_values(url: str) -> list[bytes]:
+    async with await Connection.connect(url) as connection:
+        cursor = connection.cursor(row_factory=dict_row)
+        await cursor.execute(b"select sealed_private_key as sealed from signing_keys union all select sealed_payload from jobs")
+        return [row["sealed"] for row in await cursor.fetchall()]
+
+
+async def test_after_a_rotation_everything_is_sealed_anew_and_the_old_key_can_go(pool: Pool, database_url: str) -> None:
+    keys, _ = signing_keys(pool, BEFORE)
+    await keys.ensure()
+    await add_jobs(pool, BEFORE, 2 * BATCH + 7)
+    reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
+    assert not await reencryption.is_finished()
+    assert {(done.column, done.replaced, done.unreadable) for done in await reencryption.run("new")} == {
+        ("signing_keys.sealed_private_key", 4, 0),
+        ("jobs.sealed_payload", 2 * BATCH + 7, 0),
+    }
+    assert await reencryption.is_finished()
+    values = await sealed_values(database_url)
+    assert len(values) == 4 + 2 * BATCH + 7
+    assert not any(AFTER.is_outdated(value) for value in values)
+    # A process that starts with the new key alone reads it all.
+    _, cache = signing_keys(pool, AFTER)
+    for purpose in KeyPurpose:
+        await cache.signing_key(purpose)
+
+
+async def test_a_second_run_finds_nothing_to_do(pool: Pool) -> None:
+    await add_jobs(pool, BEFORE, 3)
+    reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
+    await reencryption.run("new")
+    assert {done.replaced for done in await reencryption.run("new")} == {0}
+
+
+async def test_what_no_key_opens_is_left_counted_and_logged_once(pool: Pool, database_url: str, log: CapturedLog) -> None:
+    log.allow("sealed_values_unreadable")
+    lost = AesGcmKeyRing([EncryptionKey("lost", b"l" * 32)])
+    await add_jobs(pool, lost, BATCH + 1)
+    await add_jobs(pool, BEFORE, 5)
+    reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
+    done = {each.column: each for each in await reencryption.run("new")}
+    assert done["jobs.sealed_payload"] == Reencrypted("jobs.sealed_payload", replaced=5, unreadable=BATCH + 1)
+    (entry,) = log.events("sealed_values_unreadable")
+    assert entry["values"] == BATCH + 1
+    assert not await reencryption.is_finished()
+    assert sum(lost.is_outdated(value) for value in await sealed_values(database_url)) == 5
+
+
+async def test_a_process_whose_ring_is_behind_hands_the_job_on(pool: Pool) -> None:
+    with pytest.raises(RingIsBehind, match="'old', not 'new'"):
+        await Reencryption(BEFORE, PostgresSealedColumns(pool, BEFORE)).run("new")
+
+
+def test_the_job_names_the_key_that_everything_shall_be_sealed_under() -> None:
+    job = reencryption_job(BETWEEN)
+    assert (job.kind, job.payload, job.sealed) == (REENCRYPTION_JOB, {"key": "new"}, False)
+
+
+class ContestedColumn:
+    """One value that somebody else always changes first: no such timing can be had from a database on purpose."""
+
+    columns: Sequence[str] = ("contested",)
+
+    def __init__(self) -> None:
+        self.value = BEFORE.seal(b"value", "here")
+        self.asked = 0
+
+    async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
+        self.asked += 1
+        assert (column, limit >= 1) == ("contested", True)
+        return [SealedValue("1", self.value, "here")]
+
+    async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
+        assert (column, row, old) == ("contested", "1", self.value)
+        assert AFTER.open(new, "here") == b"value"
+        return False
+
+
+async def test_a_value_that_changes_meanwhile_is_left_to_whoever_changed_it() -> None:
+    column = ContestedColumn()
+    assert await Reencryption(BETWEEN, column).run("new") == [Reencrypted("contested", replaced=0, unreadable=0)]
+    assert column.asked == 2
