@@ -1,0 +1,247 @@
+"""The metrics in Prometheus' words. With several processes each writes into files of a shared directory, and one scrape sums them all.
+
+Several processes are told by `PROMETHEUS_MULTIPROC_DIR`, which the parent sets before a child imports this module: the client library
+decides at import whether values live in memory or in those files.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import ClassVar
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from core.domain.jobs import QueueState
+from core.domain.mail import MAIL_JOB
+from ports.metrics import PoolState, Population
+
+_SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+_BACKEND = "postgres"
+
+_REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_WAIT_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_HASH_BUCKETS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1)
+_JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+# Label values known before anything happened: their series start at 0, so that a first increase is not lost to `rate`.
+_KNOWN_LOGIN_FAILURES = ("invalid_credentials", "email_not_verified", "mfa_failed")
+_KNOWN_JOBS = (MAIL_JOB,)
+_STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
+
+# The `_created` series double the page and tell nothing that a start time does not.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library is only partly typed
+
+
+class PrometheusMetrics:
+    """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
+
+    def __init__(self) -> None:
+        directory = os.environ.get(_SHARED_DIRECTORY)
+        self._registry = CollectorRegistry()
+        self._page = self._registry if directory is None else _summed(self._registry, Path(directory))
+        if directory is None:
+            self._registry.register(_Processes(lambda: [os.getpid()]))
+
+        self._requests = self._histogram(
+            "sso_http_request_duration_seconds", "Time from request to answer", ("method", "route", "status_class"), _REQUEST_BUCKETS
+        )
+        # Labels make a new child at each call of `labels`, under a lock: the children met so far are kept here.
+        self._request_children: dict[tuple[str, str, int], Histogram] = {}
+        self._request_child("GET", "/metrics", 2)
+        self._in_flight = self._gauge("sso_http_requests_in_flight", "Requests being answered", mode="livesum")
+        self._rate_limited = self._counter("sso_rate_limited_total", "Requests refused by a rate limit", ("limit", "stage"))
+
+        self._pool_connections = self._gauge("sso_db_pool_connections_total", "Open database connections", ("backend",), "livesum").labels(
+            _BACKEND
+        )
+        self._pool_idle = self._gauge("sso_db_pool_connections_idle", "Idle database connections", ("backend",), "livesum").labels(_BACKEND)
+        self._pool_most = self._gauge(
+            "sso_db_pool_connections_max", "The most database connections allowed", ("backend",), "livesum"
+        ).labels(_BACKEND)
+        self._pool_waiting = self._gauge("sso_db_pool_waiting", "Tasks waiting for a database connection", ("backend",), "livesum").labels(
+            _BACKEND
+        )
+        self._pool_wait = self._histogram("sso_db_pool_wait_seconds", "Wait for a database connection", (), _WAIT_BUCKETS)
+
+        self._queue_depth = self._gauge("sso_job_queue_depth", "Jobs waiting", mode="mostrecent")
+        self._jobs_waiting = self._gauge("sso_jobs_waiting", "Jobs waiting, by kind", ("job_type",), "mostrecent")
+        self._jobs_dead = self._gauge("sso_jobs_dead", "Jobs given up, by kind", ("job_type",), "mostrecent")
+        self._oldest_job = self._gauge("sso_job_oldest_due_age_seconds", "How long the oldest due job has waited", mode="mostrecent")
+        self._job_kinds: set[str] = set()
+        self._jobs = self._histogram("sso_job_processing_duration_seconds", "Time to process a job", ("job_type",), _JOB_BUCKETS)
+        self._jobs_processed = self._counter("sso_jobs_processed_total", "Attempts at jobs, by outcome", ("job_type", "outcome"))
+        for kind in _KNOWN_JOBS:
+            self._jobs.labels(kind)
+            for outcome in ("succeeded", "failed"):
+                self._jobs_processed.labels(kind, outcome)
+        self._webhooks = self._histogram("sso_webhook_delivery_latency_seconds", "Time for a webhook delivery attempt", (), _JOB_BUCKETS)
+
+        self._active_users = self._gauge("sso_active_users_total", "Active users", mode="mostrecent")
+        self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
+        self._mfa_users = self._gauge("sso_mfa_enabled_users_total", "Users with MFA", mode="mostrecent")
+        self._mfa_adoption = self._gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", mode="mostrecent")
+        self._login_failures = self._counter("sso_login_failures_total", "Failed sign-ins", ("reason",))
+        for reason in _KNOWN_LOGIN_FAILURES:
+            self._login_failures.labels(reason)
+        self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
+
+        # The minimum over the processes: an actor that is down in one of them is worth a look.
+        self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
+        self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
+        self._presence_dropped = self._counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
+
+        self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
+        self._hashing_wait = self._histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", (), _WAIT_BUCKETS)
+        self._hashing_queue = self._gauge("sso_password_hash_queue", "Passwords waiting to be hashed", mode="livesum")
+        self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
+
+    def request_started(self) -> None:
+        self._in_flight.inc()
+
+    def request_finished(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._in_flight.dec()
+        self._request_child(method, route, status // 100).observe(seconds)
+
+    def _request_child(self, method: str, route: str, status_class: int) -> Histogram:
+        key = (method, route, status_class)
+        child = self._request_children.get(key)
+        if child is None:
+            child = self._request_children[key] = self._requests.labels(method, route, _STATUS_CLASSES[status_class])
+        return child
+
+    def login_failed(self, reason: str) -> None:
+        self._login_failures.labels(reason).inc()
+
+    def token_issued(self) -> None:
+        self._tokens.inc()
+
+    def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None:
+        self._jobs.labels(kind).observe(seconds)
+        self._jobs_processed.labels(kind, "succeeded" if succeeded else "failed").inc()
+
+    def webhook_delivered(self, seconds: float) -> None:
+        self._webhooks.observe(seconds)
+
+    def actor_up(self, actor: str, *, up: bool) -> None:
+        self._actors.labels(actor).set(int(up))
+
+    def actor_restarted(self, actor: str) -> None:
+        self._restarts.labels(actor).inc()
+
+    def presence_dropped(self) -> None:
+        self._presence_dropped.inc()
+
+    def rate_limited(self, limit: str, stage: str) -> None:
+        self._rate_limited.labels(limit, stage).inc()
+
+    def password_hashed(self, seconds: float, waited: float) -> None:
+        self._hashing.observe(seconds)
+        self._hashing_wait.observe(waited)
+
+    def hashing_queue(self, length: int) -> None:
+        self._hashing_queue.set(length)
+
+    def pool_waited(self, seconds: float) -> None:
+        self._pool_wait.observe(seconds)
+
+    def pool(self, state: PoolState) -> None:
+        self._pool_connections.set(state.connections)
+        self._pool_idle.set(state.idle)
+        self._pool_most.set(state.most)
+        self._pool_waiting.set(state.waiting)
+
+    def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
+        self._queue_depth.set(sum(state.waiting for state in states))
+        self._oldest_job.set(0 if oldest is None else oldest.total_seconds())
+        # A kind whose last job is done is no longer in `states`: its gauges go to 0 instead of staying at what they were.
+        gone = self._job_kinds - {state.kind for state in states}
+        for state in (*states, *(QueueState(kind, 0, 0, None) for kind in gone)):
+            self._jobs_waiting.labels(state.kind).set(state.waiting)
+            self._jobs_dead.labels(state.kind).set(state.dead)
+            self._job_kinds.add(state.kind)
+
+    def population(self, population: Population) -> None:
+        self._active_users.set(population.active_users)
+        self._organizations.set(population.organizations)
+        self._mfa_users.set(population.mfa_enabled_users)
+        self._mfa_adoption.set(100 * population.mfa_enabled_users / population.active_users if population.active_users else 0)
+
+    def key_age(self, purpose: str, age: timedelta) -> None:
+        self._key_age.labels(purpose).set(age.total_seconds())
+
+    def render(self) -> bytes:
+        return prometheus_client.generate_latest(self._page)
+
+    def _gauge(self, name: str, help_text: str, labels: Sequence[str] = (), mode: str = "livesum") -> Gauge:
+        """`mode` says how the values of several processes become one: each has its own pool, all see the same queue."""
+        return Gauge(name, help_text, labels, registry=self._registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # literals above
+
+    def _counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
+        return Counter(name, help_text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, help_text: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
+        return Histogram(name, help_text, labels, registry=self._registry, buckets=buckets)
+
+
+def forget_process(pid: int) -> None:
+    """For the parent, when a child has ended: its gauges go away, its counts stay."""
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library is only partly typed
+
+
+def _summed(declared: CollectorRegistry, directory: Path) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(_Processes(lambda: _living(directory)))
+    registry.register(_Shared(declared, directory))
+    return registry
+
+
+def _living(directory: Path) -> list[int]:
+    """The processes that write into the directory. `forget_process` removes their files of live gauges when they end."""
+    pids = {int(file.stem.rpartition("_")[2]) for file in directory.glob("gauge_livesum_*.db")}
+    return sorted(pid for pid in pids if Path(f"/proc/{pid}").exists())
+
+
+class _Shared(Collector):
+    """What all processes wrote, and the names of what none has written yet: a metric exists from the first scrape on."""
+
+    def __init__(self, declared: CollectorRegistry, directory: Path) -> None:
+        self._declared = declared
+        self._collector = MultiProcessCollector(None, str(directory))  # type: ignore[no-untyped-call]  # the library is only partly typed
+
+    def collect(self) -> Iterator[Metric]:
+        collected: Iterable[Metric] = self._collector.collect()  # type: ignore[no-untyped-call]  # the library is only partly typed
+        written = {metric.name: metric for metric in collected}
+        for declared in self._declared.collect():
+            yield written.pop(declared.name, Metric(declared.name, declared.documentation, declared.type))
+        yield from written.values()
+
+
+class _Processes(Collector):
+    """Processor time, memory and descriptors of the serving processes, read from /proc at the scrape and summed."""
+
+    # A limit holds for each process by itself; the youngest start is what shows a restart.
+    _COMBINED: ClassVar[dict[str, Callable[[Iterable[float]], float]]] = {"process_max_fds": min, "process_start_time_seconds": max}
+
+    def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
+        self._pids = pids
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        values: dict[str, list[float]] = {}
+        for pid in self._pids():
+            for family in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]  # the default binds pid
+                for sample in family.samples:
+                    families[sample.name] = family
+                    values.setdefault(sample.name, []).append(sample.value)
+        for name, family in families.items():
+            family.samples = [Sample(name, {}, self._COMBINED.get(name, sum)(values[name]))]
+            yield family

@@ -1,0 +1,84 @@
+"""Who is behind a bearer token. The signature says who it was made for; the database says whether that still holds, on every request."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from core.domain.errors import TokenInvalid, Unauthorized
+from core.domain.identifiers import SessionId, UserId
+from core.domain.json import Json
+from core.domain.sessions import Caller
+from ports.clock import Clock
+from ports.sessions import CallerLookup, Presence
+from ports.tokens import TokenVerifier
+
+
+class Callers:
+    def __init__(self, verifier: TokenVerifier, lookup: CallerLookup, presence: Presence, clock: Clock) -> None:
+        self._verifier = verifier
+        self._lookup = lookup
+        self._presence = presence
+        self._clock = clock
+
+    async def resolve(self, token: str) -> Caller:
+        """Raises `TokenExpired`, `TokenInvalid` when it is no access token of ours, `Unauthorized` when its session or user has ended."""
+        claims = await self._verifier.verify_access(token)
+        impersonator = _impersonator(claims)
+        organization, service = _context(claims)
+        methods = _methods(claims)
+        caller = await self._lookup.find(SessionId(_id(claims, "sid")), UserId(_id(claims, "sub")))
+        if caller is None:
+            raise Unauthorized("The session has ended")
+        self._presence.seen(caller.session, self._clock.now())
+        return replace(
+            caller,
+            organization=organization,
+            service=service,
+            impersonator=impersonator,
+            authentication_methods=methods,
+        )
+
+
+def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
+    """A token of another use (`mfa_preauth`, or an ID token, which names none) opens nothing here."""
+    match claims.get("token_use"):
+        case "access" if "impersonator" not in claims:
+            return None
+        case "impersonation":
+            return UserId(_id(claims, "impersonator"))
+        case _:
+            raise TokenInvalid(detail="token_use is not one that this takes")
+
+
+def _context(claims: Mapping[str, Json]) -> tuple[str, str]:
+    """The organization and service that the token is for. The audience must say the same: it is what other parties go by."""
+    organization, service = claims.get("org", ""), claims.get("service", "")
+    if not isinstance(organization, str) or not isinstance(service, str) or (service and not organization):
+        raise TokenInvalid(detail="org and service are malformed")
+    audience = "platform"
+    if service:
+        audience = f"service:{organization}/{service}"
+    elif organization:
+        audience = f"org:{organization}"
+    if claims.get("aud") != audience:
+        raise TokenInvalid(detail="aud does not match org and service")
+    return organization, service
+
+
+def _methods(claims: Mapping[str, Json]) -> tuple[str, ...]:
+    methods = claims.get("amr", ())
+    if not isinstance(methods, list | tuple):
+        raise TokenInvalid(detail="amr is malformed")
+    return tuple(str(method) for method in methods)
+
+
+def _id(claims: Mapping[str, Json], name: str) -> UUID:
+    """Only the canonical form: `UUID` itself also reads braces, prefixes and stray hyphens."""
+    text = claims.get(name)
+    try:
+        parsed = UUID(str(text))
+    except ValueError:
+        raise TokenInvalid(detail=f"{name} is not an id") from None
+    if str(parsed) != text:
+        raise TokenInvalid(detail=f"{name} is not an id")
+    return parsed

@@ -1,0 +1,45 @@
+"""Pages: their templates, styles and scripts, and how they are made. Nothing on a page comes from another address."""
+
+import secrets
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from quart import Response
+
+from entrypoints.http.headers import page_policy
+
+_FILES: Final = files(__name__)
+_ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_FOREVER: Final = "public, max-age=31536000, immutable"
+
+
+class Pages:
+    """Templates and assets, read once."""
+
+    def __init__(self) -> None:
+        self._templates = Environment(
+            loader=PackageLoader(__name__, "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
+        self._templates.globals["asset"] = self.asset_url
+
+    def page(self, template: str, **values: Any) -> Response:
+        nonce = secrets.token_urlsafe(16)
+        response = Response(self._templates.get_template(template).render(nonce=nonce, **values), content_type="text/html; charset=utf-8")
+        response.headers["Content-Security-Policy"] = page_policy(nonce)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def asset_url(self, name: str) -> str:
+        """The address changes with the content, so that a browser may keep what it has."""
+        return f"/assets/{sha256(self._assets[name]).hexdigest()[:16]}/{name}"
+
+    def asset(self, digest: str, name: str) -> Response | None:
+        """None when there is no such asset, or it has changed since the page was made."""
+        if name not in self._assets or self.asset_url(name) != f"/assets/{digest}/{name}":
+            return None
+        response = Response(self._assets[name], content_type=_ASSET_TYPES[name.rpartition(".")[2]])
+        response.headers["Cache-Control"] = _FOREVER
+        return response

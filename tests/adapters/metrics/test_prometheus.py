@@ -1,0 +1,233 @@
+"""The metrics: their names, types and labels from the first scrape on, and one page for several processes."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from adapters.metrics.prometheus import PrometheusMetrics
+from core.domain.jobs import QueueState
+from ports.metrics import PoolState, Population
+from tests.places import ROOT
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+# Operations interface, section 4.11.
+PROMISED = {
+    "sso_http_request_duration_seconds": "histogram",
+    "sso_db_pool_connections_total": "gauge",
+    "sso_db_pool_connections_idle": "gauge",
+    "sso_db_pool_connections_max": "gauge",
+    "sso_job_queue_depth": "gauge",
+    "sso_job_processing_duration_seconds": "histogram",
+    "sso_webhook_delivery_latency_seconds": "histogram",
+    "sso_active_users_total": "gauge",
+    "sso_total_organizations": "gauge",
+    "sso_mfa_enabled_users_total": "gauge",
+    "sso_mfa_adoption_percentage": "gauge",
+    "sso_login_failures_total": "counter",
+    "sso_auth_tokens_issued_total": "counter",
+}
+PROCESS = {
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+    "process_open_fds",
+    "process_start_time_seconds",
+}
+
+
+def types(page: str) -> dict[str, str]:
+    lines = (line.split() for line in page.splitlines() if line.startswith("# TYPE "))
+    return {name: kind for _, _, name, kind in lines}
+
+
+def value(page: str, name: str, **labels: str) -> float:
+    found = [
+        sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    assert len(found) == 1, f"{name} {labels}: {found}"
+    return float(found[0])
+
+
+@pytest.fixture
+def metrics() -> PrometheusMetrics:
+    return PrometheusMetrics()
+
+
+def test_every_promised_metric_is_on_the_first_page(metrics: PrometheusMetrics) -> None:
+    page = metrics.render().decode()
+    assert PROMISED.items() <= types(page).items()
+    assert types(page).keys() >= PROCESS
+    assert "_created" not in page
+    for name in ("connections_total", "connections_idle", "connections_max"):
+        assert value(page, f"sso_db_pool_{name}", backend="postgres") == 0
+    assert value(page, "sso_login_failures_total", reason="invalid_credentials") == 0
+    assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 0
+    assert value(page, "sso_http_request_duration_seconds_count", method="GET", route="/metrics", status_class="2xx") == 0
+
+
+def test_requests_are_timed_by_method_route_and_class_of_status(metrics: PrometheusMetrics) -> None:
+    for status in (200, 204, 404):
+        metrics.request_started()
+        metrics.request_finished("GET", "/x/{id}", status, 0.004)
+    metrics.request_started()
+    page = metrics.render().decode()
+    labels = {"method": "GET", "route": "/x/{id}"}
+    assert value(page, "sso_http_request_duration_seconds_count", **labels, status_class="2xx") == 2
+    assert value(page, "sso_http_request_duration_seconds_bucket", **labels, status_class="2xx", le="0.005") == 2
+    assert value(page, "sso_http_request_duration_seconds_bucket", **labels, status_class="2xx", le="0.0025") == 0
+    assert value(page, "sso_http_request_duration_seconds_count", **labels, status_class="4xx") == 1
+    assert value(page, "sso_http_requests_in_flight") == 1
+
+
+def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
+    metrics.login_failed("invalid_credentials")
+    metrics.token_issued()
+    metrics.job_processed("mail", 0.2, succeeded=True)
+    metrics.job_processed("mail", 0.2, succeeded=False)
+    metrics.webhook_delivered(0.3)
+    metrics.actor_up("mailer", up=True)
+    metrics.actor_up("janitor", up=False)
+    metrics.actor_restarted("janitor")
+    metrics.presence_dropped()
+    metrics.rate_limited("login", "process")
+    metrics.password_hashed(0.01, 0.002)
+    metrics.hashing_queue(7)
+    metrics.pool_waited(0.001)
+    metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=2))
+    metrics.key_age("access", timedelta(days=3))
+    page = metrics.render().decode()
+    assert value(page, "sso_login_failures_total", reason="invalid_credentials") == 1
+    assert value(page, "sso_auth_tokens_issued_total") == 1
+    assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2
+    assert value(page, "sso_jobs_processed_total", job_type="mail", outcome="failed") == 1
+    assert value(page, "sso_webhook_delivery_latency_seconds_count") == 1
+    assert value(page, "sso_actor_up", actor="mailer") == 1
+    assert value(page, "sso_actor_up", actor="janitor") == 0
+    assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
+    assert value(page, "sso_presence_dropped_total") == 1
+    assert value(page, "sso_rate_limited_total", limit="login", stage="process") == 1
+    assert value(page, "sso_password_hash_seconds_count") == 1
+    assert value(page, "sso_password_hash_wait_seconds_count") == 1
+    assert value(page, "sso_password_hash_queue") == 7
+    assert value(page, "sso_db_pool_wait_seconds_count") == 1
+    assert value(page, "sso_db_pool_connections_total", backend="postgres") == 4
+    assert value(page, "sso_db_pool_connections_idle", backend="postgres") == 1
+    assert value(page, "sso_db_pool_connections_max", backend="postgres") == 10
+    assert value(page, "sso_db_pool_waiting", backend="postgres") == 2
+    assert value(page, "sso_signing_key_age_seconds", purpose="access") == 3 * 86_400
+
+
+def test_the_share_of_users_with_mfa_is_a_percentage_also_of_nobody(metrics: PrometheusMetrics) -> None:
+    metrics.population(Population(active_users=8, organizations=3, mfa_enabled_users=2))
+    page = metrics.render().decode()
+    assert value(page, "sso_mfa_adoption_percentage") == 25
+    assert value(page, "sso_active_users_total") == 8
+    assert value(page, "sso_total_organizations") == 3
+    assert value(page, "sso_mfa_enabled_users_total") == 2
+    metrics.population(Population(active_users=0, organizations=0, mfa_enabled_users=0))
+    assert value(metrics.render().decode(), "sso_mfa_adoption_percentage") == 0
+
+
+def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_to_zero(metrics: PrometheusMetrics) -> None:
+    metrics.queue([QueueState("mail", 3, 1, NOW), QueueState("webhook", 2, 0, NOW)], timedelta(seconds=90))
+    page = metrics.render().decode()
+    assert value(page, "sso_job_queue_depth") == 5
+    assert value(page, "sso_jobs_dead", job_type="mail") == 1
+    assert value(page, "sso_job_oldest_due_age_seconds") == 90
+    metrics.queue([QueueState("mail", 1, 0, None)], None)
+    page = metrics.render().decode()
+    assert value(page, "sso_job_queue_depth") == 1
+    assert value(page, "sso_jobs_waiting", job_type="webhook") == 0
+    assert value(page, "sso_job_oldest_due_age_seconds") == 0
+
+
+_CHILD = """
+import sys
+from adapters.metrics.prometheus import PrometheusMetrics
+from ports.metrics import PoolState, Population
+metrics = PrometheusMetrics()
+metrics.request_started()
+metrics.request_finished("GET", "/x", 200, 0.004)
+metrics.request_started()
+metrics.token_issued()
+metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=0))
+metrics.population(Population(active_users=8, organizations=3, mfa_enabled_users=2))
+metrics.actor_up("mailer", up=sys.argv[1] == "up")
+print("ready", flush=True)
+for line in sys.stdin:
+    print(metrics.render().decode() + "# end", flush=True)
+"""
+
+
+class Child:
+    """A serving process, as far as its metrics go."""
+
+    def __init__(self, directory: Path, state: str) -> None:
+        environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(directory), "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CHILD, state], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def lines_until(self, last: str) -> str:
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        while not lines or lines[-1] != last:
+            lines.append(self.process.stdout.readline().rstrip("\n"))
+            assert self.process.poll() is None
+        return "\n".join(lines[:-1]) + "\n"
+
+    def page(self) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.lines_until("# end")
+
+    def end(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self.process.wait(10)
+
+
+def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ended(tmp_path: Path) -> None:
+    children = [Child(tmp_path, "up"), Child(tmp_path, "down")]
+    try:
+        for child in children:
+            child.lines_until("ready")
+        page = children[0].page()
+        assert PROMISED.items() <= types(page).items()
+        assert value(page, "sso_http_request_duration_seconds_count", method="GET", route="/x", status_class="2xx") == 2
+        assert value(page, "sso_http_request_duration_seconds_bucket", method="GET", route="/x", status_class="2xx", le="0.005") == 2
+        assert value(page, "sso_http_requests_in_flight") == 2
+        assert value(page, "sso_auth_tokens_issued_total") == 2
+        for name, total in (("total", 8), ("idle", 2), ("max", 20)):
+            assert value(page, f"sso_db_pool_connections_{name}", backend="postgres") == total
+        assert value(page, "sso_active_users_total") == 8
+        assert value(page, "sso_actor_up", actor="mailer") == 0
+        resident = value(page, "process_resident_memory_bytes")
+        assert value(children[1].page(), "sso_auth_tokens_issued_total") == 2
+
+        children[1].end()
+        forget = "import sys; from adapters.metrics.prometheus import forget_process; forget_process(int(sys.argv[1]))"
+        subprocess.run(
+            [sys.executable, "-c", forget, str(children[1].process.pid)],
+            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            check=True,
+        )
+        page = children[0].page()
+        assert value(page, "sso_db_pool_connections_max", backend="postgres") == 10
+        assert value(page, "sso_http_requests_in_flight") == 1
+        assert value(page, "sso_actor_up", actor="mailer") == 1
+        assert value(page, "sso_auth_tokens_issued_total") == 2, "what was counted stays counted"
+        assert value(page, "process_resident_memory_bytes") < resident
+    finally:
+        for child in children:
+            child.end()

@@ -1,0 +1,80 @@
+"""The whole application in process, on the real services; and people with their sessions and tokens, to call it as."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.crypto.key_ring import EncryptionKey
+from core.domain.signing_keys import KeyPurpose
+from entrypoints.bootstrap import Services, open_services
+from entrypoints.http.application import HttpSettings, PosternApplication, build_application
+from entrypoints.http.endpoints import Endpoints
+from entrypoints.settings import read
+from tests.http import examples as examples_module
+from tests.http.client import Client
+from tests.http.people import BASE_URL, People
+from tests.signing import current_key
+
+SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
+# Nothing listens there: for tests of what happens before any database is asked, or while it is away.
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+def services_on(database_url: str, directory: Path) -> AbstractAsyncContextManager[Services]:
+    settings = read(
+        {
+            "POSTERN_DATABASE_URL": database_url,
+            "POSTERN_DATA_DIR": str(directory),
+            "POSTERN_BASE_URL": BASE_URL,
+            # The key under which the signing keys of tests/signing.py are sealed.
+            "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        }
+    )
+    return open_services(settings)
+
+
+@pytest.fixture
+async def services(database_url: str, tmp_path: Path) -> AsyncIterator[Services]:
+    async with services_on(database_url, tmp_path) as opened:
+        async with opened.unit_of_work() as uow:
+            await uow.signing_keys.hold()
+            for purpose in KeyPurpose:
+                await uow.signing_keys.add(current_key(purpose))
+            await uow.commit()
+        yield opened
+
+
+@pytest.fixture
+async def lonely_services(tmp_path: Path) -> AsyncIterator[Services]:
+    """The services without their database."""
+    async with services_on(NOWHERE, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(services: Services) -> Client:
+    return Client(build_application(services, SETTINGS))
+
+
+@pytest.fixture
+def lonely_client(lonely_services: Services) -> Client:
+    return Client(build_application(lonely_services, SETTINGS))
+
+
+@pytest.fixture
+def examples(lonely_services: Services) -> Callable[..., Client]:
+    """A client of the endpoints in tests/http/examples.py, under the settings given."""
+
+    def build(**changes: Any) -> Client:
+        return Client(PosternApplication(lonely_services, replace(SETTINGS, **changes), Endpoints.of(examples_module)))
+
+    return build
+
+
+@pytest.fixture
+def people(services: Services, database_url: str) -> People:
+    return People(services, database_url)

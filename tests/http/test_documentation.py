@@ -1,0 +1,85 @@
+"""The documentation page: complete, from our own address alone, and under a strict policy."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from entrypoints.http.application import ROUTES
+from tests.http.client import Client
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+
+    def linked(self) -> list[str]:
+        return [value for _, attributes in self.elements for name in ("href", "src") if (value := attributes.get(name))]
+
+
+@pytest.fixture
+async def page(lonely_client: Client) -> Page:
+    answer = await lonely_client.get("/docs")
+    assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
+    return Page(answer.body.decode())
+
+
+async def test_every_endpoint_is_on_the_page(page: Page) -> None:
+    for one in ROUTES:
+        assert one.handler.__name__ in page.ids, str(one)
+    assert len(page.ids) == len(set(page.ids))
+
+
+async def test_nothing_on_the_page_comes_from_elsewhere_and_every_link_leads_somewhere(lonely_client: Client, page: Page) -> None:
+    for link in page.linked():
+        if link.startswith("#"):
+            assert link[1:] in page.ids, link
+        else:
+            assert re.match(r"/[a-z]", link), link
+            assert (await lonely_client.get(link)).status == 200, link
+
+
+async def test_the_page_has_no_inline_script_style_or_handler(page: Page) -> None:
+    for tag, attributes in page.elements:
+        assert tag != "style"
+        assert tag != "script" or attributes.get("src")
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+
+
+async def test_the_policy_names_a_nonce_that_is_new_each_time(lonely_client: Client) -> None:
+    nonces: set[str] = set()
+    for _ in range(3):
+        policy = (await lonely_client.get("/docs")).header("content-security-policy") or ""
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert policy.startswith("default-src 'none'")
+        nonces.update(re.findall(r"'nonce-([\w-]+)'", policy))
+    assert len(nonces) == 3
+
+
+async def test_assets_may_be_kept_for_they_change_their_address(lonely_client: Client, page: Page) -> None:
+    assets = [link for link in page.linked() if link.startswith("/assets/")]
+    assert {link.rpartition(".")[2] for link in assets} == {"css", "js", "svg"}
+    for link in assets:
+        answer = await lonely_client.get(link)
+        assert answer.header("cache-control") == "public, max-age=31536000, immutable"
+        assert (answer.header("content-type") or "").startswith(("text/css", "text/javascript", "image/svg+xml"))
+
+
+@pytest.mark.parametrize("path", ["/assets/0000000000000000/postern.svg", "/assets/x/documentation.html", "/assets/x/..%2Fa.py"])
+async def test_only_assets_are_served_as_assets(lonely_client: Client, path: str) -> None:
+    answer = await lonely_client.get(path)
+    assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("headers", [[], [("host", "evil.example"), ("x-forwarded-host", "evil.example")], [("forwarded", "host=evil")]])
+async def test_the_front_door_leads_to_the_documentation(lonely_client: Client, headers: list[tuple[str, str]]) -> None:
+    answer = await lonely_client.get("/", headers=headers)
+    assert (answer.status, answer.header("location")) == (302, "/docs")

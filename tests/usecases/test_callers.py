@@ -1,0 +1,137 @@
+"""Who is behind a bearer token: each claim that must be right, and what the database has the last word on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.errors import TokenExpired, TokenInvalid, Unauthorized
+from core.domain.identifiers import SessionId, UserId
+from core.domain.json import Json
+from core.domain.sessions import Caller
+from core.usecases.callers import Callers
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+USER, SESSION, OTHER = (UUID(f"0199d3a0-0000-7000-8000-00000000000{number}") for number in range(3))
+GOOD: dict[str, Any] = {"sub": str(USER), "sid": str(SESSION), "aud": "platform", "token_use": "access", "amr": ["pwd", "otp"]}
+
+
+@dataclass
+class House:
+    """The ports of `Callers`, each answering as it is told: what they do themselves is tested where they live."""
+
+    claims: Mapping[str, Json] = field(default_factory=lambda: GOOD)
+    failure: Exception | None = None
+    live: bool = True
+    asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
+    marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
+
+    async def verify_access(self, token: str) -> Mapping[str, Json]:
+        assert token == "the token"
+        if self.failure is not None:
+            raise self.failure
+        return self.claims
+
+    async def find(self, session: SessionId, user: UserId) -> Caller | None:
+        self.asked.append((session, user))
+        return Caller(user, Email("ada@example.org"), session, is_platform_owner=True) if self.live else None
+
+    def seen(self, session: SessionId, at: datetime) -> None:
+        self.marks.append((session, at))
+
+    def now(self) -> datetime:
+        return NOW
+
+    async def resolve(self) -> Caller:
+        return await Callers(self, self, self, self).resolve("the token")
+
+
+async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
+    house = House()
+    assert await house.resolve() == Caller(
+        user=UserId(USER),
+        email=Email("ada@example.org"),
+        session=SessionId(SESSION),
+        is_platform_owner=True,
+        authentication_methods=("pwd", "otp"),
+    )
+    assert house.asked == [(SESSION, USER)]
+    assert house.marks == [(SESSION, NOW)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "organization", "service"),
+    [
+        ({"org": "acme", "aud": "org:acme"}, "acme", ""),
+        ({"org": "acme", "service": "shop", "aud": "service:acme/shop"}, "acme", "shop"),
+        ({"org": "", "service": "", "aud": "platform"}, "", ""),
+    ],
+)
+async def test_the_context_of_the_token_becomes_the_callers(claims: dict[str, str], organization: str, service: str) -> None:
+    caller = await House({**GOOD, **claims}).resolve()
+    assert (caller.organization, caller.service) == (organization, service)
+
+
+async def test_an_impersonation_names_its_impersonator() -> None:
+    caller = await House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}).resolve()
+    assert (caller.user, caller.impersonator) == (USER, OTHER)
+
+
+async def test_a_token_may_keep_silent_about_the_methods() -> None:
+    claims = {name: value for name, value in GOOD.items() if name != "amr"}
+    assert (await House(claims).resolve()).authentication_methods == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"token_use": "mfa_preauth"},
+        {"token_use": None},
+        {"token_use": ["access"]},
+        {"token_use": "access", "impersonator": str(OTHER)},
+        {"token_use": "impersonation"},
+        {"token_use": "impersonation", "impersonator": "somebody"},
+        {"sid": None},
+        {"sid": 5},
+        {"sid": f"{{{SESSION}}}"},
+        {"sid": str(SESSION).upper()},
+        {"sid": SESSION.hex},
+        {"sub": f"urn:uuid:{USER}"},
+        {"sub": ""},
+        {"aud": None},
+        {"aud": ["platform"]},
+        {"aud": "org:acme"},
+        {"org": "acme", "aud": "platform"},
+        {"org": "acme", "aud": "org:other"},
+        {"org": "acme", "service": "shop", "aud": "org:acme"},
+        {"service": "shop", "aud": "service:/shop"},
+        {"org": 5},
+        {"org": "acme", "service": ["shop"]},
+        {"amr": "pwd"},
+    ],
+)
+async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any]) -> None:
+    house = House({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
+    with pytest.raises(TokenInvalid):
+        await house.resolve()
+    assert house.marks == []
+
+
+@pytest.mark.parametrize("failure", [TokenExpired(), TokenInvalid()])
+async def test_what_the_verifier_refuses_is_refused_before_the_database_is_asked(failure: Exception) -> None:
+    house = House(failure=failure)
+    with pytest.raises(type(failure)):
+        await house.resolve()
+    assert house.asked == []
+
+
+async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> None:
+    house = House(live=False)
+    with pytest.raises(Unauthorized) as refused:
+        await house.resolve()
+    assert type(refused.value) is Unauthorized
+    assert house.marks == []
