@@ -1,0 +1,39 @@
+"""What came out of an actor: a cancellation, an outage of something we stand on, or a failure. Nurseries wrap what they raise in groups, so
+each question looks inside.
+"""
+
+from collections.abc import Iterator
+
+import trio
+
+from core.domain.errors import Overloaded, Unavailable
+
+
+def without_cancellation(error: BaseException) -> BaseException | None:
+    """What remains of an error once cancellation is taken out; None when it was nothing else. A task that fails while it is being cancelled
+    raises a group of both.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1]
+    return None if isinstance(error, trio.Cancelled) else error
+
+
+def sole(error: Exception) -> Exception:
+    """The one exception inside a group of one, however deep; anything else as it is."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def outage_in(error: Exception) -> Unavailable | Overloaded | None:
+    """The outage, when the error says nothing else than that something is away or full: worth waiting for, and nobody's fault here."""
+    outages = [leaf for leaf in _leaves(error) if isinstance(leaf, (Unavailable, Overloaded))]
+    return outages[0] if len(outages) == sum(1 for _ in _leaves(error)) else None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,55 @@
+"""The janitor: deletes what has expired, in small batches with pauses, so that nobody notices."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from ports.database import Housekeeping
+
+log = structlog.get_logger()
+
+_INTERVAL: Final = 60.0
+# Small enough that no lock is held for long and replicas keep up.
+_BATCH: Final = 500
+_BREATH: Final = 0.05
+
+
+class Janitor:
+    name = "janitor"
+
+    def __init__(
+        self,
+        sweeps: Sequence[Housekeeping],
+        *,
+        spread: Callable[[], float],
+        interval: float = _INTERVAL,
+        batch: int = _BATCH,
+    ) -> None:
+        self._sweeps = sweeps
+        self._spread = spread
+        self._interval = interval
+        self._batch = batch
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        # Processes that start together shall not sweep together.
+        await trio.sleep(self._interval * self._spread())
+        while True:
+            for sweep in self._sweeps:
+                await self._sweep(sweep)
+            await trio.sleep(self._interval * (1 + self._spread() / 5))
+
+    async def _sweep(self, sweep: Housekeeping) -> None:
+        total = 0
+        while True:
+            deleted = await self._outage.wait_out(lambda: sweep.delete_expired(self._batch))
+            total += deleted
+            if deleted < self._batch:
+                break
+            await trio.sleep(_BREATH)
+        if total:
+            log.info("janitor_swept", what=type(sweep).__name__, deleted=total)

@@ -1,0 +1,268 @@
+"""The base of every actor that lives from the job queue: claims, keeps the lease while the handler runs, and writes down how it ended.
+
+Delivery is at least once. A handler may see the same job again, with the same id: after a crash, a lost lease, or an outage before the end
+was noted.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from actors.failures import outage_in, sole
+from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.jobs import Job, Retry
+from ports.clock import Clock
+from ports.jobs import Doorbell, JobQueue
+from ports.metrics import Metrics
+
+log = structlog.get_logger()
+
+# After the work itself was cut off at shutdown: the time to write that down.
+_LAST_WORDS: Final = 1.0
+# Our clock and the database's may differ, and a due job may be another worker's: never ask again at once.
+_SHORTEST_WAIT: Final = 0.25
+
+
+class JobRefused(Exception):
+    """Raised by a handler: trying again is pointless. The text is stored and logged, so it carries no secret."""
+
+
+class JobDelayed(Exception):
+    """Raised by a handler: not now. `after` is what the other side asked for, if it did. The text is stored and logged, so it carries no
+    secret.
+    """
+
+    def __init__(self, message: str, *, after: timedelta | None = None) -> None:
+        self.after = after
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """How one kind of job is done. The handler is cancelled after `timeout`."""
+
+    kind: str
+    handle: Callable[[Job], Awaitable[None]]
+    retry: Retry
+    timeout: timedelta = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a worker goes about it."""
+
+    concurrency: int = 4
+    # Long enough for a database to restart in between, short enough that the work of a killed process is soon taken up.
+    lease: timedelta = timedelta(seconds=60)
+    poll: timedelta = timedelta(seconds=15)
+    # At shutdown, what is in hand may still take this long.
+    grace: timedelta = timedelta(seconds=2)
+
+
+DEFAULT_PACE: Final = Pace()
+
+
+@dataclass(slots=True, eq=False)
+class _Hand:
+    """A job being worked on, shielded from the actor's cancellation until it is told to hurry."""
+
+    whole: trio.CancelScope = field(default_factory=lambda: trio.CancelScope(shield=True))
+    work: trio.CancelScope = field(default_factory=trio.CancelScope)
+    lost: bool = False
+    hurried: bool = False
+
+    def hurry(self, grace: float) -> None:
+        now = trio.current_time()
+        self.hurried = True
+        self.work.deadline = min(self.work.deadline, now + grace)
+        self.whole.deadline = now + grace + _LAST_WORDS
+
+
+class JobWorker:
+    """An actor that does jobs of a few kinds. Any number of them, in any number of processes, may share a queue."""
+
+    def __init__(
+        self,
+        name: str,
+        tasks: Sequence[Task],
+        *,
+        queue: JobQueue,
+        doorbell: Doorbell,
+        clock: Clock,
+        metrics: Metrics,
+        spread: Callable[[], float],
+        pace: Pace = DEFAULT_PACE,
+    ) -> None:
+        self.name = name
+        self._tasks = {task.kind: task for task in tasks}
+        self._kinds = tuple(self._tasks)
+        self._queue = queue
+        self._doorbell = doorbell
+        self._clock = clock
+        self._metrics = metrics
+        self._spread = spread
+        self._pace = pace
+        self._outage = Outage(name, spread)
+        self._hands: set[_Hand] = set()
+        self._hand_free = trio.Event()
+        # Hands that an outage keeps from telling the queue about their job.
+        self._behind: set[_Hand] = set()
+        self._caught_up = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            try:
+                await self._claim_forever(nursery)
+            finally:
+                # Cancelled, or failed: the nursery waits for the shielded jobs in hand, so tell them how long they have.
+                for hand in self._hands:
+                    hand.hurry(self._pace.grace.total_seconds())
+
+    async def _claim_forever(self, nursery: trio.Nursery) -> None:
+        while True:
+            while len(self._hands) >= self._pace.concurrency:
+                self._hand_free = trio.Event()
+                await self._hand_free.wait()
+            free = self._pace.concurrency - len(self._hands)
+            # A claim that is cancelled under way may have leased jobs that nobody works on: they come back when the lease has run out.
+            jobs = await self._outage.wait_out(partial(self._claim, free))
+            for job in jobs:
+                hand = _Hand()
+                self._hands.add(hand)
+                nursery.start_soon(self._do, job, hand)
+            if len(jobs) < free:
+                await self._wait_for_work()
+
+    async def _claim(self, most: int) -> Sequence[Job]:
+        while self._behind:
+            # Their leases may have run out in the outage: asking first would hand us our own jobs once more.
+            self._caught_up = trio.Event()
+            await self._caught_up.wait()
+        return await self._queue.claim(self._kinds, most, self._pace.lease)
+
+    async def _wait_for_work(self) -> None:
+        """Until a ring, the next due time, or the next poll, whichever is first."""
+        due = await self._outage.wait_out(lambda: self._queue.next_due(self._kinds))
+        # Spread, so that many processes do not ask in step.
+        wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
+        if due is not None:
+            wait = min(wait, max(_SHORTEST_WAIT, (due - self._clock.now()).total_seconds()))
+        with trio.move_on_after(wait):
+            async with trio.open_nursery() as bells:
+                for kind in self._kinds:
+                    bells.start_soon(self._wait_for_ring, kind, bells.cancel_scope)
+
+    async def _wait_for_ring(self, kind: str, waiting: trio.CancelScope) -> None:
+        await self._doorbell.wait(kind)
+        waiting.cancel()
+
+    async def _do(self, job: Job, hand: _Hand) -> None:
+        try:
+            with structlog.contextvars.bound_contextvars(job=str(job.id), kind=job.kind), hand.whole:
+                await self._work_and_settle(job, hand)
+            if hand.whole.cancelled_caught:
+                log.warning("job_left_to_its_lease", job=str(job.id), kind=job.kind)
+        finally:
+            self._hands.discard(hand)
+            self._hand_free.set()
+
+    async def _work_and_settle(self, job: Job, hand: _Hand) -> None:
+        began = trio.current_time()
+        task = self._tasks[job.kind]
+        error = await self._work(task, job, hand)
+        seconds = trio.current_time() - began
+        if hand.lost:
+            kept = False
+        elif isinstance(error, _CutOff) and hand.hurried:
+            # Nobody's failure: the next process may have it at once.
+            kept = await self._tell(hand, lambda: self._queue.retry(job, self._clock.now(), str(error)))
+            log.info("job_handed_back", attempts=job.attempts)
+        elif error is None:
+            self._metrics.job_processed(job.kind, seconds, succeeded=True)
+            kept = await self._tell(hand, lambda: self._queue.complete(job))
+            log.debug("job_done", attempts=job.attempts, seconds=round(seconds, 3))
+        else:
+            self._metrics.job_processed(job.kind, seconds, succeeded=False)
+            kept = await self._settle_failure(task, job, hand, error)
+        if not kept:
+            log.warning("job_lease_lost", attempts=job.attempts)
+
+    async def _work(self, task: Task, job: Job, hand: _Hand) -> Exception | None:
+        """Runs the handler. Returns what went wrong, or None."""
+        hand.work.deadline = min(hand.work.deadline, trio.current_time() + task.timeout.total_seconds())
+        try:
+            with hand.work:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._keep_lease, job, hand)
+                    await task.handle(job)
+                    nursery.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - a handler's failure of any kind is the job's, not the worker's
+            return sole(error)
+        if hand.work.cancelled_caught:
+            return _CutOff("Cut off by a shutdown" if hand.hurried else f"Not done within {task.timeout.total_seconds():g} s")
+        return None
+
+    async def _keep_lease(self, job: Job, hand: _Hand) -> None:
+        while True:
+            await trio.sleep(self._pace.lease.total_seconds() / 3)
+            if not await self._tell(hand, lambda: self._queue.extend(job, self._pace.lease)):
+                # Somebody else has it by now: the sooner we stop, the less is done twice.
+                hand.lost = True
+                hand.work.cancel()
+
+    async def _settle_failure(self, task: Task, job: Job, hand: _Hand, error: Exception) -> bool:
+        reason = _reason(error)
+        pause = task.retry.pause(job.attempts, self._spread())
+        if isinstance(error, JobDelayed) and error.after is not None:
+            pause = max(pause, error.after)
+        at = self._clock.now() + pause
+        if isinstance(error, JobRefused) or task.retry.gives_up(job.attempts, job.created_at, at):
+            log.warning("job_died", attempts=job.attempts, error=reason, exc_info=_unexpected(error))
+            return await self._tell(hand, lambda: self._queue.bury(job, reason))
+        log.warning(
+            "job_failed", attempts=job.attempts, error=reason, again_in=round(pause.total_seconds(), 1), exc_info=_unexpected(error)
+        )
+        kept = await self._tell(hand, lambda: self._queue.retry(job, at, reason))
+        # The claiming loop may be asleep until later than this job is due.
+        self._doorbell.ring(job.kind)
+        return kept
+
+    async def _tell(self, hand: _Hand, call: Callable[[], Awaitable[bool]]) -> bool:
+        """What the queue says to the hand's word on its job, however long the outage."""
+        try:
+            while True:
+                try:
+                    answer = await call()
+                except (Unavailable, Overloaded) as error:
+                    self._behind.add(hand)
+                    await trio.sleep(self._outage.began(error))
+                else:
+                    self._outage.over()
+                    return answer
+        finally:
+            self._behind.discard(hand)
+            if not self._behind:
+                self._caught_up.set()
+
+
+class _CutOff(Exception):
+    """The handler was cancelled by us: its time-out, or a shutdown."""
+
+
+def _reason(error: Exception) -> str:
+    """What is stored and logged. The text of an exception that we did not write may quote the payload; its class does not."""
+    return str(error) if isinstance(error, (JobRefused, JobDelayed, _CutOff)) else type(error).__name__
+
+
+def _unexpected(error: Exception) -> Exception | None:
+    """The error with its stack, when it may be a bug."""
+    if isinstance(error, (JobRefused, JobDelayed, _CutOff)) or outage_in(error) is not None:
+        return None
+    return error

@@ -1,0 +1,62 @@
+"""The metrics refresher: every half minute, the gauges that nobody else sets."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import trio
+
+from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from ports.clock import Clock
+from ports.database import Database
+from ports.jobs import JobQueue
+from ports.metrics import Metrics
+
+# Interface, O 4.11.
+_INTERVAL: Final = 30.0
+
+
+class MetricsRefresher:
+    name = "metrics_refresher"
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        database: Database,
+        queue: JobQueue,
+        key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
+        clock: Clock,
+        spread: Callable[[], float],
+    ) -> None:
+        """`key_ages` tells the age of the key in force, by purpose."""
+        self._metrics = metrics
+        self._database = database
+        self._queue = queue
+        self._key_ages = key_ages
+        self._clock = clock
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            # The pool is looked at even while the database is away: that is when it matters.
+            self._metrics.pool(self._database.pool_state())
+            pause = _INTERVAL
+            try:
+                await self._ask_database()
+            except (Unavailable, Overloaded) as error:
+                pause = min(pause, self._outage.began(error))
+            else:
+                self._outage.over()
+            await trio.sleep(pause)
+
+    async def _ask_database(self) -> None:
+        self._metrics.population(await self._database.population())
+        states = await self._queue.state()
+        due = [state.oldest_due for state in states if state.oldest_due is not None]
+        oldest = max(self._clock.now() - min(due), timedelta(0)) if due else None
+        self._metrics.queue(states, oldest)
+        for purpose, age in (await self._key_ages()).items():
+            self._metrics.key_age(purpose, age)

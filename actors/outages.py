@@ -1,0 +1,57 @@
+"""Waiting until something that we stand on, the database above all, is back. An outage is not a failure: the actor stays, says once that it
+waits, and once that it goes on.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final, TypeVar
+
+import structlog
+import trio
+
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.jobs import Retry
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+# Long enough not to add to the trouble of a database that struggles back, short enough that nobody notices the rest of the wait.
+_PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=15))
+
+
+class Outage:
+    """One actor's view of what it stands on."""
+
+    def __init__(self, actor: str, spread: Callable[[], float]) -> None:
+        self._actor = actor
+        self._spread = spread
+        self._failures = 0
+        self._since = 0.0
+
+    def began(self, error: Unavailable | Overloaded) -> float:
+        """Something is away. Returns the seconds to wait before trying again: longer each time."""
+        self._failures += 1
+        if self._failures == 1:
+            self._since = trio.current_time()
+            log.warning("actor_waits", actor=self._actor, reason=type(error).__name__, detail=error.detail)
+        pause = _PAUSES.pause(self._failures, self._spread()).total_seconds()
+        # Whoever refused may know how long it takes, but nobody keeps an actor away for longer than our own longest pause.
+        return max(pause, min(error.retry_after, _PAUSES.longest.total_seconds()))
+
+    def over(self) -> None:
+        """It answers. Costs nothing to say again."""
+        if self._failures:
+            log.info("actor_goes_on", actor=self._actor, seconds=round(trio.current_time() - self._since, 1), attempts=self._failures)
+            self._failures = 0
+
+    async def wait_out(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The call's answer, however long the outage. Only for calls that may be repeated."""
+        while True:
+            try:
+                answer = await call()
+            except (Unavailable, Overloaded) as error:
+                await trio.sleep(self.began(error))
+            else:
+                self.over()
+                return answer

@@ -1,0 +1,88 @@
+"""Presence: the requests' last-seen marks, gathered and written in one statement a second, so that no request waits for them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.identifiers import SessionId
+from ports.metrics import Metrics
+from ports.sessions import PresenceStore
+
+log = structlog.get_logger()
+
+# Marks between two writes, and sessions kept over an outage: a few megabytes each.
+_MOST: Final = 20_000
+_INTERVAL: Final = 1.0
+# At shutdown, what was gathered last may still be written for this long. Losing it costs a minute's truth in "last seen".
+_LAST_WRITE: Final = 1.0
+
+
+class Presence:
+    """An actor, and `ports.sessions.Presence`. When the channel is full, the mark is dropped and counted: the session's next request
+    brings another.
+    """
+
+    name = "presence"
+
+    def __init__(self, store: PresenceStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._most = most
+        self._outage = Outage(self.name, spread)
+        self._send, self._receive = trio.open_memory_channel[tuple[SessionId, datetime]](most)
+        self._newest: dict[SessionId, datetime] = {}
+
+    def seen(self, session: SessionId, at: datetime) -> None:
+        try:
+            self._send.send_nowait((session, at))
+        except trio.WouldBlock:
+            self._metrics.presence_dropped()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        try:
+            while True:
+                if not self._newest:
+                    self._gather(*await self._receive.receive())
+                await trio.sleep(_INTERVAL)
+                self._gather_all()
+                await self._write()
+        except trio.Cancelled:
+            with trio.move_on_after(_LAST_WRITE, shield=True):
+                self._gather_all()
+                await self._write()
+            if self._newest:
+                log.warning("presence_not_written", sessions=len(self._newest))
+            raise
+
+    def _gather(self, session: SessionId, at: datetime) -> None:
+        known = self._newest.get(session)
+        if known is None and len(self._newest) >= self._most:
+            self._metrics.presence_dropped()
+        elif known is None or known < at:
+            self._newest[session] = at
+
+    def _gather_all(self) -> None:
+        while True:
+            try:
+                self._gather(*self._receive.receive_nowait())
+            except trio.WouldBlock:
+                return
+
+    async def _write(self) -> None:
+        """Forgets the marks only once they are written. Writing them twice does no harm: last-seen never moves back."""
+        if not self._newest:
+            return
+        try:
+            await self._store.mark_seen(self._newest)
+        except (Unavailable, Overloaded) as error:
+            # No longer wait than usual: the channel must be emptied meanwhile.
+            self._outage.began(error)
+        else:
+            self._outage.over()
+            self._newest = {}

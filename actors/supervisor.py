@@ -1,0 +1,184 @@
+"""The supervisor: starts the actors, restarts the one that fails, and ends the process when one keeps failing."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Protocol
+
+import structlog
+import trio
+
+from actors.failures import outage_in, sole, without_cancellation
+from actors.outages import Outage
+from core.domain.jobs import Retry
+from ports.metrics import Metrics
+
+log = structlog.get_logger()
+
+
+class Actor(Protocol):
+    """A task that lives as long as the process. It is stopped by cancellation; a unit of work that should be finished first is shielded by
+    the actor itself, with a deadline (docs/decisions/0005).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Calls `task_status.started()` when it can work. Returning is a failure. May be called again after it failed."""
+
+
+class ActorsFailed(Exception):
+    """An actor kept failing. The process should end, and its service manager start it anew."""
+
+
+class ActorReturned(Exception):
+    """An actor's run came to its end, although nobody asked it to."""
+
+
+class ActorNotReady(Exception):
+    """An actor did not say in time that it can work."""
+
+
+_PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=30))
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """How failures are met. With these numbers an actor that fails at once, every time, is given up after about two minutes."""
+
+    pauses: Retry = _PAUSES
+    # This many failures within the window, and the process ends.
+    most_failures: int = 10
+    window: timedelta = timedelta(minutes=5)
+    # An actor that was up for this long is forgiven what was before.
+    healthy_after: timedelta = timedelta(minutes=1)
+    ready_within: timedelta = timedelta(seconds=10)
+    # An actor that let an outage through has outlived it when it stays up for this long.
+    settled_after: timedelta = timedelta(seconds=6)
+
+
+DEFAULT_RESTARTS: Final = Restarts()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What the supervisor remembers of one actor."""
+
+    actor: Actor
+    outage: Outage
+    been_up: trio.Event = field(default_factory=trio.Event)
+    up_since: float | None = None
+    failures: deque[float] = field(default_factory=deque)
+
+
+class Supervisor:
+    """Runs once: `run` returns after `stop`, or raises `ActorsFailed`."""
+
+    def __init__(
+        self, actors: Sequence[Actor], metrics: Metrics, *, spread: Callable[[], float], restarts: Restarts = DEFAULT_RESTARTS
+    ) -> None:
+        names = [actor.name for actor in actors]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Two actors have the same name: {', '.join(sorted(names))}")
+        self._slots = [_Slot(actor, Outage(actor.name, spread)) for actor in actors]
+        self._metrics = metrics
+        self._spread = spread
+        self._restarts = restarts
+        self._scope = trio.CancelScope()
+        self._given_up: ActorsFailed | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Runs the actors until `stop` or cancellation; both let them finish what they have in hand. Started once every one has been up."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                for slot in self._slots:
+                    nursery.start_soon(self._keep_up, slot, name=f"actor {slot.actor.name}")
+                for slot in self._slots:
+                    await slot.been_up.wait()
+                task_status.started()
+                await trio.sleep_forever()
+        if self._given_up is not None:
+            raise self._given_up
+
+    def stop(self) -> None:
+        """Asks every actor to finish its unit. `run` returns when the last one has."""
+        self._scope.cancel()
+
+    async def _keep_up(self, slot: _Slot) -> None:
+        while True:
+            error = await self._life(slot)
+            if trio.current_effective_deadline() <= trio.current_time():
+                # Whatever it left with, it left because it was asked to.
+                if not isinstance(error, ActorReturned):
+                    log.warning("actor_failed_while_stopping", actor=slot.actor.name, error=type(error).__name__, exc_info=error)
+                await trio.lowlevel.checkpoint_if_cancelled()
+            outage = outage_in(error)
+            if outage is not None:
+                # Actors wait outages out themselves; the one that lets it through shall not pay for somebody else's fault.
+                pause = slot.outage.began(outage)
+            elif self._is_beyond_hope(slot):
+                self._give_up(slot, error)
+                return
+            else:
+                pause = self._restarts.pauses.pause(len(slot.failures), self._spread()).total_seconds()
+                log.warning(
+                    "actor_failed",
+                    actor=slot.actor.name,
+                    error=type(error).__name__,
+                    failures=len(slot.failures),
+                    restart_in=round(pause, 1),
+                    exc_info=error,
+                )
+            await trio.sleep(pause)
+            self._metrics.actor_restarted(slot.actor.name)
+
+    async def _life(self, slot: _Slot) -> Exception:
+        """One life of an actor. Returns what ended it; cancellation goes through."""
+        slot.up_since = None
+        try:
+            await self._run_until_it_ends(slot)
+        except (Exception, BaseExceptionGroup) as caught:
+            # A task that fails while it is cancelled raises a group of both, which is no `Exception`.
+            failure = without_cancellation(caught)
+            if isinstance(failure, Exception):
+                return sole(failure)
+            raise
+        finally:
+            self._metrics.actor_up(slot.actor.name, up=False)
+        return ActorReturned(f"The actor {slot.actor.name} returned")
+
+    async def _run_until_it_ends(self, slot: _Slot) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def run(*, task_status: trio.TaskStatus[None]) -> None:
+                await slot.actor.run(task_status=task_status)
+                # It came to its end: do not sleep on below.
+                nursery.cancel_scope.cancel()
+
+            with trio.move_on_after(self._restarts.ready_within.total_seconds()) as starting:
+                await nursery.start(run, name=f"actor {slot.actor.name} at work")
+            if starting.cancelled_caught:
+                raise ActorNotReady(f"The actor {slot.actor.name} was not ready within {self._restarts.ready_within.total_seconds():g} s")
+            slot.up_since = trio.current_time()
+            slot.been_up.set()
+            self._metrics.actor_up(slot.actor.name, up=True)
+            await trio.sleep(self._restarts.settled_after.total_seconds())
+            slot.outage.over()
+
+    def _is_beyond_hope(self, slot: _Slot) -> bool:
+        """Notes a failure. True when there were too many within the window and no healthy spell between them."""
+        now = trio.current_time()
+        if slot.up_since is not None and now - slot.up_since >= self._restarts.healthy_after.total_seconds():
+            slot.failures.clear()
+        slot.failures.append(now)
+        while slot.failures[0] < now - self._restarts.window.total_seconds():
+            slot.failures.popleft()
+        return len(slot.failures) >= self._restarts.most_failures
+
+    def _give_up(self, slot: _Slot, error: Exception) -> None:
+        log.critical("actor_given_up", actor=slot.actor.name, error=type(error).__name__, failures=len(slot.failures), exc_info=error)
+        self._given_up = ActorsFailed(f"The actor {slot.actor.name} kept failing")
+        self._given_up.__cause__ = error
+        self._scope.cancel()

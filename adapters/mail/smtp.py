@@ -1,0 +1,292 @@
+"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a time-out on every step and one over all.
+
+What servers answer is never passed on but for its code: answers quote addresses and links, and errors are stored and logged.
+"""
+
+import base64
+import re
+import smtplib
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+import trio
+
+from adapters.mail.message import Letter, Sender, compose
+from core.domain.identifiers import JobId
+from core.domain.mail import Mail
+from core.domain.secrets import Secret
+from ports.clock import Clock
+from ports.mail import MailDelayed, MailRefused
+
+log = structlog.get_logger()
+
+Reply = tuple[int, bytes]
+
+
+class Security(StrEnum):
+    """How the connection is encrypted."""
+
+    TLS = "tls"  # from the first byte
+    REQUIRE = "require"  # STARTTLS, or no mail
+    OPPORTUNISTIC = "opportunistic"  # STARTTLS when offered
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpServer:
+    """Where mail is handed in. `verified_by` None: the system's authorities."""
+
+    host: str
+    port: int
+    security: Security
+    user: str | None = None
+    password: Secret | None = None
+    verify: bool = True
+    verified_by: str | None = None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Reads the certificates. Raises OSError when they cannot be read."""
+        if self.security is Security.NEVER:
+            return None
+        context = ssl.create_default_context(cafile=self.verified_by)
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOuts:
+    """In seconds. `whole` bounds a server that answers every step, but drop by drop; it is below the mailer's own time-out."""
+
+    connect: float = 10.0
+    command: float = 30.0
+    whole: float = 120.0
+
+
+# Each is a thread and a connection while a mail is under way.
+_THREADS: Final = 8
+_GOODBYE: Final = 1.0
+_ENHANCED: Final = re.compile(rb"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
+DEFAULT_TIME_OUTS: Final = TimeOuts()
+
+
+class SmtpTransport:
+    """Implements `ports.mail.MailTransport`. One connection per mail: a day's mail of an identity provider is not a newsletter."""
+
+    def __init__(self, server: SmtpServer, sender: Sender, clock: Clock, *, time_outs: TimeOuts = DEFAULT_TIME_OUTS) -> None:
+        self._server = server
+        self._sender = sender
+        self._clock = clock
+        self._time_outs = time_outs
+        self._tls = server.tls()
+        self._limiter = trio.CapacityLimiter(_THREADS)
+
+    async def send(self, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word
+        await self._converse(compose(mail, id, self._sender, self._clock.now()))
+
+    async def check(self) -> str:
+        return await self._converse(None)
+
+    async def _converse(self, letter: Letter | None) -> str:
+        conversation = _Conversation(self._server, self._tls, self._time_outs)
+        with trio.move_on_after(self._time_outs.whole):
+            try:
+                return await trio.to_thread.run_sync(conversation.hold, letter, limiter=self._limiter, abandon_on_cancel=True)
+            finally:
+                # Left early, by the time-out or by cancellation: the thread wakes at once, not at its next time-out, and sends no more.
+                conversation.abort()
+        raise MailDelayed(f"The mail server took longer than {self._time_outs.whole:g} s")
+
+
+class _Conversation:
+    """One connection, from the first byte to the last, in a worker thread. `abort` is the one thing that another thread may call."""
+
+    def __init__(self, server: SmtpServer, tls: ssl.SSLContext | None, time_outs: TimeOuts) -> None:
+        self._server = server
+        self._tls = tls
+        self._time_outs = time_outs
+        # Guards the socket's coming and going, so that an abort never meets a descriptor that is another connection's by now.
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._client: smtplib.SMTP | None = None
+        self._aborted = False
+
+    def abort(self) -> None:
+        with self._lock:
+            self._aborted = True
+            if self._socket is not None:
+                # The plain shutdown, also under TLS: an SSLSocket's own first forgets its encryption, and the thread might write meanwhile.
+                with suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def hold(self, letter: Letter | None) -> str:
+        """Sign in, hand the letter over if there is one, and say where we are. Raises `MailRefused` or `MailDelayed`, whatever happens."""
+        try:
+            client = self._connect()
+            encrypted = self._encrypt(client)
+            self._sign_in(client)
+            if letter is not None:
+                self._deliver(client, letter)
+            self._take_leave(client)
+        except smtplib.SMTPDataError as error:
+            raise self._failure("DATA", (error.smtp_code, _as_bytes(error.smtp_error))) from None
+        except ssl.SSLCertVerificationError as error:
+            raise MailDelayed(f"The mail server's certificate is not trusted: {error.verify_message}") from None
+        except ssl.SSLError as error:
+            raise MailDelayed(f"TLS with the mail server failed: {error.reason}") from None
+        except (socket.gaierror, UnicodeError):
+            raise MailDelayed("The mail server's name cannot be resolved") from None
+        except OSError as error:
+            raise MailDelayed(f"The connection to the mail server failed: {_cause(error)}") from None
+        finally:
+            self._hang_up()
+        return f"{self._server.host}:{self._server.port}, {encrypted}, {'signed in' if self._server.user else 'without signing in'}"
+
+    def _connect(self) -> smtplib.SMTP:
+        opened = socket.create_connection((self._server.host, self._server.port), self._time_outs.connect)
+        self._keep(opened)
+        opened.settimeout(self._time_outs.command)
+        client = self._client = smtplib.SMTP(local_hostname=_our_name(opened), timeout=self._time_outs.command)
+        client.sock = opened
+        if self._server.security is Security.TLS:
+            self._shake_hands(client)
+        self._require("our connection", client.getreply())
+        self._require("EHLO", client.ehlo())
+        return client
+
+    def _encrypt(self, client: smtplib.SMTP) -> str:
+        """Goes over to TLS as far as it is asked for. Returns what holds now."""
+        if self._server.security in {Security.REQUIRE, Security.OPPORTUNISTIC}:
+            if client.has_extn("starttls"):
+                self._require("STARTTLS", client.docmd("STARTTLS"))
+                self._shake_hands(client)
+                # RFC 3207, 4.2: what the server said in the clear does not count.
+                client.esmtp_features = {}
+                self._require("EHLO", client.ehlo())
+            elif self._server.security is Security.REQUIRE:
+                raise MailDelayed("The mail server offers no STARTTLS, and we send nothing without it")
+        if not isinstance(client.sock, ssl.SSLSocket):
+            return "not encrypted"
+        return f"{client.sock.version()}{'' if self._server.verify else ', certificate not verified'}"
+
+    def _shake_hands(self, client: smtplib.SMTP) -> None:
+        plain = client.sock
+        if plain is None or self._tls is None:
+            raise smtplib.SMTPServerDisconnected("closed before TLS")
+        # Kept before the handshake begins, so that an abort reaches it.
+        encrypted = self._tls.wrap_socket(plain, server_hostname=self._server.host, do_handshake_on_connect=False)
+        self._keep(encrypted)
+        encrypted.do_handshake()
+        client.sock = encrypted
+        # With it goes whatever somebody in the middle sent ahead in the clear.
+        client.file = None
+
+    def _sign_in(self, client: smtplib.SMTP) -> None:
+        """The standard library's own login takes ASCII only, and puts the password into its exception otherwise."""
+        if self._server.user is None or self._server.password is None:
+            return
+        offered = client.esmtp_features.get("auth", "").upper().split()
+        user, password = self._server.user, self._server.password.reveal()
+        if "PLAIN" in offered:
+            reply = client.docmd("AUTH", f"PLAIN {_base64(chr(0) + user + chr(0) + password)}")
+        elif "LOGIN" in offered:
+            reply = client.docmd("AUTH", "LOGIN")
+            for answer in (user, password):
+                if reply[0] == 334:
+                    reply = client.docmd(_base64(answer))
+        else:
+            raise MailDelayed("The mail server offers no way to sign in that we know (PLAIN, LOGIN)")
+        if reply[0] != 235:
+            code = _code(reply)
+            if 500 <= reply[0] < 600:
+                log.error("mail_login_refused", server=self._server.host, answer=code)
+            raise MailDelayed(f"The mail server did not let us sign in: {code}")
+
+    def _deliver(self, client: smtplib.SMTP, letter: Letter) -> None:
+        options: list[str] = []
+        if letter.is_international:
+            if not client.has_extn("smtputf8"):
+                raise MailRefused("The mail server takes ASCII addresses only")
+            options = ["SMTPUTF8", "BODY=8BITMIME"]
+        # A sender that is refused is our setting's fault, not this mail's: it waits until that is mended. Except: too large (RFC 1870).
+        reply = client.mail(letter.sender, options)
+        if reply[0] == 552:
+            raise self._failure("MAIL", reply)
+        self._require("MAIL", reply)
+        self._require("RCPT", client.rcpt(letter.recipient), may_refuse=True)
+        if client.sock is not None:
+            # RFC 5321, 4.5.3.2.6: the answer after the last dot takes long; giving up early makes duplicates.
+            client.sock.settimeout(self._time_outs.whole)
+        self._require("DATA", client.data(letter.content), may_refuse=True)
+
+    def _take_leave(self, client: smtplib.SMTP) -> None:
+        """What was accepted is accepted, however the goodbye goes."""
+        with suppress(OSError):
+            if client.sock is not None:
+                client.sock.settimeout(_GOODBYE)
+            client.docmd("QUIT")
+
+    def _keep(self, opened: socket.socket) -> None:
+        with self._lock:
+            self._socket = opened
+            if self._aborted:
+                raise smtplib.SMTPServerDisconnected("nobody waits any more")
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                # It reads through a file of its own, which keeps the descriptor open.
+                self._client.close()
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+
+    def _require(self, step: str, reply: Reply, *, may_refuse: bool = False) -> None:
+        if not 200 <= reply[0] < 300:
+            raise self._failure(step, reply) if may_refuse else MailDelayed(f"The mail server answered {_code(reply)} to {step}")
+
+    def _failure(self, step: str, reply: Reply) -> MailRefused | MailDelayed:
+        text = f"The mail server answered {_code(reply)} to {step}"
+        # 530 is "authentication required" (RFC 4954): a setting's fault again.
+        return MailRefused(text) if 500 <= reply[0] < 600 and reply[0] != 530 else MailDelayed(text)
+
+
+def _our_name(opened: socket.socket) -> str:
+    """For EHLO. The standard library would ask the DNS for it, which can take long."""
+    name = socket.gethostname()
+    if "." in name and name.isascii():
+        return name
+    # RFC 5321, 4.1.3: a client without a name says its address.
+    address = str(opened.getsockname()[0])
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode("ascii")
+
+
+def _code(reply: Reply) -> str:
+    """The code, with the enhanced one of RFC 3463 when there is one."""
+    enhanced = _ENHANCED.match(reply[1])
+    return f"{reply[0]} {enhanced[0].decode('ascii')}" if enhanced else str(reply[0])
+
+
+def _as_bytes(text: bytes | str) -> bytes:
+    return text if isinstance(text, bytes) else text.encode(errors="replace")
+
+
+def _cause(error: OSError) -> str:
+    """The standard library says "closed" and hides why."""
+    hidden = error.__context__ if isinstance(error, smtplib.SMTPException) else None
+    if isinstance(error, TimeoutError) or isinstance(hidden, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, smtplib.SMTPServerDisconnected):
+        return "closed by the server"
+    return error.strerror or type(error).__name__

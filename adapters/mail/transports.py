@@ -1,0 +1,136 @@
+"""Which transport a `POSTERN_MAIL` value means.
+
+`smtp://[user[:password]@]host[:587][?starttls=require|opportunistic|never&tls_verify=on|off&ca=/path]`
+`smtps://[user[:password]@]host[:465][?tls_verify=on|off&ca=/path]`
+`file:<dir>` · `console`
+"""
+
+import re
+import ssl
+import sys
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from adapters.mail.console import ConsoleTransport
+from adapters.mail.file import FileTransport
+from adapters.mail.message import MalformedAddress, Sender
+from adapters.mail.smtp import Security, SmtpServer, SmtpTransport
+from core.domain.secrets import Secret
+from ports.clock import Clock
+from ports.mail import MailTransport
+
+# RFC 8314, 3.3 and RFC 6409, 3.1: submission over TLS, and with STARTTLS.
+_PORTS: Final = {"smtp": 587, "smtps": 465}
+_HOST: Final = re.compile(r"[A-Za-z0-9_.:-]+")
+_OPTIONS: Final = {"smtp": ("starttls", "tls_verify", "ca"), "smtps": ("tls_verify", "ca")}
+
+
+class MailSettingsError(ValueError):
+    """The mail setting cannot be meant: one sentence, which quotes nothing that could be part of a password."""
+
+
+def transport_for(url: str, sender: str, *, clock: Clock, password: Secret | None = None) -> MailTransport:
+    """Raises `MailSettingsError`. Touches no network; a certificate file that is named is read."""
+    try:
+        from_whom = Sender.parse(sender)
+    except MalformedAddress as reason:
+        raise MailSettingsError(f"The sender of mail must be an address, or Name <address>: {reason}") from None
+    if url == "console":
+        return ConsoleTransport(sys.stdout)
+    if url.startswith("file:"):
+        return FileTransport(_directory(url), from_whom, clock)
+    server = smtp_server(url, password=password)
+    try:
+        return SmtpTransport(server, from_whom, clock)
+    except (OSError, ssl.SSLError):
+        raise MailSettingsError("The mail URL's ca= names no readable file with certificates (PEM)") from None
+
+
+def smtp_server(url: str, *, password: Secret | None = None) -> SmtpServer:
+    """Raises `MailSettingsError`."""
+    parts = _parts(url)
+    options = _options(parts)
+    user, password = _credentials(parts, password)
+    verify = options.get("tls_verify", "on")
+    if verify not in {"on", "off"}:
+        raise MailSettingsError("The mail URL's tls_verify= is on or off")
+    return SmtpServer(
+        host=parts.hostname or "",
+        port=parts.port or _PORTS[parts.scheme],
+        security=_security(parts, options.get("starttls"), user),
+        user=user,
+        password=password,
+        verify=verify == "on",
+        verified_by=options.get("ca"),
+    )
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise MailSettingsError(_MALFORMED) from None
+    if parts.scheme not in _PORTS:
+        raise MailSettingsError("Mail goes to smtp://host, smtps://host, file:<dir> or console")
+    if port == 0 or parts.path not in {"", "/"} or parts.fragment or not _HOST.fullmatch(parts.hostname or ""):
+        raise MailSettingsError(_MALFORMED)
+    return parts
+
+
+_MALFORMED: Final = (
+    "The mail URL is not smtp://user:password@host:port or smtps://…; special characters in user and password are percent-encoded"
+)
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True) if parts.query else []
+    except ValueError:
+        raise MailSettingsError(_MALFORMED) from None
+    options = dict(pairs)
+    known = _OPTIONS[parts.scheme]
+    if len(options) < len(pairs) or not options.keys() <= set(known):
+        raise MailSettingsError(f"After the ? of an {parts.scheme}:// mail URL stand, once each: {', '.join(known)}")
+    return options
+
+
+def _credentials(parts: SplitResult, password: Secret | None) -> tuple[str | None, Secret | None]:
+    if parts.password and password is not None:
+        raise MailSettingsError("The mail password is given twice, in the mail URL and by itself")
+    user = unquote(parts.username) if parts.username else None
+    if parts.password:
+        password = Secret(unquote(parts.password))
+    if user is not None and password is None:
+        raise MailSettingsError("The mail URL names a user, and there is no password")
+    if user is None and password is not None:
+        raise MailSettingsError("There is a mail password, and the mail URL names no user")
+    return user, password
+
+
+def _security(parts: SplitResult, starttls: str | None, user: str | None) -> Security:
+    if parts.scheme == "smtps":
+        return Security.TLS
+    if starttls is None:
+        # Without a password there is nothing to steal but the mail itself, which a server that offers no TLS would get in the clear anyway.
+        return Security.REQUIRE if user is not None else Security.OPPORTUNISTIC
+    chosen = {"require": Security.REQUIRE, "opportunistic": Security.OPPORTUNISTIC, "never": Security.NEVER}.get(starttls)
+    if chosen is None:
+        raise MailSettingsError("The mail URL's starttls= is require, opportunistic or never")
+    if chosen is Security.OPPORTUNISTIC and user is not None:
+        raise MailSettingsError(
+            "With a user, the mail URL's starttls= is require: a password does not go where somebody may have removed TLS"
+        )
+    return chosen
+
+
+def _directory(url: str) -> Path:
+    path = url.removeprefix("file:")
+    if path.startswith("//"):
+        # file:///var/mail; what stands between the second and the third slash would be another machine's name.
+        host, _, rest = path[2:].partition("/")
+        path = f"/{rest}" if not host else ""
+    if not path:
+        raise MailSettingsError("The mail directory is named like file:/var/lib/postern/mail")
+    return Path(path).expanduser()

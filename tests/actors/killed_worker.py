@@ -1,0 +1,39 @@
+"""A process whose worker says the id of the job that it has begun, and never finishes it: for the test that kills it."""
+
+import sys
+from datetime import timedelta
+
+import trio
+
+from actors.job_worker import JobWorker, Pace, Task
+from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.pool import Pool
+from core.domain.jobs import Job, Retry
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.adapters.postgres.conftest import make_store
+
+
+async def _begin(job: Job) -> None:
+    sys.stdout.write(f"{job.id}\n")
+    sys.stdout.flush()
+    await trio.sleep_forever()
+
+
+async def _work(url: str) -> None:
+    pool = Pool(url)
+    await pool.open()
+    store = make_store(url, pool)
+    await JobWorker(
+        "worker",
+        [Task("work", _begin, Retry(timedelta(seconds=1), timedelta(seconds=1)))],
+        queue=PostgresJobQueue(pool, store.keyring),
+        doorbell=store.doorbell,
+        clock=store.clock,
+        metrics=RememberedMetrics(),
+        spread=no_spread,
+        pace=Pace(lease=timedelta(seconds=1)),
+    ).run()
+
+
+if __name__ == "__main__":
+    trio.run(_work, sys.argv[1])

@@ -1,0 +1,61 @@
+"""What the actor tests watch with: metrics that remember, and a spread that is always the same."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+from core.domain.jobs import QueueState
+from ports.metrics import PoolState, Population
+
+
+def no_spread() -> float:
+    return 0.0
+
+
+class RememberedMetrics:
+    """Implements `ports.metrics.Metrics` as far as actors use it."""
+
+    def __init__(self) -> None:
+        self.up: dict[str, bool] = {}
+        self.restarts: Counter[str] = Counter()
+        self.jobs: list[tuple[str, bool]] = []
+        self.dropped = 0
+        self.pools: list[PoolState] = []
+        self.populations: list[Population] = []
+        self.queues: list[tuple[Sequence[QueueState], timedelta | None]] = []
+        self.key_ages: dict[str, timedelta] = {}
+
+    def actor_up(self, actor: str, *, up: bool) -> None:
+        self.up[actor] = up
+
+    def actor_restarted(self, actor: str) -> None:
+        self.restarts[actor] += 1
+
+    def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None:
+        assert seconds >= 0
+        self.jobs.append((kind, succeeded))
+
+    def presence_dropped(self) -> None:
+        self.dropped += 1
+
+    def pool(self, state: PoolState) -> None:
+        self.pools.append(state)
+
+    def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
+        self.queues.append((states, oldest))
+
+    def population(self, population: Population) -> None:
+        self.populations.append(population)
+
+    def key_age(self, purpose: str, age: timedelta) -> None:
+        self.key_ages[purpose] = age
+
+    def request_started(self) -> None: ...
+    def request_finished(self, method: str, route: str, status: int, seconds: float) -> None: ...
+    def login_failed(self, reason: str) -> None: ...
+    def token_issued(self) -> None: ...
+    def webhook_delivered(self, seconds: float) -> None: ...
+    def rate_limited(self, limit: str, stage: str) -> None: ...
+    def password_hashed(self, seconds: float, waited: float) -> None: ...
+    def hashing_queue(self, length: int) -> None: ...
+    def pool_waited(self, seconds: float) -> None: ...

@@ -1,0 +1,73 @@
+"""The janitor: small batches, pauses, rounds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from actors.janitor import Janitor
+from core.domain.errors import Unavailable
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+
+
+class Dust:
+    """Implements `ports.database.Housekeeping` over a number."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.deleted_at: list[float] = []
+        self.away_until = 0.0
+
+    async def delete_expired(self, limit: int) -> int:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self.away_until:
+            raise Unavailable(retry_after=2)
+        deleted = min(limit, self.rows)
+        self.rows -= deleted
+        self.deleted_at.append(trio.current_time())
+        return deleted
+
+
+@asynccontextmanager
+async def at_work(*dust: Dust, spread: float = 0.0) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(Janitor(dust, spread=lambda: spread, batch=100).run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_everything_expired_goes_in_batches_with_pauses(log: CapturedLog) -> None:
+    sessions, buckets = Dust(250), Dust(0)
+    async with at_work(sessions, buckets):
+        await trio.sleep(1)
+        assert sessions.rows == 0
+    assert len(sessions.deleted_at) == 3
+    assert sessions.deleted_at[1] - sessions.deleted_at[0] > 0.01
+    assert len(buckets.deleted_at) == 1
+    assert [entry["deleted"] for entry in log.events("janitor_swept")] == [250]
+
+
+async def test_the_rounds_are_a_minute_apart() -> None:
+    dust = Dust(0)
+    async with at_work(dust):
+        await trio.sleep(3590)
+    assert len(dust.deleted_at) == 60
+
+
+async def test_processes_that_start_together_do_not_sweep_together() -> None:
+    early, late = Dust(0), Dust(0)
+    began = trio.current_time()
+    async with at_work(early, spread=0.1), at_work(late, spread=0.9):
+        await trio.sleep(59)
+    assert (round(early.deleted_at[0] - began), round(late.deleted_at[0] - began)) == (6, 54)
+
+
+async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
+    dust = Dust(50)
+    dust.away_until = trio.current_time() + 300
+    async with at_work(dust):
+        await trio.sleep(320)
+        assert dust.rows == 0
+    assert len(log.events("actor_waits")) == 1

@@ -1,0 +1,154 @@
+"""A job worker on the real queue: wake-ups, several processes, crashes."""
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+import trio
+
+from actors.job_worker import JobDelayed, JobWorker, Pace, Task
+from adapters.postgres.jobs import PostgresJobQueue
+from core.domain.identifiers import JobId
+from core.domain.jobs import Job, NewJob, Retry
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.adapters.postgres.conftest import Store
+from tests.conftest import CapturedLog
+from tests.places import ROOT
+
+RETRY: Final = Retry(first=timedelta(milliseconds=50), longest=timedelta(seconds=1))
+PACE: Final = Pace(lease=timedelta(seconds=1), poll=timedelta(milliseconds=500), grace=timedelta(seconds=2))
+
+
+def worker(store: Store, handle: Callable[[Job], Awaitable[None]], pace: Pace = PACE) -> JobWorker:
+    return JobWorker(
+        "worker",
+        [Task("work", handle, RETRY)],
+        queue=PostgresJobQueue(store.pool, store.keyring),
+        doorbell=store.doorbell,
+        clock=store.clock,
+        metrics=RememberedMetrics(),
+        spread=no_spread,
+        pace=pace,
+    )
+
+
+async def add(store: Store, number: int = 1) -> list[JobId]:
+    async with store.unit_of_work() as uow:
+        added = [await uow.jobs.add(NewJob("work", {"number": n}, sealed=True)) for n in range(number)]
+        await uow.commit()
+    return added
+
+
+async def empty(store: Store, *, within: float = 5) -> None:
+    with trio.fail_after(within):
+        while await store.count("jobs"):
+            await trio.sleep(0.02)
+
+
+async def test_a_job_is_begun_as_soon_as_its_cause_is_committed(store: Store) -> None:
+    begun: list[float] = []
+
+    async def note(_job: Job) -> None:
+        begun.append(trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker(store, note, Pace(poll=timedelta(minutes=1))).run)
+        await trio.sleep(0.1)
+        await add(store)
+        committed = trio.current_time()
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    assert begun[0] - committed < 0.5
+
+
+async def test_several_workers_do_every_job_once(store: Store) -> None:
+    done: Counter[JobId] = Counter()
+
+    async def note(job: Job) -> None:
+        await trio.sleep(0.001)
+        done[job.id] += 1
+
+    added = await add(store, 100)
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(worker(store, note).run)
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    assert done == Counter(added)
+
+
+async def test_a_job_that_failed_comes_back_with_the_same_id(store: Store) -> None:
+    seen: list[Job] = []
+
+    async def fail_twice(job: Job) -> None:
+        seen.append(job)
+        if len(seen) < 3:
+            raise JobDelayed("not now")
+
+    [added] = await add(store)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker(store, fail_twice).run)
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    assert [(job.id, job.attempts) for job in seen] == [(added, 1), (added, 2), (added, 3)]
+
+
+async def test_a_long_job_keeps_its_lease_against_the_others(store: Store) -> None:
+    done: list[JobId] = []
+
+    async def take_long(job: Job) -> None:
+        await trio.sleep(1.6)
+        done.append(job.id)
+
+    added = await add(store)
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(worker(store, take_long).run)
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    assert done == added
+
+
+async def test_killed_backends_cost_no_job(store: Store, log: CapturedLog) -> None:
+    done: Counter[JobId] = Counter()
+
+    async def note(job: Job) -> None:
+        await trio.sleep(0.01)
+        done[job.id] += 1
+
+    added = await add(store, 60)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker(store, note).run)
+        for _ in range(3):
+            await trio.sleep(0.05)
+            await store.kill_backends()
+        await empty(store, within=15)
+        nursery.cancel_scope.cancel()
+    assert set(done) == set(added)
+    assert not log.events("job_died")
+
+
+async def test_a_worker_killed_in_the_middle_of_a_job_leaves_it_to_the_next(store: Store) -> None:
+    [added] = await add(store)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.actors.killed_worker", store.url], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = await trio.to_thread.run_sync(process.stdout.readline)
+        process.send_signal(signal.SIGKILL)
+    assert line.strip() == str(added)
+
+    seen: list[Job] = []
+
+    async def note(job: Job) -> None:
+        seen.append(job)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker(store, note).run)
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    assert [(job.id, job.attempts, job.payload) for job in seen] == [(added, 2, {"number": 0})]

@@ -1,0 +1,368 @@
+"""What a job worker does over minutes and hours: pauses, heartbeats, outages, shutdown."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+import trio
+
+from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task
+from core.domain.errors import Unavailable
+from core.domain.jobs import Job, Retry
+from tests.actors.kept_queue import KeptDoorbell, KeptQueue
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+
+Handler = Callable[[Job], Awaitable[None]]
+RETRY = Retry(first=timedelta(seconds=10), longest=timedelta(minutes=10), give_up_after=timedelta(hours=1))
+
+
+@dataclass(slots=True)
+class Bench:
+    """A worker with everything around it in sight."""
+
+    queue: KeptQueue = field(default_factory=KeptQueue)
+    doorbell: KeptDoorbell = field(default_factory=KeptDoorbell)
+    metrics: RememberedMetrics = field(default_factory=RememberedMetrics)
+    handled: list[tuple[float, Job]] = field(default_factory=list)
+
+    def worker(self, handle: Handler, *, retry: Retry = RETRY, pace: Pace = DEFAULT_PACE, minutes: float = 10) -> JobWorker:
+        async def noted(job: Job) -> None:
+            self.handled.append((trio.current_time(), job))
+            await handle(job)
+
+        return JobWorker(
+            "worker",
+            [Task("work", noted, retry, timedelta(minutes=minutes)), Task("other", noted, retry)],
+            queue=self.queue,
+            doorbell=self.doorbell,
+            clock=self.queue.clock,
+            metrics=self.metrics,
+            spread=no_spread,
+            pace=pace,
+        )
+
+    def state(self) -> list[str]:
+        return [row.state for row in self.queue.rows.values()]
+
+    def errors(self) -> list[str]:
+        return [error for row in self.queue.rows.values() for error in row.errors]
+
+
+@asynccontextmanager
+async def at_work(worker: JobWorker) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def succeed(_job: Job) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+def raising(error: Exception) -> Handler:
+    async def fail(_job: Job) -> None:
+        raise error
+
+    return fail
+
+
+async def forever(_job: Job) -> None:
+    await trio.sleep_forever()
+
+
+def taking(seconds: float) -> Handler:
+    async def work(_job: Job) -> None:
+        await trio.sleep(seconds)
+
+    return work
+
+
+async def test_a_job_is_done_and_goes_away() -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(1)
+    assert bench.state() == ["done"]
+    assert bench.metrics.jobs == [("work", True)]
+
+
+async def test_a_ring_ends_the_wait() -> None:
+    bench = Bench()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(3)
+        bench.queue.add("other")
+        bench.doorbell.ring("other")
+        await trio.sleep(0.001)
+        assert len(bench.handled) == 1
+
+
+async def test_without_a_ring_the_next_poll_finds_the_job() -> None:
+    bench = Bench()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(1)
+        bench.queue.add()
+        await trio.sleep(15)
+        assert len(bench.handled) == 1
+
+
+async def test_the_worker_wakes_when_the_next_job_falls_due() -> None:
+    bench = Bench()
+    bench.queue.add(due_in=7)
+    began = trio.current_time()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(8)
+    assert bench.handled[0][0] - began == pytest.approx(7, abs=0.01)
+
+
+async def test_an_idle_worker_asks_seldom() -> None:
+    bench = Bench()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(3600)
+    assert len(bench.queue.calls) < 500
+
+
+async def test_a_due_job_that_others_hold_does_not_make_it_ask_without_pause() -> None:
+    class ContestedQueue(KeptQueue):
+        async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
+            for job in await super().claim(kinds, limit, lease):
+                await self.retry(job, job.created_at, "somebody else was faster")
+            return []
+
+    bench = Bench(queue=ContestedQueue())
+    bench.queue.add(due_in=-60)
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(60)
+    assert len(bench.queue.times("claim")) < 300
+
+
+async def test_no_more_jobs_are_in_hand_than_the_pace_allows() -> None:
+    bench = Bench()
+    for _ in range(20):
+        bench.queue.add()
+    most = at_once = 0
+
+    async def count(_job: Job) -> None:
+        nonlocal most, at_once
+        at_once += 1
+        most = max(most, at_once)
+        await trio.sleep(1)
+        at_once -= 1
+
+    async with at_work(bench.worker(count, pace=Pace(concurrency=3))):
+        await trio.sleep(8)
+    assert most == 3
+    assert bench.state() == ["done"] * 20
+
+
+async def test_failures_are_tried_again_after_growing_pauses_until_given_up(log: CapturedLog) -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(raising(JobDelayed("not now")))):
+        await trio.sleep(7200)
+    times = [round(at - bench.handled[0][0]) for at, _ in bench.handled]
+    assert times == [0, 10, 30, 70, 150, 310, 630, 1230, 1830, 2430, 3030]
+    assert bench.state() == ["dead"]
+    assert set(bench.errors()) == {"not now"}
+    assert {succeeded for _, succeeded in bench.metrics.jobs} == {False}
+    assert len({job.id for _, job in bench.handled}) == 1
+    assert len(log.events("job_died")) == 1
+
+
+async def test_a_delay_may_name_its_own_length() -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(raising(JobDelayed("not now", after=timedelta(seconds=100))))):
+        await trio.sleep(150)
+    assert [round(at - bench.handled[0][0]) for at, _ in bench.handled] == [0, 100]
+
+
+async def test_a_refused_job_dies_at_once() -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(raising(JobRefused("never")))):
+        await trio.sleep(1)
+    assert bench.state() == ["dead"]
+    assert bench.errors() == ["never"]
+
+
+async def test_an_unknown_error_is_noted_by_its_class_alone(log: CapturedLog) -> None:
+    bench = Bench()
+    bench.queue.add()
+
+    async def fail_in_a_nursery(_job: Job) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            raise ValueError("token=very-secret")
+
+    async with at_work(bench.worker(fail_in_a_nursery)):
+        await trio.sleep(1)
+    assert bench.errors() == ["ValueError"]
+    assert isinstance(log.events("job_failed")[0]["exc_info"], ValueError)
+
+
+async def test_one_job_that_fails_does_not_disturb_the_others() -> None:
+    bench = Bench()
+    bad = bench.queue.add()
+    for _ in range(5):
+        bench.queue.add()
+
+    async def fail_one(job: Job) -> None:
+        await trio.sleep(1)
+        if job.id == bad:
+            raise ValueError("broken")
+
+    async with at_work(bench.worker(fail_one)):
+        await trio.sleep(5)
+    assert bench.state() == ["waiting"] + ["done"] * 5
+
+
+async def test_a_handler_that_takes_too_long_is_cut_off_and_tried_again() -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(forever, minutes=1)):
+        await trio.sleep(65)
+    assert bench.errors() == ["Not done within 60 s"]
+    assert bench.state() == ["waiting"]
+
+
+async def test_the_lease_is_kept_while_the_handler_runs() -> None:
+    bench = Bench()
+    id = bench.queue.add()  # noqa: A001 - the noun's own word
+    async with at_work(bench.worker(taking(300))):
+        for _ in range(29):
+            await trio.sleep(10)
+            assert bench.queue.rows[id].job.leased_until > bench.queue.clock.now()
+        await trio.sleep(20)
+    assert bench.state() == ["done"]
+    assert len(bench.handled) == 1
+
+
+async def test_a_worker_that_lost_its_lease_stops_and_says_nothing_about_the_job(log: CapturedLog) -> None:
+    bench = Bench()
+    id = bench.queue.add()  # noqa: A001 - the noun's own word
+    async with at_work(bench.worker(taking(300))):
+        await trio.sleep(5)
+        bench.queue.steal(id)
+        await trio.sleep(20)
+        assert len(log.events("job_lease_lost")) == 1
+    assert bench.state() == ["waiting"]
+    assert not bench.metrics.jobs
+    assert not {"complete", "retry", "bury"} & {name for name, _ in bench.queue.calls}
+
+
+async def test_a_result_that_comes_after_the_lease_is_dropped(log: CapturedLog) -> None:
+    bench = Bench()
+    id = bench.queue.add()  # noqa: A001 - the noun's own word
+    async with at_work(bench.worker(taking(10))):
+        await trio.sleep(5)
+        bench.queue.steal(id)
+        await trio.sleep(6)
+    assert bench.state() == ["waiting"]
+    assert len(log.events("job_lease_lost")) == 1
+
+
+async def test_an_outage_of_the_database_is_waited_out_and_told_once(log: CapturedLog) -> None:
+    bench = Bench()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(1)
+        bench.queue.away_until = trio.current_time() + 600
+        await trio.sleep(590)
+        bench.queue.add()
+        await trio.sleep(60)
+    assert bench.state() == ["done"]
+    assert [entry["detail"] for entry in log.events("actor_waits")] == ["gone"]
+    [over] = log.events("actor_goes_on")
+    assert over["seconds"] > 500
+
+
+@pytest.mark.parametrize("seconds", [30, 200, 390])
+async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
+    """Its lease has run out when the database is back: the worker must not claim its own jobs anew before it has spoken for them."""
+    bench = Bench()
+    for _ in range(4):
+        bench.queue.add()
+    async with at_work(bench.worker(taking(seconds), pace=Pace(concurrency=8))):
+        await trio.sleep(25)
+        bench.queue.away_until = trio.current_time() + 300
+        await trio.sleep(400)
+    assert bench.state() == ["done"] * 4
+    assert len(bench.handled) == 4
+
+
+async def test_an_outage_inside_the_handler_is_a_delay(log: CapturedLog) -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(raising(Unavailable(retry_after=2)))):
+        await trio.sleep(1)
+    assert bench.errors() == ["Unavailable"]
+    assert log.events("job_failed")[0]["exc_info"] is None
+
+
+async def test_at_shutdown_the_job_in_hand_is_finished() -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(taking(1.5))):
+        await trio.sleep(1)
+        stopped = trio.current_time()
+    assert bench.state() == ["done"]
+    assert trio.current_time() - stopped == pytest.approx(0.5, abs=0.01)
+
+
+async def test_at_shutdown_no_new_job_is_begun() -> None:
+    bench = Bench()
+    for _ in range(3):
+        bench.queue.add()
+    async with at_work(bench.worker(taking(1.5), pace=Pace(concurrency=1))):
+        await trio.sleep(1)
+    assert bench.state() == ["done", "waiting", "waiting"]
+
+
+async def test_a_job_that_cannot_be_finished_at_shutdown_is_handed_back_at_once() -> None:
+    bench = Bench()
+    id = bench.queue.add()  # noqa: A001 - the noun's own word
+    async with at_work(bench.worker(forever)):
+        await trio.sleep(1)
+        stopped = trio.current_time()
+    assert trio.current_time() - stopped == pytest.approx(2, abs=0.01)
+    assert bench.state() == ["waiting"]
+    assert bench.queue.rows[id].due <= bench.queue.clock.now()
+    assert not bench.metrics.jobs
+
+
+async def test_shutdown_ends_in_time_even_when_the_database_is_away(log: CapturedLog) -> None:
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(forever)):
+        await trio.sleep(1)
+        bench.queue.away_until = trio.current_time() + 3600
+        stopped = trio.current_time()
+    assert trio.current_time() - stopped == pytest.approx(3, abs=0.01)
+    assert len(log.events("job_left_to_its_lease")) == 1
+
+
+async def test_a_handler_that_fails_while_it_is_cut_off_ends_nothing_else() -> None:
+    """Its error and our cancellation come out as one group."""
+
+    async def fail_on_the_way_out(_job: Job) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("broken")
+
+    bench = Bench()
+    bench.queue.add()
+    async with at_work(bench.worker(fail_on_the_way_out, minutes=1)):
+        await trio.sleep(65)
+        bench.queue.add("other")
+        bench.doorbell.ring("other")
+        await trio.sleep(1)
+        assert len(bench.handled) == 2
+    assert bench.errors()[0] == "ValueError"

@@ -1,0 +1,100 @@
+"""The metrics refresher: what it asks for, how often, and what it does while the database is away."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+import trio
+
+from actors.metrics_refresher import MetricsRefresher
+from core.domain.errors import Unavailable
+from ports.metrics import PoolState, Population
+from tests.actors.kept_queue import KeptQueue
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+
+
+class CountedDatabase:
+    """Implements `ports.database.Database` as far as it is asked."""
+
+    def __init__(self) -> None:
+        self.away_until = 0.0
+
+    async def population(self) -> Population:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self.away_until:
+            raise Unavailable(retry_after=2)
+        return Population(3, 2, 1)
+
+    def pool_state(self) -> PoolState:
+        return PoolState(4, 3, 10, 0)
+
+    async def ping(self) -> bool:
+        raise AssertionError("not asked")
+
+    async def clock(self) -> datetime:
+        raise AssertionError("not asked")
+
+
+async def key_ages() -> Mapping[str, timedelta]:
+    await trio.lowlevel.checkpoint()
+    return {"access": timedelta(days=1), "id": timedelta(days=2)}
+
+
+@asynccontextmanager
+async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: KeptQueue) -> AsyncIterator[None]:
+    refresher = MetricsRefresher(metrics, database=database, queue=queue, key_ages=key_ages, clock=queue.clock, spread=no_spread)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(refresher.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_first_refresh_comes_at_once_and_sets_every_gauge() -> None:
+    metrics, queue = RememberedMetrics(), KeptQueue()
+    queue.add(due_in=-90)
+    async with at_work(metrics, CountedDatabase(), queue):
+        await trio.sleep(0.1)
+    assert metrics.pools == [PoolState(4, 3, 10, 0)]
+    assert metrics.populations == [Population(3, 2, 1)]
+    [(states, oldest)] = metrics.queues
+    assert (states[0].kind, states[0].waiting) == ("work", 1)
+    assert oldest == timedelta(seconds=90)
+    assert metrics.key_ages == {"access": timedelta(days=1), "id": timedelta(days=2)}
+
+
+async def test_it_comes_again_every_half_minute() -> None:
+    metrics = RememberedMetrics()
+    async with at_work(metrics, CountedDatabase(), KeptQueue()):
+        await trio.sleep(299)
+    assert len(metrics.populations) == 10
+
+
+async def test_an_empty_queue_has_no_oldest_job() -> None:
+    metrics = RememberedMetrics()
+    async with at_work(metrics, CountedDatabase(), KeptQueue()):
+        await trio.sleep(1)
+    assert metrics.queues == [([], None)]
+
+
+async def test_a_job_of_the_future_has_no_age() -> None:
+    metrics, queue = RememberedMetrics(), KeptQueue()
+    queue.add(due_in=1000)
+    async with at_work(metrics, CountedDatabase(), queue):
+        await trio.sleep(1)
+    assert metrics.queues[0][1] == timedelta(0)
+
+
+async def test_the_pool_is_looked_at_even_while_the_database_is_away(log: CapturedLog) -> None:
+    metrics, database = RememberedMetrics(), CountedDatabase()
+    database.away_until = trio.current_time() + 100
+    async with at_work(metrics, database, KeptQueue()):
+        await trio.sleep(90)
+        assert len(metrics.pools) > 3
+        assert not metrics.populations
+        await trio.sleep(30)
+        assert metrics.populations
+    assert len(log.events("actor_waits")) == 1
+    assert len(log.events("actor_goes_on")) == 1
