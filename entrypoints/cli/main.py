@@ -1,7 +1,141 @@
-"""The `postern` command."""
+"""The `postern` command: what it takes, and what its exit status means. Each command's own module is loaded when it is called for."""
 
+import argparse
+import gc
+import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
+
+_INTERRUPTED: Final = 130
+_EPILOG: Final = f"""\
+Settings are environment variables: docs/settings.md lists them, `postern config` shows what is in force.
+
+exit status:
+  0  done, or stopped when asked to
+  {FAILURE}  failed; the reason is on standard error
+  {USAGE}  the command line or a setting is wrong
+  {ALREADY_SERVED}  another Postern process uses the data directory
+"""
 
 
-def main() -> None:
-    sys.exit("not yet")
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    try:
+        return _run(given)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last one to hear of it
+        return _explain(sole(error))
+
+
+def _run(given: argparse.Namespace) -> int:
+    # What is loaded now stays: the collector need not look through it, neither while it grows nor ever after.
+    gc.disable()
+    command = import_module(f"entrypoints.cli.{given.module}")
+    gc.freeze()
+    gc.enable()
+    if given.without_settings:
+        return int(command.run(given))
+    from entrypoints import logs, settings  # noqa: PLC0415 - what `postern version` does without
+
+    in_force = settings.read(os.environ)
+    # A command says what it has to say itself; what goes on underneath is of interest when something is wrong.
+    level = "warning" if in_force.log_level == "info" and given.module != "serve" else in_force.log_level
+    logs.configure(level, in_force.log_format)
+    return int(command.run(given, in_force))
+
+
+def _explain(error: BaseException) -> int:
+    """A sentence for what we foresaw, a stack for what we did not."""
+    from core.domain.errors import Refusal  # noqa: PLC0415 - only when something failed
+    from entrypoints.settings import SettingsError  # noqa: PLC0415
+
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED
+    if isinstance(error, SettingsError):
+        return _say(str(error), USAGE)
+    if isinstance(error, StartFailed):
+        return _say(str(error), error.status)
+    if isinstance(error, Refusal):
+        return _say(error.message, FAILURE)
+    import structlog  # noqa: PLC0415
+
+    structlog.get_logger().critical("crashed", error=type(error).__name__, exc_info=error)
+    return FAILURE
+
+
+def _say(sentence: str, status: int) -> int:
+    print(f"postern: {sentence}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="postern",
+        description="Self-hosted, multi-tenant single sign-on and identity platform.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+
+    serve = _command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL names one")
+    serve.add_argument("--processes", type=_count, default=1, metavar="N", help="how many processes share the address (default: 1)")
+    serve.add_argument("--as-child", type=_numbers, default=None, help=argparse.SUPPRESS)
+
+    migrate = _command(commands, "migrate", "migrate", "bring the database to what this version needs")
+    migrate.add_argument("--plan", action="store_true", help="only say what would be done")
+
+    owner = _group(commands, "owner", "platform owners")
+    create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account")
+    create.add_argument("--email", required=True, help="the account's e-mail; the password is asked for, or read from standard input")
+
+    keys = _group(commands, "keys", "signing and encryption keys")
+    _command(keys, "list", "keys", "show the keys and their ages", action="list")
+    rotate = _command(keys, "rotate", "keys", "put new keys in force, without downtime; both kinds unless one is named", action="rotate")
+    rotate.add_argument("--signing", action="store_true", help="the keys that sign tokens")
+    rotate.add_argument("--encryption", action="store_true", help="the keys under which secrets are stored")
+    generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
+    generate.set_defaults(without_settings=True)
+
+    _command(commands, "config", "config", "show the settings in force, secrets masked")
+    _command(commands, "doctor", "doctor", "check the installation, one line each")
+    version = _command(commands, "version", "version", "print the version")
+    version.set_defaults(without_settings=True)
+    return parser
+
+
+Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
+
+def _command(commands: "Commands[argparse.ArgumentParser]", name: str, module: str, text: str, **defaults: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    parser.set_defaults(module=module, without_settings=False, **defaults)
+    return parser
+
+
+def _group(commands: "Commands[argparse.ArgumentParser]", name: str, text: str) -> "Commands[argparse.ArgumentParser]":
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    return parser.add_subparsers(title="commands", metavar="command", required=True)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 256:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, not {text!r}")
+    return int(text)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""Where everything is put together: one frozen `Services`, built by hand, closed in reverse."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Final
+
+import psycopg
+import structlog
+
+from actors.janitor import Janitor
+from actors.mailer import mailer
+from actors.metrics_refresher import MetricsRefresher
+from actors.presence import Presence
+from actors.reencrypter import reencrypter
+from actors.supervisor import Actor
+from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
+from adapters.crypto.common_passwords import ShippedCommonPasswords
+from adapters.crypto.key_ring import AesGcmKeyRing, KeyFile, MalformedKeys, parse
+from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
+from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
+from adapters.crypto.tokens import JwtSigner, JwtVerifier
+from adapters.email_syntax import LibraryEmailSyntax
+from adapters.mail.transports import MailSettingsError, transport_for
+from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.postgres import housekeeping
+from adapters.postgres.database import PostgresDatabase
+from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.pool import Pool
+from adapters.postgres.rate_limits import PostgresBuckets
+from adapters.postgres.sealed_columns import PostgresSealedColumns
+from adapters.postgres.sessions import PostgresCallers, PostgresPresence
+from adapters.postgres.unit_of_work import unit_of_work
+from adapters.system import SystemClock, SystemIds, SystemSecrets
+from core.domain.signing_keys import KeyPurpose, KeyState, in_state
+from core.usecases.callers import Callers
+from core.usecases.encryption import Reencryption
+from core.usecases.platform_owners import PlatformOwners
+from core.usecases.signing_keys import SigningKeys, stored
+from entrypoints.failures import StartFailed
+from entrypoints.installation import conninfo
+from entrypoints.settings import Settings, SettingsError
+from ports.accounts import EmailSyntax
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.jobs import JobQueue
+from ports.mail import MailTransport
+from ports.passwords import CommonPasswords, PasswordHasher
+from ports.secrets import Secrets
+from ports.tokens import TokenSigner, TokenVerifier
+from ports.unit_of_work import UnitOfWorkFactory
+
+KEY_FILE: Final = "encryption.keys"
+# The ids that `postern keys generate` gives begin with the day.
+_DAY_OF_KEY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the entrances use. `actors` and the doorbell's `run` belong to whoever serves; a command leaves them alone."""
+
+    version: str
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    metrics: PrometheusMetrics
+    metrics_page: PrometheusMetrics
+    database: PostgresDatabase
+    unit_of_work: UnitOfWorkFactory
+    jobs: JobQueue
+    doorbell: PostgresDoorbell
+    shared_buckets: PostgresBuckets
+    keyring: AesGcmKeyRing
+    passwords: PasswordHasher
+    common_passwords: CommonPasswords
+    email_syntax: EmailSyntax
+    mail: MailTransport
+    signing_keys: SigningKeys
+    reencryption: Reencryption
+    token_signer: TokenSigner
+    token_verifier: TokenVerifier
+    callers: Callers
+    platform_owners: PlatformOwners
+    actors: tuple[Actor, ...]
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Needs the database's address, not the database: while that is away, what needs it refuses with `Unavailable`."""
+    async with AsyncExitStack() as closing:
+        clock, ids, secrets = SystemClock(), SystemIds(), SystemSecrets()
+        metrics = PrometheusMetrics()
+        keyring = key_ring(settings)
+        mail = mail_transport(settings)
+        target = conninfo(settings)
+
+        pool = Pool(target, most=settings.pool_size, on_wait=metrics.pool_waited)
+        closing.push_async_callback(pool.aclose)
+        try:
+            await pool.open()
+        except psycopg.OperationalError as error:
+            log.warning("database_away", error=" ".join(str(error).split()))
+        doorbell = PostgresDoorbell(target)
+        new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
+        database = PostgresDatabase(pool)
+        queue = PostgresJobQueue(pool, keyring)
+
+        passwords = _passwords(settings, metrics)
+        common_passwords = ShippedCommonPasswords()
+        known_keys = KeyCache(stored(new_unit_of_work), keyring)
+        signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
+        verifier = JwtVerifier(known_keys, settings.public_url, clock)
+        presence = Presence(PostgresPresence(pool), metrics, spread=secrets.spread)
+        reencryption = Reencryption(keyring, PostgresSealedColumns(pool, keyring))
+
+        async def key_ages() -> Mapping[str, timedelta]:
+            return await ages(signing_keys, keyring, clock.now())
+
+        yield Services(
+            version=version("postern"),
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            metrics=metrics,
+            metrics_page=metrics,
+            database=database,
+            unit_of_work=new_unit_of_work,
+            jobs=queue,
+            doorbell=doorbell,
+            shared_buckets=PostgresBuckets(pool),
+            keyring=keyring,
+            passwords=passwords,
+            common_passwords=common_passwords,
+            email_syntax=LibraryEmailSyntax(),
+            mail=mail,
+            signing_keys=signing_keys,
+            reencryption=reencryption,
+            token_signer=JwtSigner(known_keys),
+            token_verifier=verifier,
+            callers=Callers(verifier, PostgresCallers(pool), presence, clock),
+            platform_owners=PlatformOwners(new_unit_of_work, passwords, common_passwords, clock, ids),
+            actors=(
+                mailer(mail, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
+                reencrypter(reencryption, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
+                presence,
+                Janitor(
+                    [
+                        housekeeping.ExpiredSessions(pool),
+                        housekeeping.RevokedSessions(pool),
+                        housekeeping.FullBuckets(pool),
+                        housekeeping.RetiredSigningKeys(pool),
+                        housekeeping.DeadJobs(pool),
+                    ],
+                    spread=secrets.spread,
+                ),
+                MetricsRefresher(metrics, database=database, queue=queue, key_ages=key_ages, clock=clock, spread=secrets.spread),
+            ),
+        )
+
+
+def key_file(settings: Settings) -> KeyFile | None:
+    """Where an installation keeps its encryption keys that keeps them itself. None when they are a setting."""
+    return KeyFile(settings.data_dir / KEY_FILE) if settings.encryption_keys is None else None
+
+
+def key_ring(settings: Settings) -> AesGcmKeyRing:
+    """Raises `SettingsError` or `StartFailed`."""
+    file = key_file(settings)
+    if file is None:
+        try:
+            return AesGcmKeyRing(parse(settings.encryption_keys.reveal() if settings.encryption_keys is not None else ""))
+        except MalformedKeys as error:
+            raise SettingsError(f"POSTERN_ENCRYPTION_KEYS cannot be used: {error}") from None
+    try:
+        return file.ring()
+    except MalformedKeys as error:
+        raise StartFailed(str(error)) from None
+    except OSError as error:
+        raise StartFailed(f"The encryption keys {file.path} cannot be used: {error.strerror}") from None
+
+
+def mail_transport(settings: Settings) -> MailTransport:
+    """Raises `SettingsError`."""
+    url = f"file:{settings.data_dir / 'mail'}" if settings.mail == "file:" else settings.mail
+    try:
+        return transport_for(url, settings.mail_sender, clock=SystemClock(), password=settings.mail_password)
+    except MailSettingsError as error:
+        raise SettingsError(f"POSTERN_MAIL, POSTERN_MAIL_SENDER or POSTERN_MAIL_PASSWORD cannot be used: {error}") from None
+
+
+def argon2_parameters(settings: Settings) -> Argon2Parameters:
+    """Raises `SettingsError`."""
+    try:
+        return Argon2Parameters(settings.argon2_memory // 1024, settings.argon2_passes, settings.argon2_lanes)
+    except ValueError as error:
+        raise SettingsError(f"POSTERN_ARGON2_MEMORY, POSTERN_ARGON2_PASSES or POSTERN_ARGON2_LANES cannot be used: {error}") from None
+
+
+def _passwords(settings: Settings, metrics: PrometheusMetrics) -> Argon2Passwords:
+    try:
+        return Argon2Passwords(argon2_parameters(settings), settings.argon2_workers, metrics, most_queued=settings.argon2_queue)
+    except BuiltForAnotherProcessor as error:
+        raise StartFailed(str(error)) from None
+
+
+async def ages(signing_keys: SigningKeys, keyring: AesGcmKeyRing, now: datetime) -> Mapping[str, timedelta]:
+    """How long the keys in force have been so, by purpose. An encryption key tells its day in its id, if we named it."""
+    keys = await signing_keys.list()
+    found = {purpose.value: in_state(keys, purpose, KeyState.CURRENT) for purpose in KeyPurpose}
+    told: dict[str, timedelta] = {purpose: key.age(now) for purpose, key in found.items() if key is not None}
+    day = _DAY_OF_KEY.match(keyring.current_key_id())
+    if day is not None:
+        try:
+            told["encryption"] = max(now - datetime.fromisoformat(day[0]).replace(tzinfo=UTC), timedelta(0))
+        except ValueError:
+            log.debug("encryption_key_without_day", key=keyring.current_key_id())
+    return told

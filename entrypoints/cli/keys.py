@@ -1,0 +1,98 @@
+"""`postern keys list` and `postern keys rotate`."""
+
+import argparse
+import os
+from datetime import datetime
+
+import trio
+
+from adapters.crypto.key_ring import generate_key
+from adapters.postgres.migrate import SchemaMismatch, require_current
+from core.domain.events import SYSTEM, Event, Target
+from core.usecases.encryption import reencryption_job
+from entrypoints.bootstrap import Services, key_file, key_ring, open_services
+from entrypoints.failures import OK, StartFailed
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+_HOW_TO_ROTATE_A_SETTING = """\
+The encryption keys are a setting here. To put a new one in force without downtime:
+  1. Put this at the end of POSTERN_ENCRYPTION_KEYS, and restart every process:
+     {line}
+  2. Move it to the front, and restart every process. What is stored is then encrypted anew, in the background.
+  3. When `postern keys list` says that everything is under the first key, the others can go."""
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    both = not getattr(arguments, "signing", False) and not getattr(arguments, "encryption", False)
+    if arguments.action == "list":
+        trio.run(_list, settings)
+    else:
+        trio.run(_rotate, settings, both or arguments.signing, both or arguments.encryption)
+    return OK
+
+
+async def _list(settings: Settings) -> None:
+    async with reachable_database(settings):
+        await _require_current(settings)
+        async with open_services(settings) as services:
+            now = services.clock.now()
+            for key in sorted(await services.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
+                print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
+            for number, name in enumerate(services.keyring.key_ids()):
+                print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
+            finished = await services.reencryption.is_finished()
+            print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
+
+
+async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+    async with reachable_database(settings):
+        await _require_current(settings)
+        async with open_services(settings) as services:
+            if signing:
+                for rotation in await services.signing_keys.rotate():
+                    print(
+                        f"{rotation.purpose}: {rotation.activated} signs from now on; {rotation.outgoing} verifies until its tokens expire."
+                    )
+        if encryption:
+            await _rotate_encryption(settings)
+
+
+async def _rotate_encryption(settings: Settings) -> None:
+    file = key_file(settings)
+    if file is None:
+        print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
+        return
+    key_ring(settings)  # makes the file when there is none yet
+    if file.path.stat().st_uid != os.geteuid():
+        raise StartFailed(f"{file.path} belongs to another user, and must go on doing so: run this as that user")
+    added = generate_key()
+    file.prepend(added)
+    # Opened after the file was written: its ring has the new key.
+    async with open_services(settings) as services:
+        await _reencrypt(services, added.id)
+    print(f"encryption: {added.id} is in force; what is stored is encrypted anew by the running server, or at its next start.")
+
+
+async def _reencrypt(services: Services, key: str) -> None:
+    async with services.unit_of_work() as uow:
+        await uow.jobs.add(reencryption_job(services.keyring))
+        await uow.record(
+            Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}, published=False)
+        )
+        await uow.commit()
+
+
+async def _require_current(settings: Settings) -> None:
+    try:
+        await require_current(conninfo(settings))
+    except SchemaMismatch as error:
+        raise StartFailed(str(error)) from error
+
+
+def _age(days: int) -> str:
+    return "today" if days == 0 else f"{days} day{'s' if days != 1 else ''} old"
+
+
+def _until(moment: datetime | None) -> str:
+    return "" if moment is None else f", verifies until {moment:%Y-%m-%d %H:%M} UTC"

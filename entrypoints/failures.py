@@ -1,0 +1,27 @@
+"""How a command of ours ends when it cannot do what it was asked: one sentence and an exit status."""
+
+from typing import Final
+
+OK: Final = 0
+FAILURE: Final = 1
+USAGE: Final = 2  # the command line or a setting is wrong; argparse has chosen the number
+ALREADY_SERVED: Final = 3
+
+
+class StartFailed(Exception):
+    """A command cannot go on. The message is one sentence for the operator."""
+
+    status = FAILURE
+
+
+class DataDirectoryInUse(StartFailed):
+    """Another `postern serve` has the data directory."""
+
+    status = ALREADY_SERVED
+
+
+def sole(error: BaseException) -> BaseException:
+    """What a nursery wrapped into a group of one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

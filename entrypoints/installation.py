@@ -1,0 +1,157 @@
+"""What an installation needs before it can serve: its database running and current, its signing keys, its first platform owner."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import psycopg
+import structlog
+import trio
+
+from adapters.postgres.driver import Connection
+from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
+from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
+from entrypoints.failures import DataDirectoryInUse, StartFailed
+from entrypoints.settings import Settings
+
+log = structlog.get_logger()
+
+_LOOK_EVERY: Final = 0.5
+_FIRST_PAUSE: Final = 0.25
+_LONGEST_PAUSE: Final = 3.0
+# What a database says that will be there in a moment. Any other word of refusal stays true for however long we wait.
+_SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+
+
+def conninfo(settings: Settings) -> str:
+    if settings.database_url is not None:
+        return settings.database_url.reveal()
+    return EmbeddedPostgres(settings.data_dir).application_url
+
+
+@asynccontextmanager
+async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIterator[None]:
+    """The database, for as long as the block: the embedded one is started, watched over and stopped; any other is waited for. Raises
+    `StartFailed`.
+    """
+    if not settings.embedded:
+        await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
+        yield
+        return
+    # Each process has its pool, its listener, and a connection now and then for a migration or the doctor.
+    connections = processes * (settings.pool_size + 3) + 20
+    limits = {"max_connections": str(max(connections, 100))}
+    # Recovery after a crash can take minutes. Whoever asks us to stop meanwhile need not wait for its end.
+    server = EmbeddedPostgres(settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled)
+    await _start(server)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_keep_running, server, name="embedded postgres")
+            yield
+            nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(server.stop)
+            log.info("embedded_postgres_stopped")
+
+
+@asynccontextmanager
+async def reachable_database(settings: Settings) -> AsyncIterator[None]:
+    """For a command beside a `postern serve` that may run: its embedded database is used, or else started for the length of the block."""
+    if settings.embedded and EmbeddedPostgres(settings.data_dir).is_owned():
+        await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
+        yield
+        return
+    async with running_database(settings):
+        yield
+
+
+async def bring_up_to_date(settings: Settings) -> None:
+    """The schema, as this program needs it. Raises `StartFailed`."""
+    try:
+        if settings.migrate:
+            for migration in await migrate(conninfo(settings), _report):
+                log.info("migration_applied", migration=str(migration))
+        else:
+            await require_current(conninfo(settings))
+    except SchemaMismatch as error:
+        raise StartFailed(str(error)) from error
+
+
+def _report(line: str) -> None:
+    log.info("migration", progress=line)
+
+
+async def _start(server: EmbeddedPostgres) -> None:
+    started = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_say_that_it_takes_long, server)
+        failure = await trio.to_thread.run_sync(_start_and_prepare, server)
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    log.info("embedded_postgres_started", data=str(server.cluster), seconds=round(trio.current_time() - started, 2))
+
+
+def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
+    # Returned, not raised: a nursery would wrap it into a group.
+    try:
+        server.start()
+    except AlreadyServed as error:
+        return DataDirectoryInUse(str(error))
+    except EmbeddedPostgresError as error:
+        return StartFailed(str(error))
+    try:
+        server.prepare_application()
+    except BaseException as error:
+        server.stop()
+        if isinstance(error, psycopg.Error):
+            return StartFailed(f"The embedded PostgreSQL does not answer: {' '.join(str(error).split())}")
+        raise
+    return None
+
+
+async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
+    while True:
+        await trio.sleep(3)
+        log.info("embedded_postgres_starting", data=str(server.cluster), log=str(server.log_file))
+
+
+async def _keep_running(server: EmbeddedPostgres) -> None:
+    """PostgreSQL recovers by itself from a backend that dies. When the server as a whole is gone, we start it again."""
+    pause = _LOOK_EVERY
+    while True:
+        await trio.sleep(pause)
+        if server.is_running():
+            pause = _LOOK_EVERY
+            continue
+        log.error("embedded_postgres_died", log=str(server.log_file))
+        try:
+            await trio.to_thread.run_sync(server.revive)
+        except (EmbeddedPostgresError, OSError) as error:
+            pause = min(pause * 2, 30.0)
+            log.error("embedded_postgres_not_revived", error=str(error), again_in=pause)  # noqa: TRY400 - the sentence says it all
+        else:
+            log.warning("embedded_postgres_revived")
+
+
+async def _wait_for(target: str, patience: float) -> None:
+    """Returns once the database answers. A database that refuses us for a lasting reason is not waited for."""
+    deadline, pause = trio.current_time() + patience, _FIRST_PAUSE
+    while True:
+        try:
+            connection = await Connection.connect(target)
+        except psycopg.OperationalError as error:
+            reason = " ".join(str(error).split())
+            lasting = "FATAL:" in reason and not any(word in reason for word in _SOON)
+            if lasting or trio.current_time() + pause > deadline:
+                raise StartFailed(f"The database cannot be reached: {reason}") from None
+            log.warning("database_awaited", error=reason, again_in=pause, seconds_left=round(deadline - trio.current_time()))
+        except psycopg.Error as error:
+            raise StartFailed(f"POSTERN_DATABASE_URL cannot be used: {' '.join(str(error).split())}") from None
+        else:
+            with trio.CancelScope(shield=True):
+                await connection.close()
+            return
+        await trio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)

@@ -1,0 +1,69 @@
+"""What we tell the service manager that started us, by the sd_notify protocol: a datagram to the socket that NOTIFY_SOCKET names.
+
+The protocol is that of systemd's sd_notify(3); without a service manager every call does nothing.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Self
+
+import trio
+
+# Twice within the interval that systemd gives us, as sd_watchdog_enabled(3) advises.
+_PINGS_PER_INTERVAL: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceManager:
+    address: str | None = None
+    watchdog: float | None = None  # seconds within which it wants to hear from us
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        address = environment.get("NOTIFY_SOCKET") or None
+        if address is not None and not address.startswith(("/", "@")):
+            address = None  # vsock and others: not ours to speak
+        return cls(address, _watchdog(environment))
+
+    def ready(self, status: str) -> None:
+        self._say("READY=1", f"STATUS={status}")
+
+    def status(self, status: str) -> None:
+        self._say(f"STATUS={status}")
+
+    def stopping(self) -> None:
+        self._say("STOPPING=1", "STATUS=Finishing what is in flight")
+
+    def extend_start(self, seconds: float) -> None:
+        """A start that takes long for a reason (a migration, a database that is not there yet) is not a start that hangs."""
+        self._say(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
+
+    async def keep_watchdog(self) -> None:
+        """Runs until cancelled. It is a task of the event loop on purpose: a loop that hangs is one that stops barking."""
+        if self.address is None or self.watchdog is None:
+            return
+        while True:
+            self._say("WATCHDOG=1")
+            await trio.sleep(self.watchdog / _PINGS_PER_INTERVAL)
+
+    def _say(self, *lines: str) -> None:
+        if self.address is None:
+            return
+        # A leading @ stands for the NUL of Linux's abstract namespace.
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        # A service manager that does not listen must not stop us, nor must one whose buffer is full.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.setblocking(False)
+            channel.sendto("\n".join(lines).encode(), address)
+
+
+def _watchdog(environment: Mapping[str, str]) -> float | None:
+    try:
+        microseconds = int(environment.get("WATCHDOG_USEC", ""))
+        meant_for = int(environment.get("WATCHDOG_PID", "") or os.getpid())
+    except ValueError:
+        return None
+    return microseconds / 1_000_000 if microseconds > 0 and meant_for == os.getpid() else None

@@ -1,0 +1,323 @@
+"""What can be set: every `POSTERN_*` setting with its meaning, default and form, declared once. `docs/settings.md` is made from here."""
+
+# ruff: noqa: RUF009 - what is called in the class body are field declarations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from core.domain.secrets import Password, Secret
+from entrypoints import settings_forms as forms
+from entrypoints.settings_forms import Address, Form, Malformed
+
+PREFIX: Final = "POSTERN_"
+CONFIG: Final = "POSTERN_CONFIG"
+# From systemd's EnvironmentFile=, which the file named by POSTERN_CONFIG follows.
+_COMMENTS: Final = ("#", ";")
+
+T = TypeVar("T")
+
+
+class SettingsError(Exception):
+    """A setting is unknown, malformed or missing: one sentence that names it, and never shows the value of a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One setting. `default` is written as an operator would write it; None: `unset` says what happens then."""
+
+    name: str
+    field: str
+    form: Form[Any]
+    default: str | None
+    unset: str
+    description: str
+    group: str
+    secret: bool
+
+
+def _setting(form: Form[T], default: str, group: str, description: str) -> T:
+    made: T = field(metadata={"form": form, "default": default, "unset": "", "group": group, "description": description, "secret": False})
+    return made
+
+
+def _optional(form: Form[T], unset: str, group: str, description: str, *, secret: bool = False) -> T | None:
+    made: T | None = field(
+        metadata={"form": form, "default": None, "unset": unset, "group": group, "description": description, "secret": secret}
+    )
+    return made
+
+
+_ADDRESSES: Final = "Addresses"
+_STORAGE: Final = "Storage"
+_OWNER: Final = "First platform owner"
+_MAIL: Final = "Mail"
+_TOKENS: Final = "Tokens and passwords"
+_LIMITS: Final = "Limits"
+_LIFE: Final = "Start and stop"
+_LOGS: Final = "Logs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything in force, read once at the start."""
+
+    bind: Address = _setting(
+        forms.address,
+        "127.0.0.1:8000",
+        _ADDRESSES,
+        "Where to listen: `host:port`, `[ipv6]:port` or `unix:/path/to/socket`. Port 0 takes a free one and says which.",
+    )
+    base_url: str | None = _optional(
+        forms.origin,
+        "made from `POSTERN_BIND`",
+        _ADDRESSES,
+        "The public address of this installation, as browsers and relying parties know it. Links in mails and the issuer of tokens use it; "
+        "a request's `Host` header is never believed.",
+    )
+    frontend_url: str | None = _optional(
+        forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "Where the frontend lives that pages and mails send people to."
+    )
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        forms.networks,
+        "",
+        _ADDRESSES,
+        "Networks of the proxies in front, separated by commas. Only they are believed about the client's address (`X-Forwarded-For`).",
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        forms.origins, "", _ADDRESSES, "Origins of browser applications that may call the API, separated by commas."
+    )
+    tls_certificate: Path | None = _optional(
+        forms.path, "plain HTTP", _ADDRESSES, "File with the certificate chain (PEM), to answer HTTPS without a proxy in front."
+    )
+    tls_key: Path | None = _optional(forms.path, "plain HTTP", _ADDRESSES, "File with the certificate's private key (PEM).")
+
+    data_dir: Path = _setting(
+        forms.path, "./.postern", _STORAGE, "What is not in an external database: the embedded PostgreSQL, its encryption keys, mail files."
+    )
+    database_url: Secret | None = _optional(
+        forms.database_url,
+        "an embedded PostgreSQL in the data directory",
+        _STORAGE,
+        "The PostgreSQL (14 or later) to use: `postgresql://user:password@host:5432/database`, with libpq's options.",
+        secret=True,
+    )
+    encryption_keys: Secret | None = _optional(
+        forms.secret,
+        "with the embedded PostgreSQL, made at the first start in `encryption.keys` of the data directory; otherwise required",
+        _STORAGE,
+        "The keys under which secrets are stored: `id:base64` pairs of 32 bytes, separated by commas, the newest first. "
+        "`postern keys generate` prints one.",
+        secret=True,
+    )
+    pool_size: int = _setting(forms.whole(1, 500), "10", _STORAGE, "The most database connections of one process.")
+    database_wait: timedelta = _setting(
+        forms.duration(0, 3600), "30s", _STORAGE, "How long a start waits for a database that does not answer yet."
+    )
+
+    migrate: bool = _setting(
+        forms.switch,
+        "on",
+        _STORAGE,
+        "Whether `postern serve` migrates the database. `off`: it does not start until `postern migrate` was run.",
+    )
+
+    owner_email: str = _setting(forms.text, "owner@postern.local", _OWNER, "The e-mail of the platform owner that the first start creates.")
+    owner_password: Password | None = _optional(
+        forms.password, "one is made and printed once", _OWNER, "The password of that platform owner.", secret=True
+    )
+
+    mail: str = _setting(
+        forms.mail,
+        "file:",
+        _MAIL,
+        "Where mail goes: `smtp://user@host:587` (STARTTLS), `smtps://user@host:465`, `file:<dir>` (one `.eml` per mail; without "
+        "a directory, `mail` in the data directory) or `console`.",
+    )
+    mail_password: Secret | None = _optional(
+        forms.secret, "taken from `POSTERN_MAIL`", _MAIL, "The SMTP password, to keep it out of `POSTERN_MAIL`.", secret=True
+    )
+    mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "Who mails come from: `Name <address>`.")
+
+    access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
+    argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: memory of one password hash.")
+    argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: passes over that memory.")
+    argon2_lanes: int = _setting(forms.whole(1, 64), "1", _TOKENS, "Argon2id: lanes, each a thread.")
+    argon2_workers: int | None = _optional(
+        forms.whole(1, 256), "one per processor", _TOKENS, "How many passwords one process hashes at the same time."
+    )
+    argon2_queue: int = _setting(
+        forms.whole(0, 10_000), "64", _TOKENS, "How many more may wait for that before the answer is 503 with `Retry-After`."
+    )
+
+    rate_limits: bool = _setting(forms.switch, "on", _LIMITS, "`off` lifts every rate limit. For measurements only: it invites guessing.")
+    body_limit: int = _setting(forms.size(1024, 1 << 30), "1MiB", _LIMITS, "The longest request body.")
+    most_connections: int = _setting(forms.whole(1, 1_000_000), "12000", _LIMITS, "The most open client connections of one process.")
+    most_requests: int = _setting(
+        forms.whole(1, 100_000), "512", _LIMITS, "The most requests that one process works on at once; more are answered 503."
+    )
+    request_timeout: timedelta = _setting(forms.duration(1, 3600), "30s", _LIMITS, "The longest that one request may take.")
+    header_timeout: timedelta = _setting(forms.duration(1, 600), "10s", _LIMITS, "How long a client may take to send a request's head.")
+    body_timeout: timedelta = _setting(forms.duration(1, 3600), "20s", _LIMITS, "How long a client may take to send a request's body.")
+    keep_alive: timedelta = _setting(
+        forms.duration(0, 3600),
+        "75s",
+        _LIMITS,
+        "How long an idle connection is kept open. Let it be longer than in the proxy in front: that one should be first to close.",
+    )
+
+    shutdown_timeout: timedelta = _setting(
+        forms.duration(0, 600),
+        "3s",
+        _LIFE,
+        "After SIGTERM: how long requests in flight may still take. Actors then finish their unit.",
+    )
+    log_level: str = _setting(forms.choice("debug", "info", "warning", "error"), "info", _LOGS, "The least severe line that is logged.")
+    log_format: str = _setting(
+        forms.choice("auto", "json", "text"), "auto", _LOGS, "`auto` is `text` on a terminal and `json` everywhere else."
+    )
+
+    @property
+    def embedded(self) -> bool:
+        return self.database_url is None
+
+    @property
+    def public_url(self) -> str:
+        if self.base_url is not None:
+            return self.base_url
+        return self.bind.url("https" if self.tls_certificate is not None else "http")
+
+    @property
+    def public_frontend_url(self) -> str:
+        return self.frontend_url or f"{self.public_url}/ui"
+
+
+def _declared() -> tuple[Declaration, ...]:
+    return tuple(Declaration(PREFIX + one.name.upper(), one.name, **one.metadata) for one in fields(Settings))
+
+
+DECLARATIONS: Final = _declared()
+_BY_NAME: Final = {one.name: one for one in DECLARATIONS}
+_FILE_NAMES: Final = {f"{one.name}_FILE": one for one in DECLARATIONS if one.secret}
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings of this environment, and of the file that its POSTERN_CONFIG names. The environment wins. Raises `SettingsError`."""
+    given = _of_environment(environment)
+    config = environment.get(CONFIG)
+    if config:
+        # A secret given directly in the one place replaces its _FILE form in the other.
+        theirs = _of_file(Path(config))
+        given = {**{name: value for name, value in theirs.items() if not _said(name, given)}, **given}
+    settings = Settings(**{one.field: _value(one, given) for one in DECLARATIONS})
+    _require_sense(settings)
+    return settings
+
+
+def _said(name: str, given: Mapping[str, str]) -> bool:
+    return name in given or f"{name}_FILE" in given or name.removesuffix("_FILE") in given
+
+
+def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    # An empty value means "not set": that is how compose files and unit files pass on what they were not given.
+    given = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name != CONFIG and value.strip()}
+    for name in environment:
+        if name.startswith(PREFIX) and name != CONFIG:
+            _require_known(name, "")
+    return given
+
+
+def _of_file(file: Path) -> dict[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise SettingsError(f"{CONFIG}: the file {file} cannot be read: {reason}") from None
+    given: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith(_COMMENTS):
+            continue
+        name, equals, value = text.partition("=")
+        where = f" (line {number} of {file})"
+        if not equals:
+            raise SettingsError(f"Line {number} of {file} is not of the form NAME=value")
+        name = name.strip()
+        _require_known(name, where)
+        if name in given:
+            raise SettingsError(f"{name} is set twice{where}")
+        value = value.strip()
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        if value:
+            given[name] = value
+    return given
+
+
+def _require_known(name: str, where: str) -> None:
+    if name in _BY_NAME or name in _FILE_NAMES:
+        return
+    if name.endswith("_FILE") and name.removesuffix("_FILE") in _BY_NAME:
+        raise SettingsError(f"{name} is unknown{where}: only secrets can be read from a file, and {name.removesuffix('_FILE')} is none")
+    # Without the prefix, which would make everything look alike.
+    near = get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in (*_BY_NAME, *_FILE_NAMES)], n=1)
+    hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
+    raise SettingsError(f"{name} is not a setting of Postern{where}{hint}")
+
+
+def _value(one: Declaration, given: Mapping[str, str]) -> Any:
+    name, text = one.name, given.get(one.name, one.default)
+    if one.secret and f"{one.name}_FILE" in given:
+        if one.name in given:
+            raise SettingsError(f"{one.name} and {one.name}_FILE are both set; one of them is enough")
+        name = f"{one.name}_FILE"
+        text = _secret_of(name, Path(given[name]))
+    if text is None:
+        return None
+    try:
+        return one.form.parse(text)
+    except Malformed as error:
+        shown = "" if one.secret else f", not {text!r}"
+        raise SettingsError(f"{name} must be {error}{shown}") from None
+
+
+def _secret_of(name: str, file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8").strip("\r\n")
+    except OSError as error:
+        raise SettingsError(f"{name}: the file {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{name}: the file {file} is not UTF-8 text") from None
+    if not text:
+        raise SettingsError(f"{name}: the file {file} is empty")
+    return text
+
+
+def _require_sense(settings: Settings) -> None:
+    """What no single setting can see."""
+    if settings.database_url is not None and settings.encryption_keys is None:
+        raise SettingsError(
+            "POSTERN_ENCRYPTION_KEYS is required with POSTERN_DATABASE_URL, since every process must have the same: "
+            "`postern keys generate` makes one"
+        )
+    if (settings.tls_certificate is None) is not (settings.tls_key is None):
+        missing, given = ("KEY", "CERTIFICATE") if settings.tls_key is None else ("CERTIFICATE", "KEY")
+        raise SettingsError(f"POSTERN_TLS_{missing} is required with POSTERN_TLS_{given}")
+
+
+def in_force(settings: Settings) -> list[tuple[str, str]]:
+    """Each setting as it would be written, secrets masked."""
+    return [(one.name, _written(one, getattr(settings, one.field))) for one in DECLARATIONS]
+
+
+def _written(one: Declaration, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Secret):
+        return forms.masked_url(value.reveal()) if one.field == "database_url" else "***"
+    text = one.form.write(value)
+    return forms.masked_url(text) if one.field == "mail" else text

@@ -1,0 +1,236 @@
+"""The forms that a setting's text can have: from text to value, and back for `postern config`. A form never repeats the text in what it
+raises.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parseaddr
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from core.domain.secrets import Password, Secret
+
+T = TypeVar("T")
+
+_DURATION: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)?")
+_SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SIZE: Final = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?")
+_BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# In a URL: user:password@. In libpq's key=value form, and among a URL's options: password=….
+_PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/@:\s]*):[^/\s]*@")
+_PASSWORD_OPTION: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
+
+
+class Malformed(Exception):
+    """The rest of the sentence "POSTERN_X must be …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    parse: Callable[[str], T]
+    write: Callable[[T], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: a host and a port, or the path of a Unix socket."""
+
+    host: str
+    port: int
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        if self.path is not None:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, scheme: str) -> str:
+        """How somebody on this machine would reach it."""
+        if self.path is not None:
+            return f"{scheme}://localhost"
+        if ip_or_none(self.host) is not None and ip_address(self.host).is_unspecified:
+            return str(Address("localhost", self.port).with_scheme(scheme))
+        return self.with_scheme(scheme)
+
+    def with_scheme(self, scheme: str) -> str:
+        usual = {"http": 80, "https": 443}[scheme]
+        text = f"{scheme}://{self}"
+        return text.removesuffix(f":{self.port}") if self.port == usual else text
+
+
+def ip_or_none(text: str) -> str | None:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
+
+
+def _address(text: str) -> Address:
+    sentence = "host:port, [ipv6]:port or unix:/path"
+    if text.startswith("unix:"):
+        path = Path(text.removeprefix("unix:"))
+        if not path.is_absolute():
+            raise Malformed("unix: with an absolute path")
+        return Address("", 0, path)
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if ip_or_none(host) is None or ":" not in host:
+            raise Malformed(sentence)
+    elif ":" in host:
+        raise Malformed(sentence)
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Malformed(sentence)
+    return Address(host, int(port))
+
+
+def _split(text: str, sentence: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it is what validates it
+    except ValueError:
+        raise Malformed(sentence) from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or any(letter.isspace() for letter in text) or not text.isprintable():
+        raise Malformed(sentence)
+    if parts.username is not None or parts.password is not None or parts.fragment or parts.query or "?" in text or "#" in text:
+        raise Malformed(sentence)
+    return parts
+
+
+def _origin(text: str) -> str:
+    sentence = "a scheme and host like https://login.example.com, without a path"
+    parts = _split(text, sentence)
+    if parts.path not in {"", "/"}:
+        raise Malformed(sentence)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _url(text: str) -> str:
+    _split(text, "an http:// or https:// URL without query or fragment")
+    return text.rstrip("/")
+
+
+def _list(text: str) -> list[str]:
+    return [part for part in (one.strip() for one in text.split(",")) if part]
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(part) for part in _list(text))
+    except ValueError:
+        raise Malformed("addresses or networks like 10.0.0.0/8, separated by commas") from None
+
+
+def _choice(words: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise Malformed(f"{', '.join(words[:-1])} or {words[-1]}")
+        return text.lower()
+
+    return parse
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in {"on", "off"}:
+        raise Malformed("on or off")
+    return text.lower() == "on"
+
+
+def _database_url(text: str) -> Secret:
+    if not text.startswith(("postgresql://", "postgres://")) and "=" not in text:
+        raise Malformed("a URL like postgresql://user:password@host:5432/database")
+    return Secret(text)
+
+
+def _mail(text: str) -> str:
+    if text == "console" or text.startswith("file:"):
+        return text
+    sentence = "smtp://user@host:port, smtps://user@host:port, file:<dir> or console"
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it is what validates it
+    except ValueError:
+        raise Malformed(sentence) from None
+    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname:
+        raise Malformed(sentence)
+    return text
+
+
+def _sender(text: str) -> str:
+    address = parseaddr(text)[1]
+    if "@" not in address or not text.isprintable():
+        raise Malformed("an address, or Name <address>")
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def whole(least: int, most: int) -> Form[int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= most:
+            raise Malformed(f"a whole number from {least} to {most}")
+        return int(text)
+
+    return Form(parse)
+
+
+def duration(least: int, most: int) -> Form[timedelta]:
+    """Seconds, or a number with one of ms, s, m, h, d."""
+
+    def parse(text: str) -> timedelta:
+        found = _DURATION.fullmatch(text)
+        seconds = int(found[1]) * _SECONDS[found[2]] if found else -1
+        if not least <= seconds <= most:
+            raise Malformed(f"a time from {least} to {most} seconds, like 90 or 15m")
+        return timedelta(seconds=seconds)
+
+    return Form(parse, lambda value: f"{value.total_seconds():g}s")
+
+
+def size(least: int, most: int) -> Form[int]:
+    """Bytes, or a number with KiB, MiB or GiB."""
+
+    def parse(text: str) -> int:
+        found = _SIZE.fullmatch(text)
+        value = int(found[1]) * _BYTES[found[2]] if found else -1
+        if not least <= value <= most:
+            raise Malformed(f"a size from {_size(least)} to {_size(most)}, like 1MiB")
+        return value
+
+    return Form(parse, _size)
+
+
+def _size(value: int) -> str:
+    for unit in ("GiB", "MiB", "KiB"):
+        if value >= _BYTES[unit] and value % _BYTES[unit] == 0:
+            return f"{value // _BYTES[unit]}{unit}"
+    return str(value)
+
+
+def masked_url(text: str) -> str:
+    return _PASSWORD_OPTION.sub(r"\1***", _PASSWORD_OF_USER.sub(r"\1:***@", text))
+
+
+address: Final = Form(_address)
+origin: Final = Form(_origin)
+origins: Final = Form(lambda text: tuple(_origin(part) for part in _list(text)), ",".join)
+url: Final = Form(_url)
+networks: Final = Form(_networks, lambda value: ",".join(map(str, value)))
+path: Final = Form(_path)
+text: Final = Form(str)
+secret: Final = Form(Secret)
+password: Final = Form(Password)
+database_url: Final = Form(_database_url)
+mail: Final = Form(_mail)
+sender: Final = Form(_sender)
+switch: Final = Form(_switch, lambda value: "on" if value else "off")
+
+
+def choice(*words: str) -> Form[str]:
+    return Form(_choice(words))

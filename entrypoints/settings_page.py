@@ -1,0 +1,43 @@
+"""Writes `docs/settings.md` from the declarations: `python -m entrypoints.settings_page > docs/settings.md`. A test keeps it current."""
+
+import sys
+from itertools import groupby
+from typing import Final
+
+from entrypoints.settings import DECLARATIONS, Declaration
+
+_HEAD: Final = """\
+# Settings
+
+<!-- Made by `python -m entrypoints.settings_page > docs/settings.md`; a test compares. Change entrypoints/settings.py instead. -->
+
+Postern reads its settings once, at the start, from environment variables, and from a file if `POSTERN_CONFIG` names one. The file has
+`NAME=value` lines like systemd's `EnvironmentFile=`; blank lines and lines that begin with `#` or `;` are passed over, a value may stand in
+quotes. The environment wins over the file. An empty value means "not set".
+
+A setting that is unknown, malformed or missing stops the start with one sentence that names it. `postern config` prints what is in force,
+`postern doctor` checks it against the world.
+
+Times are seconds, or a number with `ms`, `s`, `m`, `h` or `d`; sizes are bytes, or a number with `KiB`, `MiB` or `GiB`.
+
+Settings marked *secret* can also be given by file: the same name with `_FILE` behind it names the file, whose content is the value. They
+are never printed or logged.
+"""
+
+
+def render() -> str:
+    parts = [_HEAD]
+    for group, settings in groupby(DECLARATIONS, key=lambda one: one.group):
+        parts.append(f"\n## {group}\n")
+        parts += [_section(one) for one in settings]
+    return "".join(parts)
+
+
+def _section(one: Declaration) -> str:
+    title = f"\n### `{one.name}`{' (secret)' if one.secret else ''}\n\n"
+    default = f"Default: {one.unset}." if one.default is None else f"Default: `{one.default}`." if one.default else "Default: none."
+    return f"{title}{one.description} {default}\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

@@ -1,0 +1,64 @@
+"""Data directories and servers for the end-to-end tests."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.postern import Postern, copy, remove
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An installation after its first start, stopped. `printed` is what that start wrote on standard output, `logged` its log."""
+
+    data_dir: Path
+    printed: str
+    logged: str
+
+
+@pytest.fixture(scope="session")
+def e2e_directory() -> Iterator[Path]:
+    # A place of our own: pytest's is closed to other users, and root's PostgreSQL runs as one.
+    directory = Path(tempfile.mkdtemp(prefix="postern-e2e-"))
+    yield directory
+    remove(directory)
+
+
+@pytest.fixture(scope="session")
+def installation(e2e_directory: Path) -> Installation:
+    server = Postern(e2e_directory / "data")
+    server.start()
+    assert server.stop() == 0
+    server.close()
+    return Installation(server.data_dir, server.out.read_text(), server.err.read_text())
+
+
+@pytest.fixture
+def serve(installation: Installation) -> Iterator[Callable[..., Postern]]:
+    """Makes a `postern serve` and waits until it is ready, unless told not to. All tests use the same data, one after the other: whatever
+    they do to the server, the next one must find it whole.
+    """
+    made: list[Postern] = []
+
+    def start(*arguments: str, data_dir: Path | None = None, wait: bool = True, **settings: str) -> Postern:
+        server = Postern(data_dir if data_dir is not None else installation.data_dir, arguments, settings)
+        made.append(server)
+        server.start(wait=wait)
+        return server
+
+    yield start
+    for server in reversed(made):
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def running(e2e_directory: Path, installation: Installation, request: pytest.FixtureRequest) -> Iterator[Postern]:
+    """A server on data of its own, for the tests of a module that leave it as they found it."""
+    server = Postern(copy(installation.data_dir, e2e_directory / request.module.__name__.rpartition(".")[2]))
+    server.start()
+    yield server
+    assert server.stop() == 0
+    server.close()

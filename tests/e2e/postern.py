@@ -1,0 +1,202 @@
+"""The product as its operators meet it: the `postern` command in processes of its own."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from tests.places import ROOT
+
+PATIENCE = 30.0
+_URL = re.compile(r"http://127\.0\.0\.1:(\d+)")
+COMMAND = (sys.executable, "-m", "entrypoints.cli.main")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def environment(data_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "NOTIFY_", "WATCHDOG_", "COV_"))}
+    return {**inherited, "POSTERN_DATA_DIR": str(data_dir), "POSTERN_BIND": "127.0.0.1:0", **settings}
+
+
+def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
+    """Any command but `serve`, to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(data_dir, settings),
+        cwd=ROOT,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """What the condition came to, once it is true."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+    return value
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def children(pid: int) -> list[int]:
+    """The serving processes under a parent, oldest first."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (directory / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == pid and fields[0] != "Z" and b"--as-child" in (directory / "cmdline").read_bytes():
+                found.append(int(directory.name))
+    return sorted(found)
+
+
+@dataclass
+class Postern:
+    """One `postern serve`."""
+
+    data_dir: Path
+    arguments: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    expected_errors: set[str] = field(default_factory=set)
+    number: int = field(default_factory=count(1).__next__)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def out(self) -> Path:
+        return self.data_dir.parent / f"server{self.number}.out"
+
+    @property
+    def err(self) -> Path:
+        return self.data_dir.parent / f"server{self.number}.err"
+
+    def start(self, *, wait: bool = True) -> None:
+        out, err = self.out.open("wb"), self.err.open("ab")
+        with out, err:
+            self._process = subprocess.Popen(
+                [*COMMAND, "serve", *self.arguments],
+                env=environment(self.data_dir, self.settings),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                process_group=0,
+            )
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        until(self._is_announced_or_dead)
+        assert self.process.poll() is None, self.err.read_text()
+        assert self.get("/health/ready").status == 200
+
+    def _is_announced_or_dead(self) -> bool:
+        return _URL.search(self.out.read_text()) is not None or self.process.poll() is not None
+
+    @property
+    def port(self) -> int:
+        found = _URL.search(self.out.read_text())
+        assert found is not None
+        return int(found[1])
+
+    def get(self, path: str, patience: float = 10) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience)
+        try:
+            connection.request("GET", path, headers={"Connection": "close"})
+            response = connection.getresponse()
+            return Answer(response.status, response.read())
+        finally:
+            connection.close()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.err.read_text().splitlines() if line.startswith("{")]
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.log() if line["event"] == event]
+
+    def postgres(self) -> int:
+        """The process of its embedded server."""
+        pid = EmbeddedPostgres(self.data_dir)._pid_file()[0]
+        assert pid is not None
+        return pid
+
+    def close(self) -> None:
+        """Whatever the test left running goes; an error in the log that it did not expect fails it."""
+        if self._process is not None and self._process.poll() is None:
+            for child in children(self.pid):
+                os.kill(child, signal.SIGKILL)
+            self.kill()
+        left = EmbeddedPostgres(self.data_dir)
+        pid = left._pid_file()[0]
+        if pid is not None and left._is_ours(pid) and not left.is_owned():
+            os.kill(pid, signal.SIGQUIT)
+            until(lambda: not alive(pid))
+        unexpected = [line for line in self.log() if line["level"] in {"error", "critical"} and line["event"] not in self.expected_errors]
+        assert not unexpected, unexpected
+
+
+def copy(source: Path, target: Path) -> Path:
+    """A data directory with its owners and modes, which PostgreSQL looks at."""
+    subprocess.run(["cp", "--archive", str(source), str(target)], check=True)
+    return target
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)

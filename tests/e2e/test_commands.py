@@ -1,0 +1,122 @@
+"""The commands beside a running server, and without one."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from tests.e2e.conftest import Installation
+from tests.e2e.postern import Postern, command, until
+
+Serve = Callable[..., Postern]
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture(scope="module")
+def stopped(installation: Installation) -> Path:
+    return installation.data_dir
+
+
+def _owners(data_dir: Path) -> list[str]:
+    with psycopg.connect(EmbeddedPostgres(data_dir).application_url) as connection:
+        return [row[0] for row in connection.execute("select email from users where is_platform_owner order by id")]
+
+
+def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> None:
+    server = running
+    made = command(server.data_dir, "owner", "create", "--email", "Second@Postern.local", given=f"{PASSWORD}\n")
+    assert (made.returncode, made.stdout, made.stderr) == (0, "Second@Postern.local is a platform owner.\n", "")
+    again = command(server.data_dir, "owner", "create", "--email", "second@postern.local")
+    assert again.returncode == 0
+    assert "Its password stays as it is" in again.stdout
+    assert _owners(server.data_dir) == ["owner@postern.local", "Second@Postern.local"]
+    assert command(server.data_dir, "migrate").stdout == "The database is current.\n"
+    examined = command(server.data_dir, "doctor")
+    assert examined.returncode == 0, examined.stdout
+    assert server.process.poll() is None
+
+
+def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> None:
+    before = {key["kid"] for key in running.get("/.well-known/jwks.json").json()["keys"]}
+    done = command(running.data_dir, "keys", "rotate", "--signing")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("signs from now on") == 2
+    listed = command(running.data_dir, "keys", "list").stdout
+    assert all(key in listed for key in before)
+    assert listed.count("outgoing") == 2
+
+
+def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_anew(serve: Serve, stopped: Path) -> None:
+    done = command(stopped, "keys", "rotate", "--encryption")
+    assert done.returncode == 0, done.stderr
+    assert "not yet under the current encryption key" in command(stopped, "keys", "list").stdout
+    server = serve()
+    until(lambda: server.logged("column_reencrypted"))
+    assert "Everything stored is under the current encryption key" in command(stopped, "keys", "list").stdout
+    assert server.get("/.well-known/jwks.json").status == 200
+
+
+def test_commands_start_the_database_when_no_server_runs(stopped: Path) -> None:
+    listed = command(stopped, "keys", "list")
+    assert listed.returncode == 0, listed.stderr
+    assert re.search(r"^signing +access +current +\S+ +today$", listed.stdout, re.MULTILINE)
+    assert not EmbeddedPostgres(stopped).is_owned()
+    planned = command(stopped, "migrate", "--plan")
+    assert planned.returncode == 0
+    assert re.match(r"applied  0001_foundation  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
+
+
+def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:
+    nobody = "postgresql://me:hunter2@127.0.0.1:1/postern"
+    examined = command(
+        tmp_path,
+        "doctor",
+        POSTERN_DATABASE_URL=nobody,
+        POSTERN_DATABASE_WAIT="0",
+        POSTERN_ENCRYPTION_KEYS="k:short",
+        POSTERN_MAIL="smtp://127.0.0.1:1",
+        POSTERN_BASE_URL="http://login.example.com",
+        POSTERN_TRUSTED_PROXIES="0.0.0.0/0",
+        POSTERN_RATE_LIMITS="off",
+    )
+    assert examined.returncode == 1
+    verdicts = {subject: verdict for verdict, subject in re.findall(r"^(ok|warn|FAIL) +(.+?)  ", examined.stdout, re.MULTILINE)}
+    assert verdicts["database"] == "FAIL"
+    assert verdicts["encryption keys"] == "FAIL"
+    assert verdicts["mail"] == "FAIL"
+    assert verdicts["base URL"] == "warn"
+    assert verdicts["trusted proxies"] == "warn"
+    assert verdicts["rate limits"] == "warn"
+    assert verdicts["settings"] == "ok"
+    assert "hunter2" not in examined.stdout + examined.stderr
+
+
+def test_a_password_that_is_refused_makes_no_owner(stopped: Path) -> None:
+    for given, says in (("password1\n", "most common"), ("", "standard input is empty")):
+        refused = command(stopped, "owner", "create", "--email", "third@postern.local", given=given)
+        assert refused.returncode == 1
+        assert says in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+
+
+def test_config_shows_what_is_in_force_without_secrets(stopped: Path) -> None:
+    shown = command(stopped, "config", POSTERN_OWNER_PASSWORD=PASSWORD, POSTERN_KEEP_ALIVE="1m")
+    assert shown.returncode == 0
+    assert "POSTERN_KEEP_ALIVE=60s\n" in shown.stdout
+    assert "POSTERN_OWNER_PASSWORD=***\n" in shown.stdout
+    assert "# POSTERN_BASE_URL is not set: made from POSTERN_BIND\n" in shown.stdout
+    assert PASSWORD not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["version"], 0), (["--help"], 0), (["serve", "--processes", "0"], 2), (["keys"], 2), (["frobnicate"], 2), (["keys", "generate"], 0)],
+)
+def test_the_exit_status_says_how_it_went(arguments: list[str], status: int, tmp_path: Path) -> None:
+    done = command(tmp_path, *arguments)
+    assert done.returncode == status
+    assert bool(done.stdout) is (status == 0)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,77 @@
+"""What bootstrap makes of settings, and the sentences when it cannot."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from entrypoints import bootstrap
+from entrypoints.failures import StartFailed
+from entrypoints.settings import Settings, SettingsError, read
+from tests.conftest import CapturedLog
+
+KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+
+def _settings(data_dir: Path, **others: str) -> Settings:
+    return read({"POSTERN_DATA_DIR": str(data_dir), **others})
+
+
+def test_the_keys_of_an_installation_are_made_once_and_are_nobody_elses(tmp_path: Path) -> None:
+    settings = _settings(tmp_path)
+    made = bootstrap.key_ring(settings).key_ids()
+    assert bootstrap.key_ring(settings).key_ids() == made
+    assert (tmp_path / "encryption.keys").stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_that_are_a_setting_make_no_file(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, POSTERN_ENCRYPTION_KEYS=KEY)
+    assert bootstrap.key_ring(settings).key_ids() == ("2026-01-31.abc",)
+    assert bootstrap.key_file(settings) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_keys_that_cannot_be_used_are_named_and_not_shown(tmp_path: Path, log: CapturedLog) -> None:
+    log.remember("c2hvcnQ")
+    with pytest.raises(SettingsError, match="POSTERN_ENCRYPTION_KEYS cannot be used: ") as caught:
+        bootstrap.key_ring(_settings(tmp_path, POSTERN_ENCRYPTION_KEYS="k:c2hvcnQ="))
+    assert "c2hvcnQ" not in str(caught.value)
+    (tmp_path / "encryption.keys").write_text("k:c2hvcnQ=")
+    with pytest.raises(StartFailed, match=r"encryption\.keys: ") as also:
+        bootstrap.key_ring(_settings(tmp_path))
+    assert "c2hvcnQ" not in str(also.value)
+    (tmp_path / "encryption.keys").unlink()
+    (tmp_path / "encryption.keys").mkdir()
+    with pytest.raises(StartFailed, match="cannot be used: Is a directory"):
+        bootstrap.key_ring(_settings(tmp_path))
+
+
+async def test_mail_goes_below_the_data_directory_by_itself(tmp_path: Path) -> None:
+    assert str(tmp_path / "mail") in await bootstrap.mail_transport(_settings(tmp_path)).check()
+
+
+def test_mail_settings_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"POSTERN_MAIL, .* cannot be used: The mail URL names a user, and there is no password"):
+        bootstrap.mail_transport(_settings(tmp_path, POSTERN_MAIL="smtp://user@127.0.0.1"))
+
+
+def test_argon2_settings_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="POSTERN_ARGON2_MEMORY, POSTERN_ARGON2_PASSES or POSTERN_ARGON2_LANES cannot be used"):
+        bootstrap.argon2_parameters(_settings(tmp_path, POSTERN_ARGON2_MEMORY="8KiB", POSTERN_ARGON2_LANES="4"))
+
+
+async def test_services_open_without_the_database_and_close(tmp_path: Path, log: CapturedLog) -> None:
+    settings = _settings(tmp_path, POSTERN_DATABASE_URL="postgresql://me:hunter2@127.0.0.1:1/none", POSTERN_ENCRYPTION_KEYS=KEY)
+    log.remember("hunter2")
+    async with bootstrap.open_services(settings) as services:
+        assert not await services.database.ping()
+    assert log.events("database_away")
+
+
+async def test_the_ages_of_keys_are_known_by_purpose(tmp_path: Path, database_url: str) -> None:
+    settings = _settings(tmp_path, POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=KEY)
+    async with bootstrap.open_services(settings) as services:
+        now = datetime(2026, 2, 2, tzinfo=UTC)
+        assert await bootstrap.ages(services.signing_keys, services.keyring, now) == {"encryption": timedelta(days=2)}
+        await services.signing_keys.ensure()
+        assert set(await bootstrap.ages(services.signing_keys, services.keyring, now)) == {"access", "id", "encryption"}

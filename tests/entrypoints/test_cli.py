@@ -1,0 +1,68 @@
+"""The command line's own decisions. What the commands do is shown end to end, in tests/e2e/test_commands.py."""
+
+import sys
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+
+from core.domain.errors import Conflict
+from entrypoints.cli import main, owner
+from entrypoints.failures import DataDirectoryInUse, StartFailed, sole
+from entrypoints.settings import SettingsError
+from tests.conftest import CapturedLog
+
+
+class _Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def _answers(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+    given = iter(answers)
+    monkeypatch.setattr(sys, "stdin", _Terminal())
+    monkeypatch.setattr(owner, "getpass", lambda _prompt: next(given))
+
+
+def test_a_password_is_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    _answers(monkeypatch, "correct-horse", "correct-horse")
+    assert owner._ask_for_password().reveal() == "correct-horse"
+    _answers(monkeypatch, "correct-horse", "correct-house")
+    with pytest.raises(StartFailed, match="The two passwords differ"):
+        owner._ask_for_password()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (StartFailed("No luck"), 1, "postern: No luck\n"),
+        (SettingsError("POSTERN_X must be y"), 2, "postern: POSTERN_X must be y\n"),
+        (DataDirectoryInUse("Another"), 3, "postern: Another\n"),
+        (Conflict("Taken", detail="private"), 1, "postern: Taken\n"),
+        (ExceptionGroup("", [ExceptionGroup("", [StartFailed("Wrapped")])]), 1, "postern: Wrapped\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_was_foreseen_is_one_sentence(
+    error: BaseException, status: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_given: Namespace) -> int:
+        raise error
+
+    monkeypatch.setattr(main, "_run", fail)
+    assert main.main(["version"]) == status
+    assert capsys.readouterr().err == said
+
+
+def test_what_was_not_foreseen_leaves_its_stack_in_the_log(monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:
+    log.allow("crashed")
+    failing = SimpleNamespace(run=lambda _given: 1 // 0)
+    monkeypatch.setattr(main, "import_module", lambda _name: failing)
+    assert main.main(["version"]) == 1
+    (entry,) = log.events("crashed")
+    assert isinstance(entry["exc_info"], ZeroDivisionError)
+
+
+def test_a_group_of_several_stays_a_group() -> None:
+    group = ExceptionGroup("", [ValueError(), TypeError()])
+    assert sole(group) is group

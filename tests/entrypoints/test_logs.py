@@ -1,0 +1,172 @@
+"""Logs: structured, and without secrets."""
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from core.domain.secrets import Password, Token
+from entrypoints import logs
+
+SECRET = "hunter2-and-more"
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture(autouse=True)
+def _undone() -> Iterator[None]:
+    """`logs.configure` changes the whole process: put back what the other tests rely on."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    yield
+    root.handlers[:], level = before
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+
+
+def _lines(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_line_is_json_when_nobody_watches(out: io.StringIO) -> None:
+    logs.configure("info", "auto", out)
+    with structlog.contextvars.bound_contextvars(request_id="r1"):
+        structlog.get_logger().info("job_done", kind="mail", seconds=0.5)
+    (line,) = _lines(out)
+    assert line["timestamp"].endswith("Z")
+    assert list(line)[:3] == ["timestamp", "level", "event"]
+    assert {**line, "timestamp": ""} == {
+        "timestamp": "",
+        "level": "info",
+        "event": "job_done",
+        "kind": "mail",
+        "seconds": 0.5,
+        "request_id": "r1",
+    }
+
+
+def test_a_line_is_readable_on_a_terminal(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    logs.configure("info", "auto", out)
+    structlog.get_logger().warning("job_died", kind="mail", error="two words", attempts=3)
+    assert out.getvalue().endswith(" warning job_died kind=mail error='two words' attempts=3\n")
+
+
+def test_a_line_stays_one_line(out: io.StringIO) -> None:
+    logs.configure("info", "text", out)
+    structlog.get_logger().info("seen", agent="evil\n12:00:00 info forged")
+    assert len(out.getvalue().splitlines()) == 1
+
+
+def test_what_is_below_the_level_is_not_logged(out: io.StringIO) -> None:
+    logs.configure("warning", "json", out)
+    structlog.get_logger().info("quiet")
+    structlog.get_logger().warning("loud")
+    assert [line["event"] for line in _lines(out)] == ["loud"]
+
+
+def test_what_libraries_log_joins_ours(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    logging.getLogger("hypercorn.error").warning("closed %s", "x")
+    logging.getLogger("hypercorn.error").warning("odd %d", "x")
+    logging.getLogger("hypercorn.access").info("not ours to tell")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    first, odd, warned = _lines(out)
+    assert (first["event"], first["library"], first["message"]) == ("library_message", "hypercorn.error", "closed x")
+    assert odd["message"] == "odd %d"
+    assert warned["library"] == "py.warnings"
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_secrets_do_not_leave_by_this_door(form: str, out: io.StringIO) -> None:
+    logs.configure("debug", form, out)
+    structlog.get_logger().error(
+        "provoked",
+        password=SECRET,
+        Authorization=f"Bearer {SECRET}",
+        access_token=SECRET,
+        given=Password(SECRET),
+        nested={"client_secret": SECRET, "more": [Token(SECRET), {"code": SECRET}]},
+        pair=(Password(SECRET), 1),
+    )
+    assert SECRET not in out.getvalue()
+    assert logs.MASK in out.getvalue()
+
+
+def test_ordinary_fields_are_left_alone(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    structlog.get_logger().info("fine", status_code=200, tokens=3, code=None, token=True, nothing=None)
+    (line,) = _lines(out)
+    assert {name: line[name] for name in ("status_code", "tokens", "code", "token", "nothing")} == {
+        "status_code": 200,
+        "tokens": 3,
+        "code": None,
+        "token": True,
+        "nothing": None,
+    }
+
+
+def test_a_whole_e_mail_address_is_not_logged(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    error = ValueError("Key (email)=(first.last@sub.example.com) already exists")
+    structlog.get_logger().error("provoked", exc_info=error, detail="to <first.last@example.com>")
+    assert "first.last" not in out.getvalue()
+    assert "***@example.com" in out.getvalue()
+    assert "***@sub.example.com" in out.getvalue()
+
+
+def _fail(password: str) -> None:
+    raise RuntimeError("no luck") from OSError(len(password))
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_traceback_tells_where_and_why_and_no_variables(form: str, out: io.StringIO) -> None:
+    logs.configure("info", form, out)
+    try:
+        _fail(SECRET)
+    except RuntimeError:
+        structlog.get_logger().exception("provoked")
+    text = out.getvalue()
+    assert "_fail" in text
+    assert "no luck" in text
+    assert "OSError" in text
+    assert SECRET not in text
+
+
+def test_a_group_of_errors_is_told_part_by_part(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    error = ExceptionGroup("several", [ValueError("one"), TypeError("two")])
+    structlog.get_logger().error("provoked", exc_info=error)
+    (line,) = _lines(out)
+    assert line["exception"]["type"] == "ExceptionGroup"
+    assert [(part["type"], part["message"]) for part in line["exception"]["parts"]] == [("ValueError", "one"), ("TypeError", "two")]
+
+
+def test_a_value_that_json_does_not_know_is_shown_as_python_would(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    structlog.get_logger().info("odd", value=object)
+    assert _lines(out)[0]["value"] == "<class 'object'>"
+
+
+def test_a_log_that_nobody_takes_fails_nobody() -> None:
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise OSError("the terminal was closed")
+
+    logs.configure("info", "json", Gone())
+    structlog.get_logger().error("provoked")
+    logging.getLogger("hypercorn.error").error("provoked")
