@@ -276,13 +276,20 @@ def mail_server(
 def _serve(loop: asyncio.AbstractEventLoop, listening: asyncio.AbstractServer, connections: set[asyncio.BaseTransport]) -> None:
     loop.run_forever()
     listening.close()
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
+    loop.run_until_complete(_end(connections))
+    loop.close()
+
+
+async def _end(connections: set[asyncio.BaseTransport]) -> None:
+    conversations = asyncio.all_tasks() - {asyncio.current_task()}
+    for conversation in conversations:
+        conversation.cancel()
+    if conversations:
+        await asyncio.wait(conversations, timeout=1)
     for connection in connections:
         _abort(connection)
-    # Long enough for the transports to notice; their last callbacks would otherwise find the loop closed.
-    loop.run_until_complete(asyncio.sleep(0.02))
-    loop.close()
+    # The transports' last callbacks would otherwise find the loop closed.
+    await asyncio.sleep(0.02)
 
 
 def _abort(connection: asyncio.BaseTransport | None) -> None:

@@ -1,0 +1,25 @@
+"""What is measured: each case is a function with a sentence, and holds its figures against its bars by itself."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from ops.bench.cases import clients, faults, speed, starting
+from ops.bench.harness import Options
+from ops.bench.report import Figure
+
+Case = Callable[[Options], Awaitable[Sequence[Figure]]]
+
+CASES: Final[Mapping[str, Case]] = {
+    "start": starting.start,
+    "memory": starting.memory,
+    "driver": speed.queries,
+    "http": speed.requests,
+    "argon2": speed.passwords,
+    "processes": speed.processes,
+    "keepalive": clients.keepalive,
+    "h2": clients.h2,
+    "connections": clients.connections,
+    "kill": faults.kill,
+    "postgres": faults.database,
+    "sigterm": faults.sigterm,
+}

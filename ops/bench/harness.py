@@ -1,0 +1,261 @@
+"""The product under measurement: `postern serve`, started by its own command, its database, and the load on it."""
+
+import base64
+import json
+import os
+import resource
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from ops.bench import processes
+from ops.bench.load import Summary, Target, fetch
+from ops.bench.report import ROOT
+
+COMMAND: Final = Path(sys.executable).parent / "postern"
+READY: Final = "/health/ready"
+_SCRIPT: Final = Path(__file__).with_name("wrk.lua")
+
+
+class DidNotStart(Exception):
+    """The server ended, or was not ready in time; with the end of its log."""
+
+
+class Skipped(Exception):
+    """It cannot be measured here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line of the benchmark says."""
+
+    seconds: float = 5.0
+    connections: int = 32
+    users: int = 10_000
+
+
+@dataclass(slots=True)
+class Server:
+    """One `postern serve` and what it started."""
+
+    process: trio.Process
+    port: int
+    log: Path
+    data_dir: Path
+    settings: Mapping[str, str] = field(repr=False)
+    readied_after: float = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def tls(self) -> bool:
+        return "POSTERN_TLS_KEY" in self.settings
+
+    @property
+    def database_url(self) -> str:
+        return self.settings.get("POSTERN_DATABASE_URL") or embedded_url(self.data_dir)
+
+    def target(self, path: str, headers: Mapping[str, str] | None = None) -> Target:
+        return Target("127.0.0.1", self.port, path, headers or {}, self.tls)
+
+    def pids(self) -> list[int]:
+        return processes.tree(self.pid)
+
+    def workers(self) -> list[int]:
+        """The processes that serve: the children under `--processes`, else the one process itself."""
+        return self.pids()[1:] or [self.pid]
+
+    def resident(self) -> float:
+        return sum(processes.resident_megabytes(pid) for pid in self.pids())
+
+    async def status(self, path: str, patience: float = 5.0) -> int | None:
+        answer = await fetch(self.target(path), patience)
+        return answer.status if answer is not None else None
+
+    async def until(self, path: str, status: int, patience: float) -> float:
+        """The seconds until the path answered so. Raises `DidNotStart`."""
+        started = trio.current_time()
+        with trio.move_on_after(patience):
+            while await self.status(path, 2) != status:
+                if self.process.returncode is not None:
+                    raise DidNotStart(f"`postern serve` ended with {self.process.returncode}:\n{self.tail()}")
+                await trio.sleep(0.01)
+            return trio.current_time() - started
+        raise DidNotStart(f"{path} did not answer {status} within {patience:g} s:\n{self.tail()}")
+
+    def tail(self, lines: int = 15) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> float:
+        """Signal it and wait for its end. Returns how long that took; after `patience` everything is killed."""
+        started = trio.current_time()
+        family = processes.tree(self.pid, without=None) if self.process.returncode is None else []
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        with trio.move_on_after(patience, shield=True) as waiting:
+            await self.process.wait()
+        if waiting.cancelled_caught:
+            processes.send(family, signal.SIGKILL)
+            with trio.CancelScope(shield=True):
+                await self.process.wait()
+        return trio.current_time() - started
+
+
+@contextmanager
+def directory() -> Iterator[Path]:
+    """A data directory that goes away, and the PostgreSQL in it with it, however the case ends."""
+    place = Path(tempfile.mkdtemp(prefix="postern-bench-"))
+    try:
+        yield place
+    finally:
+        _end_postgres(place)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _end_postgres(place: Path) -> None:
+    with suppress(OSError, ValueError, IndexError):
+        pid = int((place / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
+        if not Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(b"postgres"):
+            return
+        family = processes.tree(pid, without=None)
+        processes.send(family, signal.SIGCONT)
+        processes.send(family, signal.SIGKILL)
+
+
+def embedded_url(data_dir: Path) -> str:
+    return EmbeddedPostgres(data_dir.resolve()).application_url
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def serving(
+    data_dir: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+    database_url: str | None = None,
+    path: str = READY,
+    patience: float = 60.0,
+    stop: bool = True,
+) -> AsyncIterator[Server]:
+    """Start the product and wait until `path` answers 200. Without a database named it runs its embedded one. Rate limits are off: they are
+    not what is measured.
+    """
+    port = free_port()
+    given = settings_for(data_dir, f"127.0.0.1:{port}", database_url) | dict(settings or {})
+    log = data_dir / "bench.log"
+    with log.open("ab") as output:
+        process = await trio.lowlevel.open_process(
+            [str(COMMAND), "serve", *arguments],
+            env=_environment() | given,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+        )
+    server = Server(process, port, log, data_dir, given)
+    try:
+        server.readied_after = await server.until(path, 200, patience)
+        yield server
+    finally:
+        if stop or process.returncode is None:
+            await server.stop()
+
+
+def settings_for(data_dir: Path, bind: str, database_url: str | None = None) -> dict[str, str]:
+    settings = {
+        "POSTERN_BIND": bind,
+        "POSTERN_DATA_DIR": str(data_dir),
+        "POSTERN_RATE_LIMITS": "off",
+        "POSTERN_OWNER_PASSWORD": secrets.token_urlsafe(16),
+    }
+    if database_url is not None:
+        settings |= {"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": ring(data_dir)}
+    return settings
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+
+
+def ring(data_dir: Path) -> str:
+    """The encryption key of an installation on a database of ours: the same at each of its starts."""
+    kept = data_dir / "bench.ring"
+    if not kept.exists():
+        kept.touch(mode=0o600)
+        kept.write_text(f"bench:{base64.b64encode(secrets.token_bytes(32)).decode()}")
+    return kept.read_text()
+
+
+@contextmanager
+def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """A PostgreSQL of the case's own, with an empty database `postern`: the product sees it as a server elsewhere, and we may stop it."""
+    server = EmbeddedPostgres(data_dir / "server")
+    with server:
+        server.prepare_application()
+        yield server
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a load came to, and the processor time that it cost the server and the generator."""
+
+    load: Summary
+    cpu: float
+    generator_cpu: float
+
+    @property
+    def microseconds(self) -> float:
+        """Processor time of the server per request."""
+        return self.cpu / self.load.requests * 1e6 if self.load.requests else float("inf")
+
+    @property
+    def generator_microseconds(self) -> float:
+        return self.generator_cpu / self.load.requests * 1e6 if self.load.requests else float("inf")
+
+
+async def measure(server: Server, target: Target, options: Options, *, threads: int = 1) -> Measured:
+    """Load the target from another process, a moment to warm up first."""
+    await generate(target, options.connections, min(1.0, options.seconds / 4), threads=threads)
+    pids = server.pids()
+    before, ended_before = processes.cpu_seconds(pids), _cpu_of_ended_children()
+    summary = await generate(target, options.connections, options.seconds, threads=threads)
+    return Measured(summary, processes.cpu_seconds(pids) - before, _cpu_of_ended_children() - ended_before)
+
+
+def _cpu_of_ended_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+async def generate(target: Target, connections: int, seconds: float, *, threads: int = 1) -> Summary:
+    """Wrk where it is installed, since it takes least from the server; else ours."""
+    headers = [f"{name}: {value}" for name, value in target.headers.items()]
+    if (wrk := shutil.which("wrk")) is not None:
+        command = [wrk, f"-t{threads}", f"-c{connections}", f"-d{seconds:.0f}s" if seconds >= 1 else "-d1s", "-s", str(_SCRIPT)]
+        command += [word for header in headers for word in ("-H", header)]
+    else:
+        command = [sys.executable, "-m", "ops.bench.load", "--connections", str(connections), "--seconds", str(seconds)]
+        command += [word for header in headers for word in ("--header", header)]
+    done = await trio.run_process([*command, target.url], capture_stdout=True, cwd=ROOT)
+    return Summary(**json.loads(done.stdout.splitlines()[-1]))

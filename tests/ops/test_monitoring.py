@@ -1,0 +1,130 @@
+"""Alert rules, dashboard and runbook agree with each other and with what the product exports."""
+
+import json
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from adapters.metrics.prometheus import PrometheusMetrics
+from tests.places import ROOT
+
+ALERTS = ROOT / "ops" / "prometheus" / "alerts.yaml"
+CASES = ROOT / "tests" / "ops" / "alerts_cases.yaml"
+DASHBOARD = ROOT / "ops" / "grafana" / "postern.json"
+RUNBOOK = ROOT / "docs" / "operations.md"
+# Made by Prometheus itself about each scrape.
+OF_PROMETHEUS = {"up"}
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+
+
+def panels() -> list[dict[str, Any]]:
+    loaded: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+    return loaded
+
+
+def names_in(expression: str) -> set[str]:
+    without_labels = re.sub(r"\{[^}]*\}|\([a-z_, ]*\) ?(?=\()|\[[^\]]*\]", "", expression)
+    return set(re.findall(r"\b(?:sso_[a-z_]+|process_[a-z_]+|up)\b", without_labels))
+
+
+def exported() -> set[str]:
+    """Every name a query can use: histograms and counters carry more than one."""
+    names = set()
+    for family in text_string_to_metric_families(PrometheusMetrics().render().decode()):
+        endings = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(family.type, ("",))
+        names |= {family.name + ending for ending in endings}
+    return names
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_every_alert_watches_a_metric_that_exists(rule: dict[str, Any]) -> None:
+    names = names_in(rule["expr"])
+    assert names
+    assert names <= exported() | OF_PROMETHEUS
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_every_alert_says_what_is_wrong_and_where_to_read_on(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert rule["annotations"]["summary"]
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert ROOT / page == RUNBOOK
+    assert anchor == rule["alert"].lower()
+    assert anchor in anchors()
+
+
+def test_every_section_about_an_alert_belongs_to_a_rule_and_gives_its_severity() -> None:
+    sections = re.findall(r"^### (Postern\w+)\n\n\*(\w+)\.\*", RUNBOOK.read_text(), re.MULTILINE)
+    assert dict(sections) == {rule["alert"]: rule["labels"]["severity"] for rule in rules()}
+
+
+def test_every_alert_is_shown_firing() -> None:
+    shown = {
+        case["alertname"]
+        for test in yaml.safe_load(CASES.read_text())["tests"]
+        for case in test.get("alert_rule_test", [])
+        if case.get("exp_alerts")
+    }
+    assert shown == {rule["alert"] for rule in rules()}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "rules", str(ALERTS)],
+        ["check", "config", str(ALERTS.with_name("scrape.yaml"))],
+        ["test", "rules", str(CASES)],
+    ],
+    ids=["the rules are valid", "the scrape configuration is valid", "the rules fire when they should and not otherwise"],
+)
+def test_promtool(command: list[str]) -> None:
+    done = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("panel", [panel for panel in panels() if panel["type"] != "row"], ids=lambda panel: panel["title"])
+def test_every_panel_shows_a_metric_that_exists(panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        names = names_in(target["expr"])
+        assert names
+        assert names <= exported() | OF_PROMETHEUS
+
+
+def test_the_dashboard_shows_every_metric_of_ours() -> None:
+    shown = {name for panel in panels() for target in panel.get("targets", []) for name in names_in(target["expr"])}
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in exported() if name.startswith("sso_")}
+    assert {name for name in families if not any(one.startswith(name) for one in shown)} == set()
+
+
+def test_panels_lie_side_by_side_and_have_numbers_of_their_own() -> None:
+    assert len({panel["id"] for panel in panels()}) == len(panels())
+    taken: set[tuple[int, int]] = set()
+    for panel in panels():
+        place = panel["gridPos"]
+        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert not cells & taken
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+
+
+def anchors() -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", RUNBOOK.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_in_the_runbook_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", RUNBOOK.read_text()):
+        path, _, anchor = target.partition("#")
+        if path:
+            assert (RUNBOOK.parent / path).resolve().exists(), target
+        else:
+            assert anchor in anchors(), target

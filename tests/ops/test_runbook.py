@@ -1,0 +1,167 @@
+"""The runbook's commands, settings, SQL and promises hold: it is read at three in the morning, when nobody has the time to find out."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from psycopg.conninfo import make_conninfo
+
+from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
+from adapters.postgres.migrate import migrate, require_current
+from entrypoints.cli.main import _parser
+from entrypoints.settings import CONFIG, DECLARATIONS
+from tests.places import ROOT
+
+RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
+INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", RUNBOOK, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every `postern …` with arguments, in a block or in a sentence."""
+    lines = [line.partition("  #")[0] for block in blocks("sh") for line in block.splitlines()] + INLINE
+    found = [re.search(r"(?:^|[\s/&|(])postern ((?:serve|migrate|owner|keys|config|doctor|version)\b[^;&|)]*)", line) for line in lines]
+    return sorted({match[1].strip() for match in found if match})
+
+
+def statements() -> list[str]:
+    """Every statement on our tables or the server's views, with an id where the reader puts one."""
+    written = [line for block in blocks("sql") for line in block.split(";")] + INLINE
+    bare = [re.sub(r"^\s*(--.*\n\s*)*", "", one).strip().rstrip(";") for one in written]
+    return [
+        one.replace("'…'", "'00000000-0000-7000-8000-000000000000'").replace("<pid>", "1")
+        for one in bare
+        if re.match(r"(select|update|delete from|insert into) ", one)
+    ]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_one_that_postern_takes(command: str) -> None:
+    _parser().parse_args(shlex.split(command.replace("--processes N", "--processes 2")))
+
+
+def test_the_runbook_was_read_right() -> None:
+    assert {"doctor", "keys rotate --signing", "migrate --plan", "serve --processes N"} <= set(commands())
+    assert len(statements()) > 10
+
+
+def test_every_setting_exists() -> None:
+    known = {one.name for one in DECLARATIONS} | {f"{one.name}_FILE" for one in DECLARATIONS if one.secret} | {CONFIG}
+    assert set(re.findall(r"\bPOSTERN_[A-Z0-9_]+\b", RUNBOOK)) <= known
+
+
+def test_every_event_that_it_looks_for_is_logged_somewhere() -> None:
+    source = "\n".join(file.read_text() for folder in ("actors", "entrypoints", "adapters") for file in (ROOT / folder).rglob("*.py"))
+    named = {word for word in INLINE if re.fullmatch(r"(actor|job|process|mail|embedded)_[a-z_]+", word)}
+    assert named
+    assert {word for word in named if f'"{word}"' not in source} == set()
+
+
+def test_every_statement_runs(database_url: str) -> None:
+    failed = {}
+    with psycopg.connect(database_url) as connection:
+        for statement in statements():
+            try:
+                connection.execute(statement)
+            except psycopg.Error as error:
+                failed[statement] = str(error)
+            connection.rollback()
+    assert failed == {}
+
+
+def test_a_job_can_be_declared_dead_and_revived(database_url: str) -> None:
+    (bury,) = [one for one in statements() if one.startswith("update jobs set state = 'dead'")]
+    (revive,) = [one for one in statements() if one.startswith("update jobs set state = 'waiting'")]
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            """insert into jobs (id, kind, payload, attempts, run_at)
+               values ('00000000-0000-7000-8000-000000000000', 'mail', '{}', 7, now() - interval '1 day')"""
+        )
+        assert connection.execute(bury).rowcount == 1
+        assert connection.execute(revive).rowcount == 1
+        found = connection.execute("select state, attempts, died_at, run_at <= now() from jobs").fetchone()
+    assert found == ("waiting", 0, None, True)
+
+
+@pytest.fixture
+def installation(empty_database_url: str, worker_id: str) -> Iterator[dict[str, str]]:
+    """The roles and the database of "Database roles", under names of this test's own; connection strings of both roles."""
+    names = {name: f"{name}_{worker_id}" for name in ("postern_owner", "postern_app")} | {"postern": f"runbook_{worker_id}"}
+    (script,) = [block for block in blocks("sql") if "create role" in block]
+    for name, own in names.items():
+        script = re.sub(rf"\b{name}\b", own, script)
+    before, _, inside = script.replace("'…'", "'made-up'").partition(f"\\connect {names['postern']}\n")
+    database = make_conninfo(empty_database_url, dbname=names["postern"])
+    try:
+        _run(empty_database_url, before)
+        _run(database, inside)
+        yield {role: make_conninfo(database, user=names[role], password="made-up") for role in ("postern_owner", "postern_app")}
+    finally:
+        _run(empty_database_url, f"drop database if exists {names['postern']} with (force)")
+        _run(empty_database_url, f"drop role if exists {names['postern_app']}; drop role if exists {names['postern_owner']}")
+
+
+def _run(database: str, script: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in re.sub(r"--.*", "", script).split(";"):
+            if statement.strip():
+                connection.execute(statement.encode())
+
+
+def test_the_role_that_serves_reads_and_writes_rows_and_changes_no_table(installation: dict[str, str]) -> None:
+    trio.run(migrate, installation["postern_owner"], lambda _line: None)
+    trio.run(require_current, installation["postern_app"])
+    with psycopg.connect(installation["postern_app"], autocommit=True) as connection:
+        tables = [name for (name,) in connection.execute("select tablename::text from pg_tables where schemaname = 'public'").fetchall()]
+        assert "users" in tables
+        for table in tables:
+            for right in ("select", "insert", "update", "delete"):
+                assert connection.execute("select has_table_privilege(%s, %s)", (table, right)).fetchone() == (True,)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"alter table {table} add column surplus int".encode())
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"truncate {table}".encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("create table surplus (id int)")
+
+
+def test_a_dump_made_as_written_restores_as_written(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("insert into users (id, email, email_key) values (gen_random_uuid(), 'ada@example.org', 'ada@example.org')")
+    file = str(tmp_path / "postern.dump")
+    shell = [line.partition("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+    for tool, target in (("pg_dump", database_url), ("pg_restore", empty_database_url)):
+        lines = [line for line in shell if re.match(rf'("\$BIN/)?{tool}"? --(format|dbname)', line)]
+        assert len(lines) == 2, lines  # external, embedded
+        for line in lines:
+            words = [str(BINARIES / tool), *shlex.split(re.sub(r"postern(-\$\(date \+%F\)|-[\d-]+)?\.dump", file, line))[1:]]
+            words = [re.sub(r"\$(URL|backup_url|owner_url)", target, word) for word in words]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+    with psycopg.connect(empty_database_url) as connection:
+        assert connection.execute("select email from users").fetchall() == [("ada@example.org",)]
+    trio.run(require_current, empty_database_url)
+
+
+def test_the_embedded_database_is_found_as_written(tmp_path: Path) -> None:
+    lines = [line for block in blocks("sh") for line in block.splitlines() if line.startswith(("BIN=$(", "URL=$("))]
+    assert len(lines) == 2
+    script = "\n".join([*lines, 'echo "$BIN"; echo "$URL"']).replace(".venv/bin/python", shlex.quote(sys.executable))
+    shown = subprocess.run(["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert shown[0] == str(BINARIES)
+    assert shown[1] == EmbeddedPostgres((tmp_path / ".postern").resolve()).application_url
+
+
+def test_connections_are_counted_as_the_runbook_says() -> None:
+    (example,) = re.findall(r"Two machines . (\d) processes . \((\d+) \+ (\d)\) = (\d+)", RUNBOOK)
+    count, size, more, total = map(int, example)
+    assert 2 * count * (size + more) == total
