@@ -42,8 +42,9 @@ _LAST_GRACE: Final = 3.0
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
-# A child that was ready for so long is forgiven what was before.
-_HEALTHY_AFTER: Final = 30.0
+# A child that served for so long can serve: what was before is forgiven. Short, for a child that was killed is no sign of one that cannot
+# start, and its socket waits for the successor with clients in it.
+_HEALTHY_AFTER: Final = 1.0
 _MOST_FAILURES: Final = 10
 _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 

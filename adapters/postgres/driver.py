@@ -38,7 +38,7 @@ DEFAULTS: Final[ConnDict] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 45_000,
 }
-RECOVERY: Final = 5.0  # seconds to make the server stop and the connection idle again after a cancellation
+RECOVERY: Final = 2.0  # seconds to make the server stop and the connection idle again after a cancellation
 GRACE: Final = 0.02  # most statements end by themselves in this time; a request to cancel costs the server a process
 LONGEST_BUSY: Final = 0.005  # seconds without a turn of the event loop
 

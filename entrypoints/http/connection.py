@@ -115,10 +115,10 @@ class Connection(TCPServer):
             await self._end()
 
     def wind_up(self) -> None:
-        """The server is stopping: leave at once if nothing is being asked, soon if nothing comes."""
-        if self._phase is Phase.IDLE and not self._readable():
-            self.scope.cancel()
-        elif self._phase is not Phase.REQUEST:
+        """The server is stopping: leave soon, if nothing comes. Not at once: a request may be on its way to us, and its client could not
+        tell whether it was worked on.
+        """
+        if self._phase is not Phase.REQUEST:
             self.scope.deadline = min(self.scope.deadline, trio.current_time() + _LAST_CALL)
 
     def must_close(self) -> bool:
@@ -209,8 +209,6 @@ class Connection(TCPServer):
                 self._phase = Phase.BEGINNING
                 await trio.lowlevel.checkpoint()
             else:
-                if self.worker.draining and self._phase is Phase.IDLE and not self._readable():
-                    return
                 self._allow(keep_alive)
                 data = await self._read(_HEAD_READ)
                 if not data:
@@ -309,11 +307,6 @@ class Connection(TCPServer):
     async def _farewell(self, status: int, text: str) -> None:
         with trio.move_on_after(_LINGER):
             await self.transmit(error_answer(status, "BAD_REQUEST", text, close=True))
-
-    def _readable(self) -> bool:
-        poll = select.poll()
-        poll.register(self._number, select.POLLIN)
-        return bool(poll.poll(0))
 
     async def _end(self) -> None:
         if self._tls is not None or self._linger:

@@ -11,6 +11,7 @@ from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.pool import Pool
 from ports.metrics import PoolState, Population
 from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.wire import Wire
 
 
 async def test_a_database_that_is_there_answers(store: Store) -> None:
@@ -43,6 +44,19 @@ async def test_an_answer_that_takes_too_long_is_none() -> None:
         assert not await PostgresDatabase(pool).ping()
         assert trio.current_time() - began < 1.5
         nursery.cancel_scope.cancel()
+
+
+async def test_a_database_that_froze_under_an_open_connection_is_given_up_within_the_deadline(database_url: str) -> None:
+    async with Wire(database_url) as wire:
+        pool = Pool(wire.url)
+        await pool.open()
+        assert await PostgresDatabase(pool).ping()
+        wire.fall_silent()
+        began = trio.current_time()
+        assert not await PostgresDatabase(pool).ping()
+        assert trio.current_time() - began < 1.5
+        wire.cut()
+        await pool.aclose()
 
 
 async def test_a_ping_that_is_cancelled_is_cancelled(store: Store) -> None:
