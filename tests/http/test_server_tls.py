@@ -117,5 +117,5 @@ async def test_a_drain_serves_what_has_arrived_and_closes_the_idle(certificate: 
         await asking.send(b"GET / HTTP/1.1\r\nHost: postern.test\r\n\r\n")
         server.shutdown.set()
         assert (await asking.answer()).status == 200
-        with trio.fail_after(1):
+        with trio.fail_after(3):
             assert await idle.closed()

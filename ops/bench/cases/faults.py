@@ -190,7 +190,8 @@ async def _outage(way: str) -> Sequence[Figure]:
         Figure(f"{way}: slowest answer to an authenticated request", max(tally.latencies), "s", at_most(DEADLINE)),
         Figure(f"{way}: requests without any answer", tally.failures.total(), bar=at_most(0)),
         Figure(f"{way}: answers 500", tally.statuses[500], bar=at_most(0)),
-        Figure(f"{way}: answers 503 meanwhile", tally.statuses[503], bar=at_least(1)),
+        # Of a frozen database a request only knows that the answer is not there yet: when it thaws before the deadline, all get theirs.
+        Figure(f"{way}: answers 503 meanwhile", tally.statuses[503], bar=at_least(1) if way == "stopped" else None),
         Figure(f"{way}: the same processes serve", same, bar=at_least(1)),
     ]
 
