@@ -13,7 +13,7 @@ from ports.database import Database
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
 
-# Interface, O 4.11.
+# What the documentation of the metrics promises.
 _INTERVAL: Final = 30.0
 
 

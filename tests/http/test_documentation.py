@@ -83,3 +83,9 @@ async def test_only_assets_are_served_as_assets(lonely_client: Client, path: str
 async def test_the_front_door_leads_to_the_documentation(lonely_client: Client, headers: list[tuple[str, str]]) -> None:
     answer = await lonely_client.get("/", headers=headers)
     assert (answer.status, answer.header("location")) == (302, "/docs")
+
+
+async def test_code_in_a_description_is_shown_as_code(lonely_client: Client) -> None:
+    body = (await lonely_client.get("/docs")).body.decode()
+    assert "<code>kid</code> in a token" in body
+    assert "`" not in body

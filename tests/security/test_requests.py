@@ -1,4 +1,4 @@
-"""SECURITY.md rows 7, 11, 13, 14 and 16, as far as the entrance itself is concerned."""
+"""Poisoned hosts, forged addresses, secrets in the log, hostile strings and exhaustion, as far as the entrance itself is concerned."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""SECURITY.md row 1, token confusion: only a token that we signed as an access token, with the very key that it names, is believed."""
+"""Token confusion: only a token that we signed as an access token, with the very key that it names, is believed."""
 
 import base64
 import hashlib
