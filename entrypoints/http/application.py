@@ -8,6 +8,7 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from quart import Response
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import RequestRedirect
 
 from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, Refusal, UnsupportedMediaType
 from entrypoints.bootstrap import Services
@@ -79,7 +80,10 @@ class PosternApplication(QuartTrio):
         methods = sorted(self._map.allowed_methods(path))
         if not methods:
             return None
-        rule, _ = self._map.match(path, method=methods[0], return_rule=True)
+        try:
+            rule, _ = self._map.match(path, method=methods[0], return_rule=True)
+        except RequestRedirect:
+            return None  # `/docs//` has methods and is redirected all the same
         return str(rule.rule), tuple(methods)
 
     async def serve(self, scope: Any, receive: Receive, send: Send) -> None:
