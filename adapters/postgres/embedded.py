@@ -37,6 +37,9 @@ LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
 LONGEST_LOG: Final = 10 << 20
 _POLL: Final = 0.01
+# What PostgreSQL says, and is over in a moment: backends of a killed server hold on to its shared memory; a server whose starter was killed
+# took the data directory between our look and our start.
+_PASSING: Final = ("shared memory", 'lock file "postmaster.pid"')
 
 SETTINGS: Final[Mapping[str, str]] = {
     "listen_addresses": "",
@@ -127,6 +130,7 @@ class EmbeddedPostgres:
             self._take_lock()
             runner = self._runner()
             self._prepare_directories(runner)
+            self._remove_unfinished()
             if not (self.cluster / "data" / "PG_VERSION").exists():
                 self._initialize(runner)
             self._require_version()
@@ -242,10 +246,15 @@ class EmbeddedPostgres:
             _open_way(self.data_dir)
             _open_way(BINARIES)
 
+    def _remove_unfinished(self) -> None:
+        for unfinished in self.cluster.glob("initdb*"):
+            with suppress(EmbeddedPostgresError):  # still written to: the next start removes it
+                _command("rm", "-rf", str(unfinished))
+
     def _initialize(self, runner: pwd.struct_passwd | None) -> None:
-        # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made.
-        unfinished = self.cluster / "initdb"
-        _command("rm", "-rf", str(unfinished))
+        # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made. Under a name of
+        # its own, for the killed one's initdb lives on for a while and writes into its directory.
+        unfinished = self.cluster / f"initdb-{time.time_ns()}"
         _command(
             str(BINARIES / "initdb"),
             f"--pgdata={unfinished}",
@@ -268,19 +277,18 @@ class EmbeddedPostgres:
 
     def _run(self, runner: pwd.struct_passwd | None, patience: float) -> None:
         deadline = time.monotonic() + patience
-        self._adopted = self._left_running()
-        if self._adopted is not None:
-            if self._ready_before(deadline):
-                log.info("embedded_postgres_taken_over", pid=self._adopted)
-                return
-            self._adopted = None  # it was on its way out when we came
         while True:
+            self._process, self._adopted = None, self._left_running()
+            if self._adopted is not None:
+                if self._ready_before(deadline):
+                    log.info("embedded_postgres_taken_over", pid=self._adopted)
+                    return
+                self._adopted = None  # it was on its way out when we came
             self._launch(runner)
             if self._ready_before(deadline):
                 return
-            # Backends of a killed server let go of its shared memory within moments; until then PostgreSQL refuses to start another.
             reason = self._last_words()
-            if "shared memory" not in reason or time.monotonic() > deadline:
+            if not any(sign in reason for sign in _PASSING) or time.monotonic() > deadline:
                 raise EmbeddedPostgresError(f"The embedded PostgreSQL did not start: {reason} (its log is {self.log_file})")
             time.sleep(0.2)
 

@@ -1,12 +1,14 @@
 """The embedded PostgreSQL: whoever dies, and however, the next start has the data."""
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -24,6 +26,15 @@ server = EmbeddedPostgres(Path(sys.argv[1]))
 server.start()
 print("up", flush=True)
 time.sleep(600)
+"""
+
+LAUNCHES_AND_DIES = """
+import os, sys, time
+from pathlib import Path
+from adapters.postgres.embedded import EmbeddedPostgres
+server = EmbeddedPostgres(Path(sys.argv[1]))
+server._launch(server._runner())
+os._exit(0 if server._ready_before(time.monotonic() + 20) else 1)
 """
 
 
@@ -177,6 +188,50 @@ def test_a_first_start_that_was_killed_in_the_middle_leaves_nothing_half_made() 
         with server:
             assert server.is_running()
         assert not half.exists()
+
+
+def test_a_first_start_killed_while_its_initdb_works_does_not_stop_the_next() -> None:
+    with tempfile.TemporaryDirectory(prefix="postern-embedded-") as name:
+        server = EmbeddedPostgres(Path(name), settings={"fsync": "off"})
+        owner = subprocess.Popen([sys.executable, "-c", OWNS_AND_SLEEPS, name], stdout=subprocess.DEVNULL, cwd=ROOT)
+        while not any(server.cluster.glob("initdb*/global")):
+            time.sleep(0.001)
+        owner.kill()
+        owner.wait()
+        with server:
+            assert server.is_running()
+        deadline = time.monotonic() + 20
+        while _works_in(server.cluster):  # the orphan, which would stand in the way of the clean-up
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def _works_in(cluster: Path) -> bool:
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if process.joinpath("cwd").readlink().is_relative_to(cluster):
+                return True
+    return False
+
+
+def test_a_server_that_a_killed_owner_was_just_starting_is_taken_over(
+    server: EmbeddedPostgres, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server:
+        pass
+    left: list[int] = []
+    original = EmbeddedPostgres._launch
+
+    def another_was_quicker(self: EmbeddedPostgres, runner: pwd.struct_passwd | None) -> None:
+        if not left:
+            subprocess.run([sys.executable, "-c", LAUNCHES_AND_DIES, str(directory)], check=True, cwd=ROOT)
+            left.append(EmbeddedPostgres(directory)._pid_file()[0] or 0)
+        original(self, runner)
+
+    monkeypatch.setattr(EmbeddedPostgres, "_launch", another_was_quicker)
+    with server:
+        assert _pid(server) == left[0]
+    assert not embedded._alive(left[0])
 
 
 def test_a_long_path_gets_a_socket_elsewhere(tmp_path: Path) -> None:
