@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -110,14 +110,16 @@ class Processes:
     async def _keep(self, slot: _Slot) -> None:
         while not self._stopping.requested.is_set():
             child = await self._spawn(slot)
-            try:
-                await self._watch(slot, child)
-            finally:
-                with trio.CancelScope(shield=True):
-                    await self._end(child)
+            if child is not None:
+                try:
+                    await self._watch(slot, child)
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await self._end(child)
             if self._stopping.requested.is_set():
                 return
-            log.error("process_died", process=slot.number, pid=child.process.pid, status=child.process.returncode)
+            if child is not None:
+                log.error("process_died", process=slot.number, pid=child.process.pid, status=child.process.returncode)
             pause = self._pause_after(slot, child)
             if pause is None:
                 log.critical("process_given_up", process=slot.number, failures=len(slot.failures))
@@ -127,9 +129,18 @@ class Processes:
             with trio.move_on_after(pause):
                 await self._stopping.requested.wait()
 
-    async def _spawn(self, slot: _Slot) -> _Child:
+    async def _spawn(self, slot: _Slot) -> _Child | None:
+        """None when the system has no process, descriptor or program for us: that is one child less, not the end of the others."""
+        try:
+            return await self._open(slot)
+        except OSError as error:
+            log.error("process_not_started", process=slot.number, error=error.strerror or type(error).__name__)  # noqa: TRY400 - it says it all
+            return None
+
+    async def _open(self, slot: _Slot) -> _Child:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with ExitStack() as unless_started, theirs:
+            unless_started.enter_context(ours)
             process = await trio.lowlevel.open_process(
                 [
                     *(sys.executable, "-m", "entrypoints.cli.main", "serve"),
@@ -139,6 +150,7 @@ class Processes:
                 pass_fds=(slot.socket.fileno(), theirs.fileno()),
                 process_group=0,
             )
+            unless_started.pop_all()
         log.info("process_started", process=slot.number, pid=process.pid)
         return _Child(process, trio.SocketStream(trio.socket.from_stdlib_socket(ours)), trio.current_time())
 
@@ -181,10 +193,10 @@ class Processes:
         with suppress(OSError):
             forget_process(child.process.pid)
 
-    def _pause_after(self, slot: _Slot, child: _Child) -> float | None:
+    def _pause_after(self, slot: _Slot, child: _Child | None) -> float | None:
         """How long to wait before the next child; None when there is no hope."""
         now = trio.current_time()
-        if child.ready_at is not None and now - child.ready_at >= _HEALTHY_AFTER:
+        if child is not None and child.ready_at is not None and now - child.ready_at >= _HEALTHY_AFTER:
             slot.failures.clear()
         slot.failures.append(now)
         failures = len(slot.failures)
