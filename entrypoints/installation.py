@@ -1,5 +1,6 @@
 """What an installation needs before it can serve: its database running and current, its signing keys, its first platform owner."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -19,6 +20,7 @@ log = structlog.get_logger()
 _LOOK_EVERY: Final = 0.5
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
+_QUOTED: Final = re.compile('".*"')
 # What a database says that will be there in a moment. Any other word of refusal stays true for however long we wait.
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 
@@ -148,7 +150,9 @@ async def _wait_for(target: str, patience: float) -> None:
                 raise StartFailed(f"The database cannot be reached: {reason}") from None
             log.warning("database_awaited", error=reason, again_in=pause, seconds_left=round(deadline - trio.current_time()))
         except psycopg.Error as error:
-            raise StartFailed(f"POSTERN_DATABASE_URL cannot be used: {' '.join(str(error).split())}") from None
+            # libpq quotes what it could not read, which is a password more often than not.
+            reason = _QUOTED.sub('"***"', " ".join(str(error).split()))
+            raise StartFailed(f"POSTERN_DATABASE_URL cannot be used: {reason}") from None
         else:
             with trio.CancelScope(shield=True):
                 await connection.close()

@@ -20,8 +20,9 @@ _DURATION: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE: Final = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?")
 _BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# In a URL: user:password@. In libpq's key=value form, and among a URL's options: password=….
-_PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/@:\s]*):[^/\s]*@")
+# In a URL: user:password@, up to the last @, for a password that somebody forgot to encode may hold any letter. In libpq's key=value form,
+# and among a URL's options: password=….
+_PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/:?]*):.*@", re.DOTALL)
 _PASSWORD_OPTION: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
 
 

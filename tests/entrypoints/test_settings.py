@@ -227,6 +227,9 @@ def test_what_is_in_force_can_be_read_back() -> None:
     [
         (f"postgresql://me:{SECRET}@host:5432/db?sslmode=require", "postgresql://me:***@host:5432/db?sslmode=require"),
         (f"postgresql://me:a@b{SECRET}@host/db", "postgresql://me:***@host/db"),
+        (f"postgresql://me:a/b#{SECRET} c@host/db", "postgresql://me:***@host/db"),
+        (f"postgresql://me@b:a@{SECRET}@host/db", "postgresql://me@b:***@host/db"),
+        ("postgresql://host:5432/db", "postgresql://host:5432/db"),
         (f"postgresql://host/db?user=me&password={SECRET}&x=y", "postgresql://host/db?user=me&password=***&x=y"),
         (f"host=h password='{SECRET} \\' more' user=me", "host=h password=*** user=me"),
         (f"smtp://me%40x:{SECRET}@host:587", "smtp://me%40x:***@host:587"),
