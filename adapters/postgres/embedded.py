@@ -308,6 +308,7 @@ class EmbeddedPostgres:
                 cwd=self.cluster,
                 # A session of its own: Ctrl-C at the terminal is ours to handle, the server is stopped after the last request.
                 start_new_session=True,
+                env=_environment(),
                 user=user,
                 group=group,
                 extra_groups=extra,
@@ -418,10 +419,15 @@ def _identity(runner: pwd.struct_passwd | None) -> tuple[int | None, int | None,
     return (None, None, None) if runner is None else (runner.pw_uid, runner.pw_gid, [])
 
 
+def _environment() -> dict[str, str]:
+    """Ours without our settings: the database has no business with the keys under which its secrets are sealed."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+
+
 def _command(*command: str, runner: pwd.struct_passwd | None = None, cwd: Path | None = None) -> None:
     user, group, extra = _identity(runner)
     done = subprocess.run(  # noqa: S603 - our own words
-        command, capture_output=True, text=True, check=False, cwd=cwd, user=user, group=group, extra_groups=extra
+        command, capture_output=True, text=True, check=False, cwd=cwd, env=_environment(), user=user, group=group, extra_groups=extra
     )
     if done.returncode != 0:
         raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -234,6 +234,13 @@ def test_a_server_that_a_killed_owner_was_just_starting_is_taken_over(
     assert not embedded._alive(left[0])
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_it_learns_none_of_our_settings(server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTERN_ENCRYPTION_KEYS", "id:hunter2")
+    with server:
+        assert b"POSTERN_" not in Path(f"/proc/{_pid(server)}/environ").read_bytes()
+
+
 def test_a_long_path_gets_a_socket_elsewhere(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / ("long" * 30))
     assert server.socket_dir.parent == Path(tempfile.gettempdir())
