@@ -1,7 +1,7 @@
 """Where everything is put together: one frozen `Services`, built by hand, closed in reverse."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.key_ring import AesGcmKeyRing, KeyFile, MalformedKeys, parse
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
-from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
+from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache, sealing_context
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
 from adapters.email_syntax import LibraryEmailSyntax
 from adapters.mail.transports import MailSettingsError, transport_for
@@ -36,7 +36,8 @@ from adapters.postgres.sealed_columns import PostgresSealedColumns
 from adapters.postgres.sessions import PostgresCallers, PostgresPresence
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds, SystemSecrets
-from core.domain.signing_keys import KeyPurpose, KeyState, in_state
+from core.domain.identifiers import KeyId
+from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
 from core.usecases.callers import Callers
 from core.usecases.encryption import Reencryption
 from core.usecases.platform_owners import PlatformOwners
@@ -46,6 +47,7 @@ from entrypoints.installation import conninfo
 from entrypoints.settings import Settings, SettingsError
 from ports.accounts import EmailSyntax
 from ports.clock import Clock
+from ports.encryption import CannotOpen
 from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
@@ -207,6 +209,19 @@ def _passwords(settings: Settings, metrics: PrometheusMetrics) -> Argon2Password
         return Argon2Passwords(argon2_parameters(settings), settings.argon2_workers, metrics, most_queued=settings.argon2_queue)
     except BuiltForAnotherProcessor as error:
         raise StartFailed(str(error)) from None
+
+
+async def unreadable(signing_keys: SigningKeys, keyring: AesGcmKeyRing) -> Sequence[KeyId]:
+    """The signing keys, in force or to come, that no encryption key of ours opens. Outgoing ones verify by their public half."""
+
+    def opens(key: SigningKey) -> bool:
+        try:
+            keyring.open(key.sealed_private_key, sealing_context(key.id))
+        except CannotOpen:
+            return False
+        return True
+
+    return [key.id for key in await signing_keys.list() if key.state is not KeyState.OUTGOING and not opens(key)]
 
 
 async def ages(signing_keys: SigningKeys, keyring: AesGcmKeyRing, now: datetime) -> Mapping[str, timedelta]:

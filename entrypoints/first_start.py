@@ -8,7 +8,8 @@ from typing import Final, TextIO
 from core.domain.errors import BadRequest
 from core.domain.secrets import Password
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Services, unreadable
+from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
 
 _LINE: Final = "─"
@@ -23,8 +24,11 @@ class FirstOwner:
 
 
 async def complete(services: Services, settings: Settings) -> FirstOwner | None:
-    """The signing keys and the first platform owner, unless they are there. None when they were: it was not the first start."""
+    """The signing keys and the first platform owner, unless they are there. None when they were: it was not the first start.
+    Raises `StartFailed`, `SettingsError`.
+    """
     await services.signing_keys.ensure()
+    await _require_encryption_keys(services)
     await _queue_reencryption(services)
     if await services.platform_owners.exist():
         return None
@@ -39,6 +43,15 @@ async def complete(services: Services, settings: Settings) -> FirstOwner | None:
     except BadRequest as error:
         raise SettingsError(f"POSTERN_OWNER_PASSWORD cannot be used: {error.message}") from None
     return None if made is None else FirstOwner(email.address, password if given is None else None)
+
+
+async def _require_encryption_keys(services: Services) -> None:
+    """With a ring that is not this database's, above all one that was lost and made anew, we would look well, and sign nothing."""
+    if await unreadable(services.signing_keys, services.keyring):
+        raise StartFailed(
+            f"The encryption keys ({', '.join(services.keyring.key_ids())}) are not those of this database: "
+            "they do not open its signing keys. Bring back the POSTERN_ENCRYPTION_KEYS, or the file encryption.keys, that it was used with"
+        )
 
 
 async def _queue_reencryption(services: Services) -> None:

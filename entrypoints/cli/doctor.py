@@ -20,7 +20,7 @@ from adapters.postgres.driver import Connection
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
-from entrypoints.bootstrap import Services, ages, argon2_parameters, key_file, key_ring, mail_transport, open_services
+from entrypoints.bootstrap import Services, ages, argon2_parameters, key_file, key_ring, mail_transport, open_services, unreadable
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
@@ -220,6 +220,9 @@ async def _key_ages(services: Services) -> Finding:
     told = await ages(services.signing_keys, services.keyring, services.clock.now())
     if KeyPurpose.ACCESS.value not in told:
         return Finding(Verdict.WARN, "no signing keys yet: they are made at the first start")
+    lost = await unreadable(services.signing_keys, services.keyring)
+    if lost:
+        return Finding(Verdict.FAIL, f"no encryption key in force opens the signing keys {', '.join(lost)}")
     text = ", ".join(f"{purpose} {age.days} d" for purpose, age in told.items())
     old = [purpose for purpose, age in told.items() if age > _OLD_KEY]
     return Finding(Verdict.WARN, f"{text}; `postern keys rotate` renews them") if old else Finding(Verdict.OK, text)

@@ -3,8 +3,12 @@
 import io
 from pathlib import Path
 
+import pytest
+
 from core.domain.secrets import Password
-from entrypoints.first_start import FirstOwner, announce
+from entrypoints.bootstrap import open_services
+from entrypoints.failures import StartFailed
+from entrypoints.first_start import FirstOwner, announce, complete
 from entrypoints.settings import Settings, read
 
 
@@ -31,3 +35,17 @@ def test_a_password_that_was_given_is_not_told() -> None:
     told = _announced(FirstOwner("owner@example.com", None), read({"POSTERN_OWNER_PASSWORD": "given-by-you"}))
     assert "given-by-you" not in told
     assert "as set by POSTERN_OWNER_PASSWORD" in told
+
+
+async def test_encryption_keys_of_another_database_end_the_start_with_a_sentence(database_url: str, tmp_path: Path) -> None:
+    ours, lost = (f"{name}:{material * 43}=" for name, material in (("ours", "A"), ("lost", "E")))
+
+    async def start(keys: str) -> None:
+        settings = read({"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": keys, "POSTERN_DATA_DIR": str(tmp_path)})
+        async with open_services(settings) as services:
+            await complete(services, settings)
+
+    await start(lost)
+    await start(f"{ours},{lost}")
+    with pytest.raises(StartFailed, match=r"The encryption keys \(ours\) are not those of this database"):
+        await start(ours)
