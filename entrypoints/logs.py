@@ -23,6 +23,8 @@ _SECRET_NAMES: Final = frozenset(
 )
 _SECRET_ENDINGS: Final = ("_password", "_token", "_secret")
 _EMAIL: Final = re.compile(r"[^\s@<>()\[\]{}\"'=,:;]+@([\w-]+(?:\.[\w-]+)+)")
+# PostgreSQL's detail of a violated constraint quotes the row, password hash and all. In a readable stack it ends where the next one begins.
+_DETAIL: Final = re.compile(r"\nDETAIL:.*?(?=\n\n|\Z)", re.DOTALL)
 _TRACEBACK_FRAMES: Final = 30
 
 
@@ -107,7 +109,7 @@ def _structured(error: TracebackException) -> dict[str, Any]:
     # Local variables hold passwords and tokens: they are no part of it.
     described: dict[str, Any] = {
         "type": _type_name(error),
-        "message": str(error),
+        "message": _DETAIL.sub("", str(error)),
         "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in error.stack],
     }
     if error.exceptions:
@@ -124,7 +126,7 @@ def _type_name(error: TracebackException) -> str:
 
 
 def _people_traceback(exc_info: ExcInfo) -> str:
-    return "".join(TracebackException(*exc_info, limit=_TRACEBACK_FRAMES).format()).rstrip()
+    return _DETAIL.sub("", "".join(TracebackException(*exc_info, limit=_TRACEBACK_FRAMES).format())).rstrip()
 
 
 def _json_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 import structlog
 
@@ -170,3 +171,18 @@ def test_a_log_that_nobody_takes_fails_nobody() -> None:
     logs.configure("info", "json", Gone())
     structlog.get_logger().error("provoked")
     logging.getLogger("hypercorn.error").error("provoked")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_row_that_violates_a_constraint_is_not_quoted(form: str, out: io.StringIO, database_url: str) -> None:
+    logs.configure("info", form, out)
+    told = f"first line\nand {SECRET}"  # a stack shows the line of code: it must not be the one with the text
+    with psycopg.connect(database_url) as connection:
+        connection.execute("create temporary table people (id integer not null, password_hash text)")
+        try:
+            connection.execute("insert into people values (null, %s)", [told])
+        except psycopg.Error as error:
+            structlog.get_logger().error("request_failed", exc_info=error)
+    assert "violates not-null constraint" in out.getvalue()
+    assert "first line" not in out.getvalue()
+    assert SECRET not in out.getvalue()
