@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from entrypoints.service_manager import ServiceManager
 
@@ -52,7 +53,11 @@ def test_an_abstract_socket_is_spoken_to() -> None:
     listening.socket.close()
 
 
-async def test_the_watchdog_is_fed_twice_an_interval(listening: Listening, tmp_path: Path) -> None:
+async def test_the_watchdog_is_fed_twice_an_interval(
+    listening: Listening,
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001 - asked for, it makes time jump
+) -> None:
     manager = _manager(tmp_path / "notify", WATCHDOG_USEC="100000", WATCHDOG_PID=str(os.getpid()))
     with trio.move_on_after(0.12):
         await manager.keep_watchdog()
