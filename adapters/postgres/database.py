@@ -40,10 +40,12 @@ class PostgresDatabase:
             try:
                 with translated():
                     async with self._pool.connection() as connection:
+                        # When the deadline cuts in, the connection is closed at once, instead of being given time.
                         recovery, connection.recovery = connection.recovery, 0
-                        await connection.execute(_PING, prepare=True)
-                        # Not reached when the deadline cuts in: then the connection is closed at once, instead of being given time.
-                        connection.recovery = recovery
+                        try:
+                            await connection.execute(_PING, prepare=True)
+                        finally:
+                            connection.recovery = recovery
                         return True
             except RetryLater:
                 return False
