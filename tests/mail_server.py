@@ -80,6 +80,14 @@ def _certificate(
     extension: x509.BasicConstraints | x509.SubjectAlternativeName,
 ) -> x509.Certificate:
     now = datetime.now(UTC)
+    is_authority = isinstance(extension, x509.BasicConstraints)
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        **dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False),
+        **dict.fromkeys(("crl_sign", "encipher_only", "decipher_only"), False),
+    )
+    # Python 3.13 verifies strictly: keys are named by their identifiers, and an authority says that it signs.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -88,7 +96,10 @@ def _certificate(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        .add_extension(extension, critical=is_authority)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signed_with.public_key()), critical=False)
         .sign(signed_with, hashes.SHA256())
     )
 
