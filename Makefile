@@ -49,8 +49,8 @@ clean:  ## Remove the virtual environment and caches; data under .postern stays
 
 # The environment is usable once its stamp exists; a changed lock makes it anew.
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postern needs Python 3.11 or later; say PYTHON=... to name one")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postern needs Python 3.11 or later; say PYTHON=... to name one")'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/build_argon2.py | $(BIN)/python
 	@echo "Installing what Postern needs …"
