@@ -14,6 +14,9 @@ class JobStore(Protocol):
     async def add(self, job: NewJob) -> JobId:
         """Queue a job. It becomes visible to the workers, and the doorbell rings, when the transaction commits."""
 
+    async def withdraw(self, kind: str) -> None:
+        """The waiting jobs of the kind go away, also one that is being done: what is added after this does their work."""
+
 
 class JobQueue(Protocol):
     """The workers' side. Each call is a transaction of its own."""

@@ -63,6 +63,11 @@ class JobRows:
             self._transaction.ring(job.kind)
         return job_id
 
+    async def withdraw(self, kind: str) -> None:
+        await self._transaction.tell(_WITHDRAW, {"kind": kind})
+
+
+_WITHDRAW: Final = "delete from jobs where kind = %(kind)s and state = 'waiting'"
 
 _ADD: Final = """
     insert into jobs (id, kind, payload, sealed_payload, priority, run_at)

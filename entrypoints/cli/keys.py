@@ -9,7 +9,7 @@ import trio
 from adapters.crypto.key_ring import generate_key
 from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.events import SYSTEM, Event, Target
-from core.usecases.encryption import reencryption_job
+from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
 from entrypoints.bootstrap import Services, key_file, key_ring, open_services
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
@@ -76,6 +76,8 @@ async def _rotate_encryption(settings: Settings) -> None:
 
 async def _reencrypt(services: Services, key: str) -> None:
     async with services.unit_of_work() as uow:
+        # One for a key that is no longer the first would be handed on in vain for a week, and then be dead.
+        await uow.jobs.withdraw(REENCRYPTION_JOB)
         await uow.jobs.add(reencryption_job(services.keyring))
         await uow.record(
             Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}, published=False)

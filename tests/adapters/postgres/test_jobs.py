@@ -58,6 +58,19 @@ async def test_a_job_of_a_transaction_that_rolls_back_does_not_exist(store: Stor
     assert await queue.claim(["mail"], 10, LEASE) == []
 
 
+async def test_a_withdrawn_job_is_gone_and_its_worker_is_told(store: Store, queue: PostgresJobQueue) -> None:
+    await add(store, NewJob("mail", {"number": 1}), NewJob("mail", {"number": 2}), NewJob("other", {}))
+    held = await claim_one(queue)
+    async with store.unit_of_work() as uow:
+        await uow.jobs.withdraw("mail")
+        await uow.jobs.add(NewJob("mail", {"number": 3}))
+        await uow.commit()
+    assert not await queue.extend(held, LEASE)
+    assert not await queue.complete(held)
+    assert [job.payload["number"] for job in await queue.claim(["mail"], 9, LEASE)] == [3]
+    assert len(await queue.claim(["other"], 9, LEASE)) == 1
+
+
 async def test_a_claimed_job_is_nobody_else_s(store: Store, queue: PostgresJobQueue) -> None:
     await add(store, NewJob("mail", {}))
     await claim_one(queue)
