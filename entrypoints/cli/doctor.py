@@ -21,6 +21,7 @@ from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
 from entrypoints.bootstrap import Services, ages, argon2_parameters, key_file, key_ring, mail_transport, open_services, unreadable
+from entrypoints.daemon import require_certificate
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
@@ -63,6 +64,7 @@ async def _examine(settings: Settings) -> int:
 
     report("settings", _settings())
     report("base URL", _base_url(settings))
+    report("certificate", _certificate(settings))
     report("trusted proxies", _trusted_proxies(settings))
     report("rate limits", Finding(Verdict.OK, "on") if settings.rate_limits else Finding(Verdict.WARN, "off: passwords can be guessed"))
     report("data directory", _data_directory(settings))
@@ -118,6 +120,16 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def _certificate(settings: Settings) -> Finding:
+    if settings.tls_certificate is None:
+        return Finding(Verdict.OK, "none; we answer plain HTTP")
+    try:
+        require_certificate(settings)
+    except SettingsError as error:
+        return Finding(Verdict.FAIL, str(error))
+    return Finding(Verdict.OK, str(settings.tls_certificate))
 
 
 def _trusted_proxies(settings: Settings) -> Finding:

@@ -79,6 +79,8 @@ def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:
         POSTERN_ENCRYPTION_KEYS="k:short",
         POSTERN_MAIL="smtp://127.0.0.1:1",
         POSTERN_BASE_URL="http://login.example.com",
+        POSTERN_TLS_CERTIFICATE=__file__,
+        POSTERN_TLS_KEY=__file__,
         POSTERN_TRUSTED_PROXIES="0.0.0.0/0",
         POSTERN_RATE_LIMITS="off",
     )
@@ -87,6 +89,7 @@ def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:
     assert verdicts["database"] == "FAIL"
     assert verdicts["encryption keys"] == "FAIL"
     assert verdicts["mail"] == "FAIL"
+    assert verdicts["certificate"] == "FAIL"
     assert verdicts["base URL"] == "warn"
     assert verdicts["trusted proxies"] == "warn"
     assert verdicts["rate limits"] == "warn"
