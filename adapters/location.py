@@ -1,0 +1,97 @@
+"""Where an address is, from a database file in MaxMind's format that the operator names. Nothing is asked over the network."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Final
+
+import maxminddb
+import structlog
+import trio
+
+from core.domain.devices import Location
+
+_CACHED: Final = 2048
+_LONGEST_NAME: Final = 100
+_COUNTRY_CODE: Final = 2
+
+log = structlog.get_logger()
+
+
+class LocationDatabaseUnusable(Exception):
+    """The file is missing, unreadable, or not in MaxMind's format."""
+
+
+class NoLocations:
+    """Implements `ports.devices.Locations` where no database was named."""
+
+    async def find(self, address: str | None) -> Location | None:  # noqa: ARG002 - the port's
+        return None
+
+
+class MaxMindLocations:
+    """Implements `ports.devices.Locations`. The file is mapped, not read: its pages are shared between processes, and come when needed."""
+
+    def __init__(self, reader: maxminddb.Reader) -> None:
+        self._reader = reader
+        self._version = reader.metadata().ip_version
+        # A page may have to come from the disk first. One thread is enough: each look-up is some microseconds once it is there.
+        self._limiter = trio.CapacityLimiter(1)
+        self._cached = lru_cache(maxsize=_CACHED)(self._read)
+
+    async def find(self, address: str | None) -> Location | None:
+        parsed = _address(address)
+        if parsed is None:
+            return None
+        return await trio.to_thread.run_sync(self._cached, parsed, limiter=self._limiter)
+
+    def _read(self, address: IPv4Address | IPv6Address) -> Location | None:
+        if address.version > self._version:
+            return None
+        try:
+            record = self._reader.get(address)
+        except (maxminddb.InvalidDatabaseError, ValueError) as error:
+            # Part of the file is spoilt. A sign-in without a known place is better than none.
+            log.warning("location_database_damaged", error=str(error))
+            return None
+        return _location(record)
+
+
+@contextmanager
+def locations(file: Path | None) -> Iterator[NoLocations | MaxMindLocations]:
+    """Raises `LocationDatabaseUnusable`."""
+    if file is None:
+        yield NoLocations()
+        return
+    try:
+        reader = maxminddb.open_database(file)
+    except OSError as error:
+        raise LocationDatabaseUnusable(error.strerror or str(error)) from None
+    except (maxminddb.InvalidDatabaseError, ValueError) as error:
+        raise LocationDatabaseUnusable("it is not in MaxMind's format") from error
+    with reader:
+        yield MaxMindLocations(reader)
+
+
+def _address(text: str | None) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address((text or "").partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _location(record: object) -> Location | None:
+    """Of the shape of the free and paid City and Country databases; others have these two names in the same places, or not at all."""
+    country = _inner(record, "country", "iso_code") or _inner(record, "registered_country", "iso_code")
+    city = _inner(record, "city", "names", "en")
+    if country is not None:
+        country = country.upper() if len(country) == _COUNTRY_CODE else None
+    return Location(country, city and city[:_LONGEST_NAME]) if country or city else None
+
+
+def _inner(record: object, *names: str) -> str | None:
+    for name in names:
+        record = record.get(name) if isinstance(record, Mapping) else None
+    return record if isinstance(record, str) and record else None
