@@ -1,0 +1,35 @@
+"""Backup codes: random, and kept as HMACs under a key of the installation, so that a dump of the database cannot be searched for them."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.identifiers import UserId
+from core.domain.mfa import BACKUP_CODE_ALPHABET, BACKUP_CODE_LENGTH, BACKUP_CODES, as_shown
+from core.domain.secrets import Secret
+from ports.server_secrets import ServerSecrets
+
+_PURPOSE: Final = "backup_codes"
+
+
+class HmacBackupCodes:
+    """Implements `ports.mfa.BackupCodes`."""
+
+    def __init__(self, server_secrets: ServerSecrets) -> None:
+        self._server_secrets = server_secrets
+
+    def new(self) -> Sequence[Secret]:
+        # A set, since the same code twice would be nine codes.
+        codes: set[str] = set()
+        while len(codes) < BACKUP_CODES:
+            codes.add("".join(secrets.choice(BACKUP_CODE_ALPHABET) for _ in range(BACKUP_CODE_LENGTH)))
+        return [Secret(as_shown(code)) for code in codes]
+
+    async def prepare(self) -> None:
+        await self._server_secrets.get(_PURPOSE)
+
+    async def digest(self, user: UserId, code: str) -> bytes:
+        # The person is part of it: equal codes of two people do not look equal.
+        return hmac.digest(await self._server_secrets.get(_PURPOSE), user.bytes + code.encode(), hashlib.sha256)

@@ -1,0 +1,57 @@
+"""Server secrets in PostgreSQL: made at their first use, sealed by the key ring, and kept in the process's memory from then on."""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.statements import ask, tell
+from ports.clock import Clock
+from ports.encryption import KeyRing
+
+_BYTES: Final = 32
+
+
+def sealing_context(purpose: str) -> str:
+    return f"server_secrets.sealed_secret:{purpose}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    sealed_secret: bytes
+
+
+class PostgresServerSecrets:
+    """Implements `ports.server_secrets.ServerSecrets`."""
+
+    def __init__(self, pool: Pool, keyring: KeyRing, clock: Clock) -> None:
+        self._pool = pool
+        self._keyring = keyring
+        self._clock = clock
+        self._known: dict[str, bytes] = {}
+
+    async def get(self, purpose: str) -> bytes:
+        # A secret never changes, so what was read once stays true.
+        known = self._known.get(purpose)
+        if known is None:
+            known = self._known[purpose] = await self._load(purpose)
+        return known
+
+    async def _load(self, purpose: str) -> bytes:
+        context = sealing_context(purpose)
+        rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
+        if not rows:
+            sealed = self._keyring.seal(os.urandom(_BYTES), context)
+            await tell(self._pool, _ADD, {"purpose": purpose, "sealed": sealed, "at": self._clock.now()})
+            # Of two processes that made one, both read the first's.
+            rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
+        return self._keyring.open(rows[0].sealed_secret, context)
+
+
+_FIND: Final = "select sealed_secret from server_secrets where purpose = %(purpose)s"
+
+_ADD: Final = """
+    insert into server_secrets (purpose, sealed_secret, created_at)
+    values (%(purpose)s, %(sealed)s, %(at)s)
+        on conflict (purpose) do nothing
+"""
