@@ -1,4 +1,4 @@
-"""Accounts: a person, by e-mail."""
+"""Accounts: a person, by e-mail. What a password must be, what may be mailed to whom, and how often one may try."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,10 +6,18 @@ from datetime import datetime
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
+from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Password
 
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
+
+# Per account, whatever the address it comes from. Whoever has got hold of a session must not learn the password by asking.
+PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)
+# A change of address sends mail to an address that somebody typed.
+EMAIL_CHANGES = RateLimit("email_changes", burst=5, seconds_per_request=600)
+# Of each kind. Links that strangers ask for must not bury a person's mailbox; nobody needs a sixth one within the hour.
+ACCOUNT_MAILS = RateLimit("account_mails", burst=5, seconds_per_request=600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +28,22 @@ class Account:
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPassword:
+    """An active account, and the hash that its password is checked against. None: it has no password."""
+
+    email: Email
+    encoded: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmailChange:
+    """The address in force, and the one that will follow it once it is verified, if there is one."""
+
+    email: Email
+    pending: Email | None
 
 
 def require_acceptable(password: Password, email: Email) -> None:

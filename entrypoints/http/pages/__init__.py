@@ -1,6 +1,7 @@
 """Pages: their templates, styles and scripts, and how they are made. Nothing on a page comes from another address."""
 
 import secrets
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
@@ -10,6 +11,7 @@ from quart import Response
 
 from entrypoints.http.headers import page_policy
 
+HTML: Final = "text/html; charset=utf-8"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _FOREVER: Final = "public, max-age=31536000, immutable"
@@ -25,12 +27,16 @@ class Pages:
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         self._templates.globals["asset"] = self.asset_url
 
-    def page(self, template: str, **values: Any) -> Response:
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         nonce = secrets.token_urlsafe(16)
-        response = Response(self._templates.get_template(template).render(nonce=nonce, **values), content_type="text/html; charset=utf-8")
+        response = Response(self._templates.get_template(template).render(nonce=nonce, **values), status=status, content_type=HTML)
         response.headers["Content-Security-Policy"] = page_policy(nonce)
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    def encoded(self, template: str, **values: Any) -> bytes:
+        """A page without any script, for a declared endpoint."""
+        return self._templates.get_template(template).render(**values).encode()
 
     def asset_url(self, name: str) -> str:
         """The address changes with the content, so that a browser may keep what it has."""
@@ -43,3 +49,9 @@ class Pages:
         response = Response(self._assets[name], content_type=_ASSET_TYPES[name.rpartition(".")[2]])
         response.headers["Cache-Control"] = _FOREVER
         return response
+
+
+@cache
+def shipped_pages() -> Pages:
+    """The same for all who need them: their assets' addresses follow from their content."""
+    return Pages()

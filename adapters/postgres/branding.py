@@ -1,0 +1,30 @@
+"""The looks of organizations, from PostgreSQL."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.statements import ask
+from core.domain.branding import Branding, branding
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    name: str
+    logo_url: str | None
+    primary_color: str | None
+
+
+class PostgresBrandings:
+    """Implements `ports.branding.Brandings`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, organization: str) -> Branding | None:
+        rows = await ask(self._pool, _Looks, _FIND, {"slug": organization})
+        return branding(rows[0].name, rows[0].logo_url, rows[0].primary_color) if rows else None
+
+
+# Of an organization that nobody has approved yet, anybody may have chosen the name: no mail of ours carries it.
+_FIND: Final = "select name, logo_url, primary_color from organizations where slug = %(slug)s and status = 'active'"

@@ -1,0 +1,20 @@
+"""Links that mails carry. They lead to the configured addresses of this installation, never to one that a request names."""
+
+from dataclasses import dataclass
+
+from core.domain.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose
+from core.domain.secrets import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """`base_url` is where this installation answers, `frontend_url` where its pages for people are."""
+
+    base_url: str
+    frontend_url: str
+
+    def redeeming(self, purpose: MailedTokenPurpose, token: Token) -> str:
+        if purpose in PROVES_ADDRESS:
+            return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
+        page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
+        return f"{self.frontend_url}/{page}?token={token.reveal()}"

@@ -1,0 +1,13 @@
+"""Fields that several endpoints take, beyond what their types say."""
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from ports.accounts import EmailSyntax
+
+
+def email_field(text: str, syntax: EmailSyntax) -> Email:
+    """Raises `BadRequest`, which names the field."""
+    try:
+        return syntax.parse(text)
+    except BadRequest as refusal:
+        raise BadRequest("email: not a valid e-mail address", detail=refusal.detail) from None

@@ -1,0 +1,21 @@
+"""The wording of mails."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.mail import Mail
+
+
+class MailTemplates(Protocol):
+    """| template | values |
+    |---|---|
+    | verification, welcome, reset, set_password, email_changed_new | `link` |
+    | email_changed_old | `new_email`, `done`: whether the change has happened or was only asked for |
+    | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
+
+    Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.
+    """
+
+    def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: str | bool | datetime | None) -> Mail:
+        """Raises when there is no such template, or it lacks a value: a bug, which a test of ours meets first."""

@@ -1,0 +1,142 @@
+"""The wording of mails: every template in text and HTML, as a real SMTP server receives it."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from html.parser import HTMLParser
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from jinja2 import TemplateNotFound, UndefinedError
+
+from adapters.mail.templates import ShippedMailTemplates
+from adapters.mail.transports import transport_for
+from adapters.system import SystemClock
+from core.domain.branding import POSTERN, branding
+from core.domain.identifiers import JobId
+from tests.mail_server import mail_server
+
+TEMPLATES = ShippedMailTemplates("https://id.example.org")
+LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0f3a5f1c9d10"
+WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
+CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
+LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new")
+TOLD = ("password_changed", "mfa_enabled", "mfa_disabled", "new_device", "unusual_sign_in")
+VALUES: dict[str, dict[str, Any]] = {
+    **{name: {"link": LINK} for name in LINKED},
+    **dict.fromkeys(TOLD, CIRCUMSTANCES),
+    "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
+}
+ACME = branding("Acme & Söhne", "https://cdn.example.com/acme.png", "#ffd166")
+
+
+class Reader(HTMLParser):
+    """What a mail program makes of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+async def test_every_mail_arrives_with_both_parts() -> None:
+    with mail_server() as server:
+        transport = transport_for(server.url(), "Postern <postern@example.org>", clock=SystemClock())
+        for number, (name, values) in enumerate(VALUES.items(), start=1):
+            mail = TEMPLATES.mail(name, "ada@example.org", branding=ACME, **values)
+            await transport.send(mail, JobId(uuid4()))
+            received = (await server.wait_for(number))[-1]
+            assert received.recipients == ["ada@example.org"]
+            assert received.message["Subject"] == mail.subject
+            assert received.part("plain") == mail.text
+            assert received.part("html") == mail.html
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_mail_is_well_made(name: str) -> None:
+    mail = TEMPLATES.mail(name, "ada@example.org", branding=ACME, **VALUES[name])
+    assert mail.subject
+    assert "\n" not in mail.subject
+    assert max(map(len, mail.text.splitlines())) <= 100
+    assert "\n\n\n" not in mail.text
+    assert not re.search(r"[{}<>]|None|Undefined|\*\*", mail.text), mail.text
+    read = Reader(mail.html)
+    (html,) = read.of("html")
+    assert html["lang"] == "en"
+    assert len(read.of("h1")) == len(read.of("title")) == 1
+    # Layout tables say that they are none; images say what they show.
+    assert all(table.get("role") == "presentation" for table in read.of("table") if table.get("class") != "facts")
+    assert [image["alt"] for image in read.of("img")] == ["Acme & Söhne"]
+    assert {meta.get("content") for meta in read.of("meta") if meta.get("name") == "color-scheme"} == {"light dark"}
+    assert "prefers-color-scheme: dark" in mail.html
+    assert not {"script", "link", "iframe", "form", "object", "video"} & {tag for tag, _ in read.tags}
+    assert "url(" not in mail.html
+    links = {link["href"] for link in read.of("a")}
+    assert links == ({LINK} if name in LINKED else set())
+    for value in VALUES[name].values():
+        if isinstance(value, str):
+            assert value in mail.text
+            assert value in mail.html
+    if "when" in VALUES[name]:
+        assert "1 May 2026, 12:05 UTC" in mail.text
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
+    mail = TEMPLATES.mail(name, "ada@example.org", **VALUES[name])
+    assert not Reader(mail.html).of("img")
+    assert POSTERN.color in mail.html
+    assert "Acme" not in mail.html
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_not_known_is_left_out(name: str) -> None:
+    mail = TEMPLATES.mail(name, "ada@example.org", when=None, address=None)
+    assert "When" not in mail.text + mail.html
+    assert "Address" not in mail.text
+    assert not [table for table in Reader(mail.html).of("table") if table.get("class") == "facts"]
+
+
+def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for() -> None:
+    asked, done = (TEMPLATES.mail("email_changed_old", "a@example.org", new_email="n@example.org", done=done) for done in (False, True))
+    assert "asked for" in asked.subject
+    assert "was changed" in done.subject
+    assert asked.text != done.text
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7 * 7 }}{% raw %}",
+    "line\r\nBcc: eve@example.org",
+    "\u202eevil",
+    "x" * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_values_stay_text(text: str) -> None:
+    mail = TEMPLATES.mail("new_device", "ada@example.org", device=text, location=text, address=text, when=datetime.now(UTC))
+    honest = TEMPLATES.mail("new_device", "ada@example.org", device="x", location="x", address="x", when=datetime.now(UTC))
+    assert [tag for tag, _ in Reader(mail.html).tags] == [tag for tag, _ in Reader(honest.html).tags]
+    assert len(mail.text.splitlines()) == len(honest.text.splitlines())
+    assert "49" not in mail.text
+    assert len(mail.text) < 3000
+    mail = TEMPLATES.mail("verification", "ada@example.org", branding=branding(text, text, text), link=LINK)
+    assert "\n" not in mail.subject
+    assert "\r" not in mail.subject
+    assert "onerror=alert(1)>" not in mail.html
+    assert {link["href"] for link in Reader(mail.html).of("a")} == {LINK}
+
+
+def test_a_slip_of_ours_is_noticed() -> None:
+    with pytest.raises(TemplateNotFound):
+        TEMPLATES.mail("nothing", "ada@example.org")
+    with pytest.raises(UndefinedError):
+        TEMPLATES.mail("reset", "ada@example.org")

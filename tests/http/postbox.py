@@ -1,0 +1,67 @@
+"""What would be mailed: the jobs that requests leave are done as the actors do them, up to the mail itself."""
+
+import re
+from datetime import timedelta
+from typing import cast
+
+from actors.account_mails import account_mailer
+from core.domain.account_mails import ACCOUNT_MAIL_JOB
+from core.domain.jobs import Job
+from core.domain.mail import MAIL_JOB, Mail
+from entrypoints.bootstrap import Services
+
+_LINK = re.compile(r"https?://\S+\?token=\S+")
+_LEASE = timedelta(minutes=1)
+
+
+class Postbox:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def asked_for(self) -> list[Job]:
+        """The account mails that were asked for, handled as they are taken."""
+        jobs = list(await self._services.jobs.claim([ACCOUNT_MAIL_JOB], 100, _LEASE))
+        for job in jobs:
+            await self._handle(job)
+            await self._services.jobs.complete(job)
+        return jobs
+
+    async def empty(self) -> list[Mail]:
+        """All mails since the last time, oldest first."""
+        await self.asked_for()
+        mails = []
+        for job in await self._services.jobs.claim([MAIL_JOB], 100, _LEASE):
+            mails.append(Mail(*(cast("str", job.payload[part]) for part in ("to", "subject", "text", "html"))))
+            await self._services.jobs.complete(job)
+        return mails
+
+    async def link(self) -> str:
+        """The link in the one mail that there is."""
+        (mail,) = await self.empty()
+        return link_in(mail)
+
+    async def token(self) -> str:
+        return token_in(await self.link())
+
+    async def _handle(self, job: Job) -> None:
+        services = self._services
+        worker = account_mailer(
+            services.account_mails,
+            queue=services.jobs,
+            doorbell=services.doorbell,
+            clock=services.clock,
+            metrics=services.metrics,
+            spread=services.secrets.spread,
+        )
+        await worker._tasks[job.kind].handle(job)
+
+
+def link_in(mail: Mail) -> str:
+    """The same in text and HTML, and there is one."""
+    (link,) = _LINK.findall(mail.text)
+    assert set(_LINK.findall(mail.html.replace('"', " ").replace("<", " "))) == {link}
+    return str(link)
+
+
+def token_in(link: str) -> str:
+    return link.partition("?token=")[2]

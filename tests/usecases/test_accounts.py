@@ -1,0 +1,146 @@
+"""What other use cases build on, and what can only happen between two steps of one."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg.rows import dict_row
+
+from adapters.crypto.key_ring import EncryptionKey
+from core.domain.account_mails import AccountMail
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound
+from core.domain.events import SYSTEM
+from core.domain.identifiers import SessionId, UserId
+from core.domain.mail import MAIL_JOB
+from core.domain.mailed_tokens import LinkRefused
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Services, open_services
+from entrypoints.settings import read
+
+EMAIL, OTHER = Email("ada@example.org"), Email("new@example.org")
+GOOD, NEW = Password("a long and quiet afternoon"), Password("a fresh and lively password")
+
+
+def settings(database_url: str, directory: Path, **more: str) -> dict[str, str]:
+    return {
+        "POSTERN_DATABASE_URL": database_url,
+        "POSTERN_DATA_DIR": str(directory),
+        "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        "POSTERN_ARGON2_MEMORY": "8MiB",
+        "POSTERN_ARGON2_PASSES": "1",
+        **more,
+    }
+
+
+@pytest.fixture
+async def services(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Services]:
+    async with open_services(read(settings(emptied_database_url, tmp_path))) as services:
+        yield services
+
+
+@pytest.fixture
+async def ada(services: Services) -> UserId:
+    return await services.accounts.register(EMAIL, GOOD, "", SYSTEM)
+
+
+async def rows(services: Services, query: str) -> list[dict[str, Any]]:
+    async with services.database._pool.connection() as connection:
+        return await (await connection.cursor(row_factory=dict_row).execute(query.encode())).fetchall()
+
+
+async def mails(services: Services) -> list[dict[str, Any]]:
+    return [dict(job.payload) for job in await services.jobs.claim([MAIL_JOB], 10, timedelta(seconds=9))]
+
+
+async def token(services: Services, kind: AccountMail, user: UserId) -> Token:
+    assert await services.account_mails.send(kind, EMAIL, "")
+    assert [row["user_id"] for row in await rows(services, "select user_id from mailed_tokens where used_at is null")] == [user]
+    *_, mail = await mails(services)
+    return Token(str(mail["text"]).partition("token=")[2].split()[0])
+
+
+async def disown(services: Services, user: UserId) -> bool:
+    async with services.unit_of_work() as uow:
+        disowned = await services.accounts.disown_unverified(uow, user, SYSTEM)
+        await uow.commit()
+    return disowned
+
+
+async def test_whoever_registered_an_address_without_proving_it_leaves_nothing_behind(services: Services, ada: UserId) -> None:
+    """SECURITY 6: the password of a stranger must not outlive the arrival of the address's owner."""
+    link = await token(services, AccountMail.RESET, ada)
+    async with services.database._pool.connection() as connection:
+        await connection.execute(
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at) "
+            "select id, id, now(), now(), now() + interval '1 hour', now() + interval '1 hour' from users"
+        )
+    assert await disown(services, ada)
+    assert (await rows(services, "select password_hash from users")) == [{"password_hash": None}]
+    assert await rows(services, "select from sessions where revoked_at is null") == []
+    with pytest.raises(LinkRefused):
+        await services.account_passwords.look_at_link(link)
+    assert {"how": "removed_unverified"} in [row["details"] for row in await rows(services, "select details from audit_entries")]
+
+
+async def test_a_verified_account_keeps_what_it_has(services: Services, ada: UserId) -> None:
+    await services.accounts.prove_address(await token(services, AccountMail.VERIFICATION, ada), SYSTEM)
+    assert not await disown(services, ada)
+    assert (await rows(services, "select password_hash is not null as kept from users")) == [{"kept": True}]
+
+
+async def test_where_changes_are_immediate_the_new_address_is_in_force_at_once(emptied_database_url: str, tmp_path: Path) -> None:
+    async with open_services(read(settings(emptied_database_url, tmp_path, POSTERN_EMAIL_CHANGE="immediate"))) as services:
+        user = await services.accounts.register(EMAIL, GOOD, "", SYSTEM)
+        await services.accounts.register(Email("taken@example.org"), GOOD, "", SYSTEM)
+        change = await services.accounts.ask_for_email(user, OTHER, SYSTEM)
+        assert (change.email, change.pending) == (OTHER, None)
+        assert [(mail["to"], mail["subject"]) for mail in await mails(services)] == [("ada@example.org", "Your e-mail address was changed")]
+        with pytest.raises(BadRequest):
+            await services.accounts.ask_for_email(user, Email("taken@example.org"), SYSTEM)
+        assert {row["email"] for row in await rows(services, "select email from users")} == {"new@example.org", "taken@example.org"}
+
+
+class TestBetweenTwoSteps:
+    """Each of these needs somebody else to be quicker, between the look at a thing and the change of it."""
+
+    async def test_an_account_that_goes_away(self, services: Services, ada: UserId) -> None:
+        await rows(services, "update users set deactivated_at = now() returning id")
+        session = SessionId(services.ids.new())
+        with pytest.raises(NotFound):
+            await services.account_passwords.set(ada, session, NEW, SYSTEM)
+        with pytest.raises(NotFound):
+            await services.account_passwords.change(ada, session, GOOD, NEW, SYSTEM)
+        with pytest.raises(NotFound):
+            await services.accounts.ask_for_email(ada, OTHER, SYSTEM)
+
+    async def test_a_change_of_address_that_was_withdrawn(self, services: Services, ada: UserId) -> None:
+        await services.accounts.ask_for_email(ada, OTHER, SYSTEM)
+        link = next(mail for mail in await mails(services) if mail["to"] == OTHER.address)
+        await rows(services, "update users set pending_email = null returning id")
+        with pytest.raises(LinkRefused):
+            await services.accounts.prove_address(Token(str(link["text"]).partition("token=")[2].split()[0]), SYSTEM)
+        # Nothing of it happened: the link is as it was.
+        assert await rows(services, "select from mailed_tokens where purpose = 'change_email' and used_at is null")
+
+    async def test_a_link_that_is_used_while_the_password_is_hashed(
+        self, services: Services, monkeypatch: pytest.MonkeyPatch, ada: UserId
+    ) -> None:
+        link = await token(services, AccountMail.RESET, ada)
+        real = services.passwords.hash
+
+        async def slow(password: Password) -> str:
+            await rows(services, "update mailed_tokens set used_at = now() returning digest")
+            return await real(password)
+
+        monkeypatch.setattr(services.passwords, "hash", slow)
+        with pytest.raises(LinkRefused):
+            await services.account_passwords.reset(link, NEW, SYSTEM)
+
+    async def test_a_link_that_is_used_while_another_holds_the_account(self, services: Services, ada: UserId) -> None:
+        link = await token(services, AccountMail.VERIFICATION, ada)
+        await services.accounts.prove_address(link, SYSTEM)
+        with pytest.raises(LinkRefused, match="used"):
+            await services.accounts.prove_address(link, SYSTEM)
