@@ -21,6 +21,15 @@ exit status:
   {ALREADY_SERVED}  another Postern process uses the data directory
 """
 
+_USER_COMMANDS: Final = {
+    "show": "show what there is to know of an account",
+    "deactivate": "keep somebody out: end all their sessions, and let them not sign in again",
+    "activate": "let somebody in again",
+    "reset-password": "end a password with all sessions, and mail a link to choose a new one",
+    "revoke-sessions": "sign somebody out everywhere",
+    "disable-mfa": "take the second factor from an account whose owner lost it",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
@@ -97,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
     owner = _group(commands, "owner", "platform owners")
     create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account")
     create.add_argument("--email", required=True, help="the account's e-mail; the password is asked for, or read from standard input")
+
+    user = _group(commands, "user", "accounts, one at a time")
+    for name, text in _USER_COMMANDS.items():
+        one = _command(user, name, "user", text, action=name)
+        one.add_argument("--email", required=True, help="whose account")
+        if name == "reset-password":
+            one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
     keys = _group(commands, "keys", "signing and encryption keys")
     _command(keys, "list", "keys", "show the keys and their ages", action="list")

@@ -1,0 +1,38 @@
+"""Where impersonations are kept."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.domain.accounts import Account
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.impersonation import Impersonation
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Of the user in the organization that was asked for."""
+
+    organization: OrganizationId
+    organization_slug: str
+    is_active: bool
+    """The organization, not the membership."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonable:
+    account: Account
+    membership: Membership | None
+    by_live_session: bool
+    """Whether the session still lives from which the platform owner asks."""
+
+
+class ImpersonationStore(Protocol):
+    """Part of the unit of work."""
+
+    async def find_user(self, user: UserId, organization_slug: str, *, by: UserId, session: SessionId) -> Impersonable | None:
+        """None when there is no such user. Without a membership when the user is in no organization of this slug. Both accounts stay as
+        they are until the unit of work ends, and whoever is about to end the sessions of either waits for it.
+        """
+
+    async def add(self, impersonation: Impersonation) -> None:
+        """After its session."""

@@ -1,0 +1,213 @@
+"""SECURITY.md rows 3 and 20: what is disabled is refused on the next request, at every entry; what comes back does not bring its old keys.
+
+Row 13 beside it: none of the keys to these entries shows in the log.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from core.domain.email import Email
+from entrypoints.bootstrap import Services
+from entrypoints.http.application import ROUTES
+from entrypoints.http.callers import OWN_USER, PLATFORM_OWNER, USER
+from entrypoints.http.endpoints import Endpoint, parameters
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.client import Client
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox
+from tests.http.signing_in import FIREFOX, LOGOUT, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
+
+database_url, services, people = http.database_url, http.services, http.people
+
+ENTRIES = [one for one in ROUTES if one.caller in {USER, OWN_USER, PLATFORM_OWNER}]
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A person in a browser, and what it was given."""
+
+    browser: Browser
+    tokens: Mapping[str, Any]
+
+    async def profile(self) -> int:
+        return (await self.browser.client.get("/api/user", token=self.tokens["access_token"])).status
+
+    async def is_refused(self, statuses: Sequence[int] = (401,), *, everywhere: Sequence[Endpoint] = ENTRIES) -> None:
+        for one in everywhere:
+            path = one.path
+            for name in parameters(path):
+                path = path.replace(f"{{{name}}}", "0199d3a0-0000-7000-8000-000000000001")
+            body = None if one.body_type is None else b"{}"
+            answer = await self.browser.client.request(one.method, path, body=body, token=self.tokens["access_token"])
+            assert answer.status in statuses, one
+        # Twice: the first must not have brought it back to life.
+        for _ in range(2):
+            assert (await self.browser.refresh(self.tokens["refresh_token"])).status in statuses
+
+
+@dataclass(frozen=True)
+class House:
+    services: Services
+    people: People
+    client: Client
+    log: CapturedLog
+
+    async def sign_in(self, person: Person, agent: str = FIREFOX) -> SignedIn:
+        browser = Browser(self.client, agent)
+        tokens = await browser.tokens(person)
+        self.remember(tokens, browser)
+        return SignedIn(browser, tokens)
+
+    def remember(self, tokens: Mapping[str, Any], browser: Browser) -> None:
+        kept = [*browser.cookies.values(), *(tokens.get(name) for name in ("access_token", "refresh_token", "device_trust_token"))]
+        self.log.remember(PASSWORD, *(one for one in kept if one))
+
+    def move_into(self, organization: str, person: Person) -> None:
+        """All of the person's sessions."""
+        self.people.change(
+            "with made as (insert into organizations (id, slug, name, status, created_at, updated_at)"
+            "              values (gen_random_uuid(), %s, 'X', 'active', now(), now()) returning id),"
+            "     joined as (insert into memberships (id, org_id, user_id, role, created_at)"
+            "                select gen_random_uuid(), id, %s, 'member', now() from made)"
+            " update sessions set organization_id = made.id from made where user_id = %s",
+            organization,
+            person.user,
+            person.user,
+        )
+
+    async def deactivate(self, person: Person) -> None:
+        await self.services.account_administration.deactivate(Email(person.email), "test")
+
+    async def activate(self, person: Person) -> None:
+        await self.services.account_administration.activate(Email(person.email), "test")
+
+
+@pytest.fixture
+def house(services: Services, people: People, log: CapturedLog) -> House:
+    return House(services, people, unlimited(services, replace(http.SETTINGS, rate_limits=False)), log)
+
+
+@pytest.fixture
+async def ada(people: People) -> Person:
+    return await people.with_password(PASSWORD, "ada@example.org")
+
+
+async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(house: House, ada: Person) -> None:
+    postbox = Postbox(house.services)
+    first, second = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
+    await postbox.empty()
+    await house.client.post("/api/auth/forgot-password", {"email": ada.email})
+    link = await postbox.token()
+    house.log.remember(link)
+    await house.deactivate(ada)
+
+    async def refused() -> None:
+        await first.is_refused()
+        await second.is_refused()
+        reset = await house.client.post("/api/auth/reset-password", {"token": link, "new_password": "three wet matches"})
+        assert reset.status == 400
+
+    await refused()
+    assert (await first.browser.login(ada)).status == 401
+    await house.client.post("/api/auth/forgot-password", {"email": ada.email})
+    assert await postbox.empty() == []
+
+    await house.activate(ada)
+    await refused()
+    assert await (await house.sign_in(ada)).profile() == 200
+
+
+async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_in(house: House, ada: Person) -> None:
+    totp = await enable_mfa(house.client, house.people, ada)
+    browser = Browser(house.client)
+    awaiting = (await browser.login(ada)).json()
+    assert awaiting["mfa_required"]
+    await house.deactivate(ada)
+    assert (await browser.verify(awaiting["access_token"], totp.now())).status == 401
+
+
+async def test_a_session_that_was_left_is_dead_and_another_lives(house: House, ada: Person) -> None:
+    left, other = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
+    assert (await left.browser.post(LOGOUT, token=left.tokens["access_token"])).status == 200
+    await left.is_refused()
+    assert await other.profile() == 200
+
+
+async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: House, ada: Person) -> None:
+    totp = await enable_mfa(house.client, house.people, ada)
+
+    async def sign_in(agent: str) -> SignedIn:
+        browser = Browser(house.client, agent)
+        awaiting = (await browser.login(ada)).json()
+        answer = await browser.verify(awaiting["access_token"], totp.now(), trust_device=True)
+        assert answer.status == 200
+        house.remember(answer.json(), browser)
+        house.people.change("update mfa_secrets set last_step = last_step - 10")
+        return SignedIn(browser, answer.json())
+
+    lost, other = await sign_in(FIREFOX), await sign_in(SAFARI)
+    trusted = (await lost.browser.login(ada)).json()
+    house.remember(trusted, lost.browser)
+    assert "mfa_required" not in trusted
+    devices = (await house.client.get("/api/user/devices", token=other.tokens["access_token"])).json()["devices"]
+    (device,) = [one["id"] for one in devices if not one["is_current"] and one["trusted"]]
+    assert (await house.client.request("DELETE", f"/api/user/devices/{device}", token=other.tokens["access_token"])).status == 200
+
+    await lost.is_refused()
+    await SignedIn(lost.browser, trusted).is_refused()
+    assert (await lost.browser.login(ada)).json()["mfa_required"]
+    assert await other.profile() == 200
+
+
+@pytest.mark.parametrize(
+    ("disabled", "enabled"),
+    [
+        ("update organizations set status = 'suspended'", "update organizations set status = 'active'"),
+        ("update organizations set status = 'rejected'", "update organizations set status = 'active'"),
+        ("delete from memberships", None),
+        ("delete from organizations", None),
+    ],
+)
+async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
+    house: House, ada: Person, disabled: str, enabled: str | None
+) -> None:
+    inside = await house.sign_in(ada)
+    house.move_into("acme", ada)
+    refreshed = (await inside.browser.refresh(inside.tokens["refresh_token"])).json()
+    inside = SignedIn(inside.browser, refreshed)
+    house.remember(refreshed, inside.browser)
+    assert await inside.profile() == 200
+    house.people.change(disabled)
+    await inside.is_refused((401, 403))
+    if enabled is not None:
+        # A session is not ended by what closes its organization for a while.
+        house.people.change(enabled)
+        assert await inside.profile() == 200
+
+
+async def test_an_impersonator_out_of_office_is_out_of_every_name(house: House, ada: Person, people: People) -> None:
+    owner = people.add("owner@example.org", platform_owner=True)
+    people.add("second@example.org", platform_owner=True)
+
+    async def impersonate() -> SignedIn:
+        answer = await house.client.post(f"/api/platform/impersonate/{ada.user}", {"reason": "A test"}, token=await people.token(owner))
+        assert answer.status == 200, answer.body
+        browser = Browser(house.client)
+        house.remember(answer.json(), browser)
+        return SignedIn(browser, answer.json())
+
+    acting = await impersonate()
+    assert await acting.profile() == 200
+    people.change("update users set is_platform_owner = false where id = %s", owner.user)
+    await acting.is_refused()
+    people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    acting = await impersonate()
+    await house.deactivate(owner)
+    await acting.is_refused()
+    # Deactivating ended it for good: being active again is no way back.
+    await house.activate(owner)
+    await acting.is_refused()
