@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from core.domain.secrets import Password, Token
 
@@ -59,6 +59,9 @@ class SystemIds:
 class SystemSecrets:
     def token(self) -> Token:
         return Token(secrets.token_urlsafe(32))
+
+    def mailed_token(self) -> Token:
+        return Token(str(uuid4()))
 
     def password(self) -> Password:
         return Password("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(PASSWORD_LENGTH)))

@@ -11,6 +11,7 @@ from typing import Final
 import psycopg
 import structlog
 
+from actors.account_mails import account_mailer
 from actors.janitor import Janitor
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
@@ -18,41 +19,67 @@ from actors.presence import Presence
 from actors.reencrypter import reencrypter
 from actors.supervisor import Actor
 from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
+from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.key_ring import AesGcmKeyRing, KeyFile, MalformedKeys, parse
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache, sealing_context
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
+from adapters.crypto.totp import PyotpTotp
 from adapters.email_syntax import LibraryEmailSyntax
+from adapters.location import LocationDatabaseUnusable, locations
+from adapters.mail.templates import ShippedMailTemplates
 from adapters.mail.transports import MailSettingsError, transport_for
 from adapters.metrics.prometheus import PrometheusMetrics
 from adapters.postgres import housekeeping
+from adapters.postgres.account_overviews import PostgresAccountOverviews
+from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.database import PostgresDatabase
+from adapters.postgres.devices import PostgresDevices
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.mfa import PostgresMfa
 from adapters.postgres.pool import Pool
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.sealed_columns import PostgresSealedColumns
-from adapters.postgres.sessions import PostgresCallers, PostgresPresence
+from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.sessions import PostgresCallers, PostgresPresence, PostgresRefreshTokens
+from adapters.postgres.sign_in import PostgresApplications
 from adapters.postgres.unit_of_work import unit_of_work
+from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock, SystemIds, SystemSecrets
+from adapters.user_agents import LibraryUserAgents
+from core.domain.branding import POSTERN
 from core.domain.identifiers import KeyId
+from core.domain.links import Links
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
+from core.usecases.account_administration import AccountAdministration
+from core.usecases.account_mails import AccountMails
+from core.usecases.account_passwords import AccountPasswords, PasswordRules
+from core.usecases.accounts import Accounts
 from core.usecases.callers import Callers
+from core.usecases.devices import Devices
 from core.usecases.encryption import Reencryption
+from core.usecases.impersonation import Impersonations
+from core.usecases.mfa import Mfa
 from core.usecases.platform_owners import PlatformOwners
+from core.usecases.sessions import Sessions
+from core.usecases.sign_in import SignIn
 from core.usecases.signing_keys import SigningKeys, stored
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings, SettingsError
 from ports.accounts import EmailSyntax
 from ports.clock import Clock
+from ports.devices import Locations
 from ports.encryption import CannotOpen
 from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
+from ports.mail_templates import MailTemplates
 from ports.passwords import CommonPasswords, PasswordHasher
 from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -68,6 +95,7 @@ class Services:
     """What the entrances use. `actors` and the doorbell's `run` belong to whoever serves; a command leaves them alone."""
 
     version: str
+    public_url: str
     clock: Clock
     ids: Ids
     secrets: Secrets
@@ -81,14 +109,26 @@ class Services:
     keyring: AesGcmKeyRing
     passwords: PasswordHasher
     common_passwords: CommonPasswords
+    server_secrets: ServerSecrets
     email_syntax: EmailSyntax
+    mail_templates: MailTemplates
+    links: Links
+    accounts: Accounts
+    account_passwords: AccountPasswords
+    account_mails: AccountMails
     mail: MailTransport
     signing_keys: SigningKeys
     reencryption: Reencryption
     token_signer: TokenSigner
     token_verifier: TokenVerifier
     callers: Callers
+    sessions: Sessions
+    impersonations: Impersonations
+    sign_in: SignIn
+    devices: Devices
+    mfa: Mfa
     platform_owners: PlatformOwners
+    account_administration: AccountAdministration
     actors: tuple[Actor, ...]
 
 
@@ -115,10 +155,68 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
         passwords = _passwords(settings, metrics)
         common_passwords = ShippedCommonPasswords()
+        server_secrets = PostgresServerSecrets(pool, keyring, clock)
+        mail_templates = ShippedMailTemplates(settings.public_url)
+        links = Links(settings.public_url, settings.public_frontend_url)
+        buckets = PostgresBuckets(pool)
+        rules = PasswordRules(common_passwords)
+        account_mails = AccountMails(
+            unit_of_work=new_unit_of_work,
+            brandings=PostgresBrandings(pool),
+            templates=mail_templates,
+            links=links,
+            buckets=buckets,
+            clock=clock,
+            secrets=secrets,
+        )
+        accounts = Accounts(
+            unit_of_work=new_unit_of_work,
+            rules=rules,
+            passwords=passwords,
+            templates=mail_templates,
+            links=links,
+            buckets=buckets,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            immediate_email_changes=settings.email_change == "immediate",
+        )
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
-        verifier = JwtVerifier(known_keys, settings.public_url, clock)
+        verifier, signer = JwtVerifier(known_keys, settings.public_url, clock), JwtSigner(known_keys)
+        sessions = Sessions(
+            new_unit_of_work,
+            PostgresRefreshTokens(pool),
+            signer,
+            server_secrets,
+            metrics,
+            issuer=settings.public_url,
+            access_lifetime=settings.access_token_lifetime,
+            lifetime=settings.session_lifetime,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        )
         presence = Presence(PostgresPresence(pool), metrics, spread=secrets.spread)
+        mfa = Mfa(
+            new_unit_of_work,
+            lookup=PostgresMfa(pool),
+            totp=PyotpTotp(POSTERN.name),
+            backup_codes=HmacBackupCodes(server_secrets),
+            keyring=keyring,
+            templates=mail_templates,
+            clock=clock,
+        )
+        devices = Devices(
+            unit_of_work=new_unit_of_work,
+            lookup=PostgresDevices(pool),
+            agents=LibraryUserAgents(),
+            locations=_locations(settings, closing),
+            proxies=_proxies(settings),
+            secrets=secrets,
+            clock=clock,
+            ids=ids,
+        )
         reencryption = Reencryption(keyring, PostgresSealedColumns(pool, keyring))
 
         async def key_ages() -> Mapping[str, timedelta]:
@@ -126,6 +224,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
         yield Services(
             version=version("postern"),
+            public_url=settings.public_url,
             clock=clock,
             ids=ids,
             secrets=secrets,
@@ -135,26 +234,74 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             unit_of_work=new_unit_of_work,
             jobs=queue,
             doorbell=doorbell,
-            shared_buckets=PostgresBuckets(pool),
+            shared_buckets=buckets,
             keyring=keyring,
             passwords=passwords,
             common_passwords=common_passwords,
+            server_secrets=server_secrets,
             email_syntax=LibraryEmailSyntax(),
+            mail_templates=mail_templates,
+            links=links,
+            accounts=accounts,
+            account_mails=account_mails,
+            account_passwords=AccountPasswords(
+                unit_of_work=new_unit_of_work,
+                rules=rules,
+                passwords=passwords,
+                templates=mail_templates,
+                buckets=buckets,
+                clock=clock,
+            ),
             mail=mail,
             signing_keys=signing_keys,
             reencryption=reencryption,
-            token_signer=JwtSigner(known_keys),
+            token_signer=signer,
             token_verifier=verifier,
+            devices=devices,
+            mfa=mfa,
             callers=Callers(verifier, PostgresCallers(pool), presence, clock),
+            sessions=sessions,
+            impersonations=Impersonations(new_unit_of_work, sessions, ids),
+            sign_in=SignIn(
+                new_unit_of_work,
+                PostgresApplications(pool),
+                passwords,
+                devices=devices,
+                mfa=mfa,
+                sessions=sessions,
+                templates=mail_templates,
+                signer=signer,
+                verifier=verifier,
+                metrics=metrics,
+                clock=clock,
+                ids=ids,
+                issuer=settings.public_url,
+                throttles=settings.rate_limits,
+            ),
             platform_owners=PlatformOwners(new_unit_of_work, passwords, common_passwords, clock, ids),
+            account_administration=AccountAdministration(
+                unit_of_work=new_unit_of_work,
+                overviews=PostgresAccountOverviews(pool),
+                mfa=mfa,
+                templates=mail_templates,
+                links=links,
+                clock=clock,
+                secrets=secrets,
+            ),
             actors=(
                 mailer(mail, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
+                account_mailer(account_mails, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 reencrypter(reencryption, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 presence,
                 Janitor(
                     [
                         housekeeping.ExpiredSessions(pool),
                         housekeeping.RevokedSessions(pool),
+                        housekeeping.RotatedRefreshTokens(pool),
+                        housekeeping.RevokedDevices(pool),
+                        housekeeping.UnusedDevices(pool),
+                        housekeeping.PastMailedTokens(pool),
+                        housekeeping.ExpiredPreauthentications(pool),
                         housekeeping.FullBuckets(pool),
                         housekeeping.RetiredSigningKeys(pool),
                         housekeeping.DeadJobs(pool),
@@ -209,6 +356,21 @@ def _passwords(settings: Settings, metrics: PrometheusMetrics) -> Argon2Password
         return Argon2Passwords(argon2_parameters(settings), settings.argon2_workers, metrics, most_queued=settings.argon2_queue)
     except BuiltForAnotherProcessor as error:
         raise StartFailed(str(error)) from None
+
+
+def _locations(settings: Settings, closing: AsyncExitStack) -> Locations:
+    try:
+        return closing.enter_context(locations(settings.geoip_database))
+    except LocationDatabaseUnusable as error:
+        raise StartFailed(f"POSTERN_GEOIP_DATABASE {settings.geoip_database} cannot be used: {error}") from None
+
+
+def _proxies(settings: Settings) -> ListedProxies:
+    file = settings.proxy_networks_file
+    try:
+        return ListedProxies([*settings.proxy_networks, *(read_networks(file) if file is not None else ())])
+    except ProxyListUnusable as error:
+        raise StartFailed(f"POSTERN_PROXY_NETWORKS_FILE {file} cannot be used: {error}") from None
 
 
 async def unreadable(signing_keys: SigningKeys, keyring: AesGcmKeyRing) -> Sequence[KeyId]:

@@ -57,6 +57,7 @@ _STORAGE: Final = "Storage"
 _OWNER: Final = "First platform owner"
 _MAIL: Final = "Mail"
 _TOKENS: Final = "Tokens and passwords"
+_SIGN_IN: Final = "Sign-in"
 _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
@@ -143,7 +144,21 @@ class Settings:
     )
     mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "Who mails come from: `Name <address>`.")
 
+    email_change: str = _setting(
+        forms.choice("verified", "immediate"),
+        "verified",
+        _MAIL,
+        "When a new e-mail address of an account takes effect: once the link that is mailed there was opened, or at once. `immediate` is "
+        "for installations without mail; it lets everybody claim any address that is free.",
+    )
+
     access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
+    session_lifetime: timedelta = _setting(
+        forms.duration(3600, 365 * 86_400),
+        "90d",
+        _TOKENS,
+        "How long a session lasts at most, whatever its use. One that is not used ends 30 days after its last use.",
+    )
     argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: memory of one password hash.")
     argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: passes over that memory.")
     argon2_lanes: int = _setting(forms.whole(1, 64), "1", _TOKENS, "Argon2id: lanes, each a thread.")
@@ -152,6 +167,20 @@ class Settings:
     )
     argon2_queue: int = _setting(
         forms.whole(0, 10_000), "64", _TOKENS, "How many more may wait for that before the answer is 503 with `Retry-After`."
+    )
+
+    geoip_database: Path | None = _optional(
+        forms.path,
+        "places are unknown and count for nothing",
+        _SIGN_IN,
+        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells where an address is. A newer one counts from the next "
+        "start on.",
+    )
+    proxy_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        forms.networks, "", _SIGN_IN, "Networks of VPNs and proxies, separated by commas: signing in from one adds to the risk score."
+    )
+    proxy_networks_file: Path | None = _optional(
+        forms.path, "no further ones", _SIGN_IN, "A file with more of them, one a line; what follows a `#` is a comment."
     )
 
     rate_limits: bool = _setting(forms.switch, "on", _LIMITS, "`off` lifts every rate limit. For measurements only: it invites guessing.")

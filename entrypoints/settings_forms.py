@@ -191,7 +191,7 @@ def duration(least: int, most: int) -> Form[timedelta]:
             raise Malformed(f"a time from {least} to {most} seconds, like 90 or 15m")
         return timedelta(seconds=seconds)
 
-    return Form(parse, lambda value: f"{value.total_seconds():g}s")
+    return Form(parse, lambda value: f"{value.total_seconds():.12g}s")
 
 
 def size(least: int, most: int) -> Form[int]:

@@ -9,6 +9,9 @@ class Secrets(Protocol):
     def token(self) -> Token:
         """256 bits, base64url without padding."""
 
+    def mailed_token(self) -> Token:
+        """What the link in a mail carries: a random UUID, 122 bits. For single use within hours, and kept as a digest."""
+
     def password(self) -> Password:
         """A password for a person to type once: 20 characters without look-alikes, over 100 bits."""
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -72,6 +72,31 @@ def database_url(worker_id: str) -> Iterator[str]:
 def empty_database_url(worker_id: str) -> Iterator[str]:
     """A database of this test's own with nothing in it."""
     yield from _fresh(f"test_{worker_id}_{next(_numbers)}", "template0")
+
+
+@pytest.fixture(scope="session")
+def shared_database(worker_id: str) -> Iterator[str]:
+    yield from _fresh(f"shared_{worker_id}", _TEMPLATE)
+
+
+@pytest.fixture
+def emptied_database_url(shared_database: str) -> str:
+    """One database for all tests that only fill tables: emptying them takes a hundredth of the time of a clone."""
+    with psycopg.connect(shared_database, autocommit=True) as connection:
+        connection.execute(_EMPTY)
+    return shared_database
+
+
+_EMPTY: Final = """
+    do $$
+    declare
+        each record;
+    begin
+        for each in select tablename from pg_tables where schemaname = 'public' and tablename <> 'schema_migrations' loop
+            execute format('delete from %I', each.tablename);
+        end loop;
+    end $$
+"""
 
 
 class CapturedLog:

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from core.domain.jobs import QueueState
+from core.domain.login_events import LoginFailure
 from core.domain.mail import MAIL_JOB
 from ports.metrics import PoolState, Population
 
@@ -30,7 +31,6 @@ _HASH_BUCKETS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1
 _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 # Label values known before anything happened: their series start at 0, so that a first increase is not lost to `rate`.
-_KNOWN_LOGIN_FAILURES = ("invalid_credentials", "email_not_verified", "mfa_failed")
 _KNOWN_JOBS = (MAIL_JOB,)
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -82,13 +82,13 @@ class PrometheusMetrics:
                 self._jobs_processed.labels(kind, outcome)
         self._webhooks = self._histogram("sso_webhook_delivery_latency_seconds", "Time for a webhook delivery attempt", (), _JOB_BUCKETS)
 
-        self._active_users = self._gauge("sso_active_users_total", "Active users", mode="mostrecent")
+        self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
         self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
         self._mfa_users = self._gauge("sso_mfa_enabled_users_total", "Users with MFA", mode="mostrecent")
         self._mfa_adoption = self._gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", mode="mostrecent")
         self._login_failures = self._counter("sso_login_failures_total", "Failed sign-ins", ("reason",))
-        for reason in _KNOWN_LOGIN_FAILURES:
-            self._login_failures.labels(reason)
+        for failure in LoginFailure:
+            self._login_failures.labels(failure.value)
         self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
 
         # The minimum over the processes: an actor that is down in one of them is worth a look.

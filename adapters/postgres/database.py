@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 import trio
 
@@ -14,7 +14,7 @@ from ports.metrics import PoolState, Population
 
 PING_DEADLINE: Final = 1.0
 
-# Up to here users are counted one by one, some ten milliseconds; beyond, the planner's estimate is near enough for a gauge.
+# Up to here rows are counted one by one, some ten milliseconds; beyond, the planner's estimate is near enough for a gauge.
 COUNTED_EXACTLY: Final = 100_000
 
 
@@ -24,7 +24,7 @@ class _Time:
 
 
 @dataclass(frozen=True, slots=True)
-class _Users:
+class _Count:
     counted: int
     estimated: float
 
@@ -56,9 +56,15 @@ class PostgresDatabase:
         return time.now
 
     async def population(self) -> Population:
-        (users,) = await ask(self._pool, _Users, _USERS, {"most": COUNTED_EXACTLY})
-        active = users.counted if users.counted < COUNTED_EXACTLY else max(users.counted, round(users.estimated))
-        return Population(active_users=active, organizations=0, mfa_enabled_users=0)
+        return Population(
+            active_users=await self._count(_ACTIVE_USERS),
+            organizations=await self._count(_ORGANIZATIONS),
+            mfa_enabled_users=await self._count(_MFA_ENABLED_USERS),
+        )
+
+    async def _count(self, statement: LiteralString) -> int:
+        (count,) = await ask(self._pool, _Count, statement, {"most": COUNTED_EXACTLY})
+        return count.counted if count.counted < COUNTED_EXACTLY else max(count.counted, round(count.estimated))
 
     def pool_state(self) -> PoolState:
         statistics = self._pool.statistics()
@@ -71,12 +77,32 @@ _PING: Final = "select 1"
 
 _CLOCK: Final = "select clock_timestamp() as now"
 
-# The estimate takes away what the statistics know of deactivated users.
-_USERS: Final = """
+# The estimates take away what the statistics know of deactivated users, and of second factors that await their first code.
+_ACTIVE_USERS: Final = """
     select (select count(*) from (select from users where deactivated_at is null limit %(most)s) as capped) as counted,
            (select reltuples * coalesce((select null_frac
                                            from pg_stats
                                           where schemaname = current_schema and tablename = 'users' and attname = 'deactivated_at'), 1)
               from pg_class
              where oid = 'users'::regclass) as estimated
+"""
+
+_MFA_ENABLED_USERS: Final = """
+    select (select count(*)
+              from (select
+                      from mfa_secrets
+                      join users on users.id = mfa_secrets.user_id
+                     where mfa_secrets.enabled_at is not null and users.deactivated_at is null
+                     limit %(most)s) as capped) as counted,
+           (select reltuples * (1 - coalesce((select null_frac
+                                                from pg_stats
+                                               where schemaname = current_schema and tablename = 'mfa_secrets' and attname = 'enabled_at'),
+                                             0))
+              from pg_class
+             where oid = 'mfa_secrets'::regclass) as estimated
+"""
+
+_ORGANIZATIONS: Final = """
+    select (select count(*) from (select from organizations limit %(most)s) as capped) as counted,
+           (select reltuples from pg_class where oid = 'organizations'::regclass) as estimated
 """

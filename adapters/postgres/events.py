@@ -1,14 +1,15 @@
 """Events and audit entries in PostgreSQL, written in the transaction of their cause."""
 
-import ipaddress
 from datetime import datetime
 from typing import Final
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.addresses import storable_address
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.events import Event
+from core.domain.identifiers import AuditEntryId
 from ports.clock import Clock
 from ports.ids import Ids
 
@@ -21,13 +22,12 @@ class EventRows:
         self._ids = ids
         self._clock = clock
 
-    async def record(self, event: Event) -> None:
+    async def record(self, event: Event) -> AuditEntryId | None:
         at = self._clock.now()
         details = Jsonb(storable(event.details))
         if event.published:
             await self._publish(event, details, at)
-        if event.audited:
-            await self._audit(event, details, at)
+        return await self._audit(event, details, at) if event.audited else None
 
     async def _publish(self, event: Event, details: Jsonb, at: datetime) -> None:
         await self._transaction.tell(
@@ -45,25 +45,27 @@ class EventRows:
             },
         )
 
-    async def _audit(self, event: Event, details: Jsonb, at: datetime) -> None:
+    async def _audit(self, event: Event, details: Jsonb, at: datetime) -> AuditEntryId:
+        entry = AuditEntryId(self._ids.new())
         user_agent = event.actor.user_agent
         await self._transaction.tell(
             _AUDIT,
             {
-                "id": self._ids.new(),
+                "id": entry,
                 "organization": event.organization,
                 "actor": event.actor.user,
                 "impersonator": event.actor.impersonator,
                 "action": event.name,
                 "target_type": event.target.type,
                 "target_id": storable_text(event.target.id),
-                "address": _address(event.actor.address),
+                "address": storable_address(event.actor.address),
                 "user_agent": None if user_agent is None else storable_text(user_agent[:LONGEST_USER_AGENT]),
                 "success": event.success,
                 "details": details,
                 "at": at,
             },
         )
+        return entry
 
 
 _PUBLISH: Final = """
@@ -77,13 +79,3 @@ _AUDIT: Final = """
     values (%(id)s, %(organization)s, %(actor)s, %(impersonator)s, %(action)s, %(target_type)s, %(target_id)s, %(address)s, %(user_agent)s,
             %(success)s, %(details)s, %(at)s)
 """
-
-
-def _address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """None for what is no address. The zone of a link-local address means something on this machine only, and inet has no room for it."""
-    if text is None:
-        return None
-    try:
-        return ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None

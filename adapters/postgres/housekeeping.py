@@ -41,6 +41,61 @@ class RevokedSessions(_Sweep):
     """
 
 
+class RevokedDevices(_Sweep):
+    """Kept for thirty days: until then a second revocation is answered like the first."""
+
+    statement = """
+        delete from devices
+         where id = any (array(
+                   select id from devices where revoked_at < now() - interval '30 days' limit %(limit)s for update skip locked
+               ))
+    """
+
+
+class UnusedDevices(_Sweep):
+    """Nobody has signed in with it for a year: its last session ended long ago, and its client has forgotten it or is gone."""
+
+    statement = """
+        delete from devices
+         where id = any (array(
+                   select id from devices where last_used_at < now() - interval '1 year' limit %(limit)s for update skip locked
+               ))
+    """
+
+
+class RotatedRefreshTokens(_Sweep):
+    """A session's earlier tokens, once their return is nothing to be learnt from: by then they are as unknown as any other. The current one
+    goes with its session.
+    """
+
+    statement = """
+        delete from refresh_tokens
+         where digest = any (array(
+                   select digest from refresh_tokens where rotated_at < now() - interval '30 days' limit %(limit)s for update skip locked
+               ))
+    """
+
+
+class ExpiredPreauthentications(_Sweep):
+    """Used or not, they let nobody in any more."""
+
+    statement = """
+        delete from preauthentications
+         where id = any (array(select id from preauthentications where expires_at < now() limit %(limit)s for update skip locked))
+    """
+
+
+class PastMailedTokens(_Sweep):
+    """Kept for a week, so that whoever opens an old link can be told that it is old, or used."""
+
+    statement = """
+        delete from mailed_tokens
+         where digest = any (array(
+                   select digest from mailed_tokens where expires_at < now() - interval '7 days' limit %(limit)s for update skip locked
+               ))
+    """
+
+
 class FullBuckets(_Sweep):
     """A full bucket says nothing that its absence does not."""
 

@@ -12,3 +12,6 @@ FIRST_OWNER: Final = 2
 
 # Held while signing keys are created or rotated: there is one current key per purpose.
 SIGNING_KEYS: Final = 3
+
+# Held while a platform owner is put out of office: of the last two, not both may go.
+PLATFORM_OWNERS: Final = 4

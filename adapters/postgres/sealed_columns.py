@@ -39,6 +39,26 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
         """,
         replace="update jobs set sealed_payload = %(new)s where id = %(row)s::uuid and sealed_payload = %(old)s",
     ),
+    "mfa_secrets.sealed_secret": _Column(
+        outdated="""
+            select user_id::text as row, sealed_secret as sealed, 'mfa_secrets.sealed_secret:' || user_id as context
+              from mfa_secrets
+             where substring(sealed_secret from 1 for length(%(header)s)) <> %(header)s
+             order by user_id
+             limit %(limit)s
+        """,
+        replace="update mfa_secrets set sealed_secret = %(new)s where user_id = %(row)s::uuid and sealed_secret = %(old)s",
+    ),
+    "server_secrets.sealed_secret": _Column(
+        outdated="""
+            select purpose as row, sealed_secret as sealed, 'server_secrets.sealed_secret:' || purpose as context
+              from server_secrets
+             where substring(sealed_secret from 1 for length(%(header)s)) <> %(header)s
+             order by purpose
+             limit %(limit)s
+        """,
+        replace="update server_secrets set sealed_secret = %(new)s where purpose = %(row)s and sealed_secret = %(old)s",
+    ),
 }
 
 

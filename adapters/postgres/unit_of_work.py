@@ -4,14 +4,21 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adapters.postgres.accounts import AccountRows
+from adapters.postgres.devices import DeviceRows
 from adapters.postgres.events import EventRows
 from adapters.postgres.failures import translated
+from adapters.postgres.impersonations import ImpersonationRows
 from adapters.postgres.jobs import JobRows
+from adapters.postgres.login_events import LoginEventRows
+from adapters.postgres.mailed_tokens import MailedTokenRows
+from adapters.postgres.mfa import MfaRows
 from adapters.postgres.pool import Pool
 from adapters.postgres.sessions import SessionRows
+from adapters.postgres.sign_in import SignInRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.transaction import Transaction
 from core.domain.events import Event
+from core.domain.identifiers import AuditEntryId
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.ids import Ids
@@ -28,11 +35,17 @@ class PostgresUnitOfWork:
         self._events = EventRows(transaction, ids, clock)
         self.accounts = AccountRows(transaction)
         self.sessions = SessionRows(transaction)
+        self.sign_ins = SignInRows(transaction)
+        self.login_events = LoginEventRows(transaction)
+        self.devices = DeviceRows(transaction)
+        self.mfa = MfaRows(transaction, ids, clock)
+        self.mailed_tokens = MailedTokenRows(transaction)
+        self.impersonations = ImpersonationRows(transaction)
         self.signing_keys = SigningKeyRows(transaction)
         self.jobs = JobRows(transaction, ids, keyring)
 
-    async def record(self, event: Event) -> None:
-        await self._events.record(event)
+    async def record(self, event: Event) -> AuditEntryId | None:
+        return await self._events.record(event)
 
     async def commit(self) -> None:
         """Shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statement."""

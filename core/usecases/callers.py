@@ -1,16 +1,28 @@
 """Who is behind a bearer token. The signature says who it was made for; the database says whether that still holds, on every request."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from core.domain.errors import TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.json import Json
-from core.domain.sessions import Caller
+from core.domain.sessions import NOT_A_MEMBER, Caller, Participation
 from ports.clock import Clock
 from ports.sessions import CallerLookup, Presence
 from ports.tokens import TokenVerifier
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What a token says of whoever holds it. None of it holds before the database has said so."""
+
+    session: SessionId
+    user: UserId
+    organization: str
+    service: str
+    impersonator: UserId | None
+    methods: tuple[str, ...]
 
 
 class Callers:
@@ -20,23 +32,42 @@ class Callers:
         self._presence = presence
         self._clock = clock
 
-    async def resolve(self, token: str) -> Caller:
-        """Raises `TokenExpired`, `TokenInvalid` when it is no access token of ours, `Unauthorized` when its session or user has ended."""
+    async def resolve(self, token: str, participation: Participation = Participation.ACTIVE) -> Caller:
+        """Raises `TokenExpired`, `TokenInvalid` when it is no access token of ours, `Unauthorized` when its session or user has ended,
+        `Forbidden` when the user is not, or no longer, a member of the organization that it names, `OrganizationNotActive`.
+        """
+        claims = await self._claims(token)
+        caller = await self._lookup.find(claims.session, claims.user)
+        if caller is None:
+            raise Unauthorized("The session has ended")
+        stated = (claims.organization, claims.service, claims.impersonator)
+        if stated != (caller.organization, caller.service, caller.impersonator):
+            raise TokenInvalid(detail="the token is not of its session's context")
+        if caller.organization:
+            _require_participation(caller, participation)
+        self._presence.seen(caller.session, self._clock.now())
+        return replace(caller, authentication_methods=claims.methods)
+
+    async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
+        """The session, the user and the impersonator that an access token of ours names, whether the session still lives or not: for
+        whoever wants to end it. Raises `TokenExpired` or `TokenInvalid`.
+        """
+        claims = await self._claims(token)
+        return claims.session, claims.user, claims.impersonator
+
+    async def _claims(self, token: str) -> _Claims:
         claims = await self._verifier.verify_access(token)
         impersonator = _impersonator(claims)
         organization, service = _context(claims)
-        methods = _methods(claims)
-        caller = await self._lookup.find(SessionId(_id(claims, "sid")), UserId(_id(claims, "sub")))
-        if caller is None:
-            raise Unauthorized("The session has ended")
-        self._presence.seen(caller.session, self._clock.now())
-        return replace(
-            caller,
-            organization=organization,
-            service=service,
-            impersonator=impersonator,
-            authentication_methods=methods,
-        )
+        return _Claims(SessionId(_id(claims, "sid")), UserId(_id(claims, "sub")), organization, service, impersonator, _methods(claims))
+
+
+def _require_participation(caller: Caller, participation: Participation) -> None:
+    # End users of a service belong to it, not to its organization.
+    if not caller.role and not caller.service:
+        raise Forbidden(NOT_A_MEMBER)
+    if participation is Participation.ACTIVE and not caller.organization_is_active:
+        raise OrganizationNotActive
 
 
 def _impersonator(claims: Mapping[str, Json]) -> UserId | None:

@@ -16,6 +16,12 @@ class Nothing(msgspec.Struct, frozen=True):
     """There is nothing to say beyond the status."""
 
 
+class Message(msgspec.Struct, frozen=True):
+    """A sentence for people."""
+
+    message: str
+
+
 class NoBody:
     """Not even an empty object."""
 

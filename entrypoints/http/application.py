@@ -21,10 +21,11 @@ from entrypoints.http.endpoints import Endpoints
 from entrypoints.http.errors import BodyTimeout, headers_of, refusal_of, status_of
 from entrypoints.http.headers import api_headers, security_headers
 from entrypoints.http.limits import Limiter
-from entrypoints.http.pages import Pages
-from entrypoints.http.routes import accounts, health, keys, metrics
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.password_pages import PasswordPages
+from entrypoints.http.routes import accounts, devices, health, impersonation, keys, metrics, mfa, passwords, sessions, sign_in
 
-ROUTES: Final = Endpoints.of(health, metrics, keys, accounts)
+ROUTES: Final = Endpoints.of(health, metrics, keys, accounts, passwords, devices, mfa, sign_in, sessions, impersonation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +51,14 @@ class PosternApplication(QuartTrio):
         self.endpoints: Final = Endpoints([*routes, openapi.describing_endpoint(routes, **described)])
         common = security_headers(https=settings.base_url.startswith("https://"))
         self._error_headers = api_headers(common, None)
+        limiter = Limiter(services.shared_buckets, services.metrics) if settings.rate_limits else None
         self._dispatcher = Dispatcher(
             tuple(self.endpoints),
             services,
             self,
             addresses=ClientAddresses(settings.trusted_proxies),
             cross_origin=CrossOrigin(settings.cors_origins),
-            limiter=Limiter(services.shared_buckets, services.metrics) if settings.rate_limits else None,
+            limiter=limiter,
             common_headers=common,
             body_limit=settings.body_limit,
             deadline=settings.request_deadline,
@@ -67,7 +69,8 @@ class PosternApplication(QuartTrio):
         self._map = self.url_map.bind("")
         self.register_error_handler(HTTPException, self._answer_http_exception)
         self.register_error_handler(Exception, self._answer_error)
-        documentation.add(self, Pages(), openapi.document(self.endpoints, **described))
+        documentation.add(self, shipped_pages(), openapi.document(self.endpoints, **described))
+        PasswordPages(shipped_pages(), services.account_passwords, limiter, settings.base_url).add_to(self)
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "http":

@@ -6,8 +6,11 @@ A further kind of caller (a member with a capability, an API key, a SCIM token) 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from core.domain.errors import Forbidden, Refusal, TokenExpired, TokenInvalid, Unauthorized
-from core.domain.sessions import Caller
+from core.domain.errors import Forbidden, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.events import Actor
+from core.domain.identifiers import SessionId
+from core.domain.secrets import Token
+from core.domain.sessions import Caller, Participation
 from entrypoints.http.calls import Request, RequestServices
 
 
@@ -17,6 +20,14 @@ class SecurityScheme:
 
     name: str
     definition: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A session that its holder wants to end, and who that is."""
+
+    session: SessionId
+    actor: Actor
 
 
 @runtime_checkable
@@ -51,22 +62,77 @@ class _Anyone:
 class _User:
     name = "user"
     scheme = BEARER
-    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden, OrganizationNotActive)
+    participation = Participation.ACTIVE
 
     async def admit(self, request: Request, services: RequestServices) -> Caller:
-        request.caller = caller = await services.callers.resolve(bearer_token(request))
+        request.caller = caller = await services.callers.resolve(bearer_token(request), self.participation)
+        if caller.impersonator is not None:
+            await services.impersonations.witness(caller, request.method, request.path, request.actor)
+        return caller
+
+
+class _UserOfInactive(_User):
+    """For what members may still see of an organization that is suspended or pending."""
+
+    name = "user_of_inactive"
+    refuses = tuple(refusal for refusal in _User.refuses if refusal is not OrganizationNotActive)
+    participation = Participation.MEMBER
+
+
+class _OwnUser(_User):
+    """For what only the person may do: whoever acts in their name is refused."""
+
+    name = "own_user"
+
+    async def admit(self, request: Request, services: RequestServices) -> Caller:
+        caller = await super().admit(request, services)
+        if caller.impersonator is not None:
+            raise Forbidden("This cannot be done while impersonating")
         return caller
 
 
 class _PlatformOwner(_User):
     name = "platform_owner"
-    refuses = (*_User.refuses, Forbidden)
 
     async def admit(self, request: Request, services: RequestServices) -> Caller:
         caller = await super().admit(request, services)
         if not caller.is_platform_owner:
             raise Forbidden
         return caller
+
+
+class _Leaving:
+    """For who wants to end a session: the token must be one of ours and name it, but the session may have ended already, so that saying it
+    twice is no error, and its organization does not matter.
+    """
+
+    name = "leaving"
+    scheme = BEARER
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+
+    async def admit(self, request: Request, services: RequestServices) -> Leaving:
+        session, user, impersonator = await services.callers.signed(bearer_token(request))
+        return Leaving(session, request.client.actor(user, impersonator))
+
+
+class _Preauthenticated:
+    """For who has shown a password and owes a second factor. The token may also come in the body, which is read later: then the handler
+    passes that one on. None: there is none in the header.
+    """
+
+    name = "preauthenticated"
+    scheme = SecurityScheme(
+        "preauth", {"type": "http", "scheme": "bearer", "description": "The pre-auth token that signing in answers with."}
+    )
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+
+    async def admit(self, request: Request, services: RequestServices) -> Token | None:
+        if request.header(b"authorization") is None:
+            return None
+        token = Token(bearer_token(request))
+        await services.sign_in.require_preauthentication(token)
+        return token
 
 
 def bearer_token(request: Request) -> str:
@@ -84,4 +150,8 @@ def bearer_token(request: Request) -> str:
 
 ANYONE: Final[CallerRule] = _Anyone()
 USER: Final[CallerRule] = _User()
+USER_OF_INACTIVE: Final[CallerRule] = _UserOfInactive()
+LEAVING: Final[CallerRule] = _Leaving()
+PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
+OWN_USER: Final[CallerRule] = _OwnUser()
 PLATFORM_OWNER: Final[CallerRule] = _PlatformOwner()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from entrypoints.http.headers import HeaderList
 
-_REQUEST_HEADERS = b"authorization, content-type, x-api-key, x-device-token, x-request-id"
+_REQUEST_HEADERS = b"authorization, content-type, x-api-key, x-device-token, x-device-trust-token, x-request-id"
 _ANSWER_HEADERS = b"retry-after, x-device-token, x-request-id"
 _REMEMBER_SECONDS = b"600"
 # Also for a request that carries no origin: a cache in between must not hand its answer to one that does.

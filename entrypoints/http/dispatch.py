@@ -21,7 +21,7 @@ from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, Refusal, 
 from entrypoints.http.addresses import ClientAddresses
 from entrypoints.http.answers import Answer, NoBody
 from entrypoints.http.callers import ANYONE
-from entrypoints.http.calls import GONE, Call, Request, RequestServices, headers_by_name
+from entrypoints.http.calls import GONE, REQUEST_IN_SCOPE, Call, Request, RequestServices, headers_by_name
 from entrypoints.http.cors import CrossOrigin
 from entrypoints.http.decoding import BodyReader, ClientGone, QueryReader, Receive, convert
 from entrypoints.http.endpoints import Endpoint
@@ -105,7 +105,7 @@ class Dispatcher:
 
     def _request(self, scope: Any) -> Request:
         headers = headers_by_name(scope["headers"])
-        request = Request(scope["method"], scope["query_string"], headers)
+        request = Request(scope["method"], scope["path"], scope["query_string"], headers)
         given = headers.get(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             request.id = given.decode("ascii")
@@ -204,7 +204,7 @@ class Dispatcher:
             return self._without_target(request, allowed)
         sending = _PageSend(request, send, [*self._bodiless_headers, (b"x-request-id", request.id.encode())])
         with trio.move_on_after(self._deadline) as deadline:
-            await self._pages.serve(scope, receive, sending)
+            await self._pages.serve({**scope, REQUEST_IN_SCOPE: request}, receive, sending)
         if deadline.cancelled_caught and request.status == GONE:
             raise Unavailable(retry_after=1, detail="a page took too long")
         return None

@@ -10,6 +10,8 @@ _A_YEAR = 31_536_000
 
 # An API answer is never a document: should a browser show one all the same, nothing in it runs and nobody may frame it.
 _API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+# A page that a declared endpoint answers with: no script at all, styles and forms of ours alone.
+_PLAIN_PAGE_POLICY = b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 _PERMISSIONS = b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
@@ -27,7 +29,8 @@ def security_headers(*, https: bool) -> HeaderList:
 
 
 def api_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE) -> HeaderList:
-    headers = [*common, (b"content-security-policy", _API_POLICY), (b"cache-control", cache.encode())]
+    policy = _PLAIN_PAGE_POLICY if media_type is not None and media_type.startswith(b"text/html") else _API_POLICY
+    headers = [*common, (b"content-security-policy", policy), (b"cache-control", cache.encode())]
     if media_type is not None:
         headers.append((b"content-type", media_type))
     return headers

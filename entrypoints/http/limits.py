@@ -86,24 +86,24 @@ class Limiter:
         waits = [(self._own.take(limit, key, now), limit) for limit in limits]
         for wait, limit in waits:
             self._refuse_when(wait, limit, "process")
-        for limit in limits:
-            self._refuse_when(await self._take_shared(limit, key), limit, "shared")
+        for wait, limit in zip(await self._take_shared(limits, key), limits, strict=True):
+            self._refuse_when(wait, limit, "shared")
 
     def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:
         if wait > 0:
             self._metrics.rate_limited(limit.name, stage)
             raise RateLimited(retry_after=wait, detail=f"{limit.name}, {stage} stage")
 
-    async def _take_shared(self, limit: RateLimit, key: str) -> float:
-        """While the database is away the bucket of the process decides alone: it has already given its token."""
+    async def _take_shared(self, limits: Sequence[RateLimit], key: str) -> Sequence[float]:
+        """While the database is away the buckets of the process decide alone: they have already given their tokens."""
         try:
-            wait = await self._shared.take(limit, key)
+            waits = await self._shared.take_all(limits, key)
         except (Unavailable, Overloaded) as error:
             if not self._shared_is_away:
                 log.warning("shared_rate_limits_away", detail=error.detail)
             self._shared_is_away = True
-            return 0.0
+            return [0.0] * len(limits)
         if self._shared_is_away:
             log.info("shared_rate_limits_back")
         self._shared_is_away = False
-        return wait
+        return waits

@@ -18,7 +18,12 @@ Json = dict[str, Any]
 
 # Every tag that an endpoint may carry, in the order of the documentation.
 TAGS: Final[Mapping[str, str]] = {
+    "registration": "Registering an account, proving its e-mail address, and getting back in without the password. Public.",
+    "sign-in": "Signing in and out, and carrying a session on.",
     "account": "The caller's own account.",
+    "devices": "What the caller signs in with.",
+    "mfa": "The second factor: codes of an authenticator, and backup codes.",
+    "platform": "Governing the whole installation. For platform owners.",
     "keys": "Keys for verifying our tokens.",
     "operations": "Health, metrics and this description. Public and never rate limited.",
 }

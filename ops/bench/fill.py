@@ -1,10 +1,12 @@
-"""Fills a database with people by COPY, straight into the tables: no way in through the product is that quick."""
+"""Fills a database straight into its tables: no way in through the product is that quick."""
 
 import base64
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -24,23 +26,25 @@ class Person:
     email: str
 
 
-def fill(database_url: str, users: int) -> Sequence[Person]:
-    """Add so many users, each with one live session. May be repeated: their addresses are random."""
+def fill(database_url: str, users: int, encoded: str | None = None) -> Sequence[Person]:
+    """Add so many users by COPY, each with one live session, and with the hashed password if one is given. May be repeated: their addresses
+    are random.
+    """
     ids, run = SystemIds(), base64.b32encode(os.urandom(5)).decode().lower()
     now = datetime.now(UTC)
-    people = [Person(ids.new(), ids.new(), f"person-{number}@{run}.example") for number in range(users)]
+    people = [Person(ids.new(), ids.new(), f"person-{number}@{run}.test") for number in range(users)]
     with psycopg.connect(database_url) as connection:
         copy(
             connection,
             "users",
-            ("id", "email", "email_key", "email_verified_at", "created_at"),
-            ((one.user, one.email, one.email, now, now - _DAY) for one in people),
+            ("id", "email", "email_key", "password_hash", "email_verified_at", "created_at"),
+            ((one.user, one.email, one.email, encoded, now, now - _DAY) for one in people),
         )
         copy(
             connection,
             "sessions",
-            ("id", "user_id", "created_at", "last_seen_at", "expires_at"),
-            ((one.session, one.user, now - _DAY, now - _DAY, now + 30 * _DAY) for one in people),
+            ("id", "user_id", "created_at", "last_seen_at", "expires_at", "authenticated_by"),
+            ((one.session, one.user, now - _DAY, now - _DAY, now + 30 * _DAY, ["pwd"]) for one in people),
         )
         connection.commit()
         connection.autocommit = True
@@ -48,8 +52,136 @@ def fill(database_url: str, users: int) -> Sequence[Person]:
     return people
 
 
-def copy(connection: psycopg.Connection[tuple[object, ...]], table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def copy(connection: psycopg.Connection[Any], table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     statement = sql.SQL("copy {} ({}) from stdin").format(sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns)))
     with connection.cursor() as cursor, cursor.copy(statement) as stream:
         for row in rows:
             stream.write_row(row)
+
+
+def grow(database_url: str, users: int, sessions: int, login_events: int) -> Sequence[Person]:
+    """Make a database of so many: each user has one device, each session its device and one refresh token; spread over half a year. The
+    server itself makes the rows, without indexes and checks of references meanwhile. Returns up to a thousand of the people, from all over.
+    """
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
+            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+        with _without_indexes(connection, _TABLES):
+            for statement in _GROW:
+                connection.execute(statement, {"users": users, "sessions": sessions, "login_events": login_events})
+        connection.execute(sql.SQL("vacuum analyze {}").format(sql.SQL(", ").join(map(sql.Identifier, _TABLES))))
+        rows = connection.execute(_SOME, {"users": users, "sessions": sessions}).fetchall()
+        connection.execute("drop table grown_users, grown_sessions")
+    return [Person(*row) for row in rows]
+
+
+@contextmanager
+def _without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[None]:
+    """Made anew at the end, all of them, in a fraction of the time that keeping them takes."""
+    indexes = connection.execute(_INDEXES, {"tables": list(tables)}).fetchall()
+    keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()
+    references = connection.execute(_REFERENCES, {"tables": list(tables)}).fetchall()
+    for table, name, _ in (*references, *keys):
+        connection.execute(sql.SQL("alter table {} drop constraint {}").format(sql.Identifier(table), sql.Identifier(name)))
+    for _, name, _ in indexes:
+        connection.execute(sql.SQL("drop index {}").format(sql.Identifier(name)))
+    yield
+    for table, name, definition in keys:
+        connection.execute(
+            sql.SQL("alter table {} add constraint {} {}").format(sql.Identifier(table), sql.Identifier(name), sql.SQL(definition))
+        )
+    for _, _, definition in indexes:
+        connection.execute(definition)
+    for table, name, definition in references:
+        # They hold by the way the rows were made.
+        connection.execute(
+            sql.SQL("alter table {} add constraint {} {} not valid").format(
+                sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)
+            )
+        )
+
+
+_TABLES: Final = ("users", "devices", "sessions", "refresh_tokens", "login_events")
+
+_INDEXES: Final = """
+    select relation.relname, index.relname, pg_get_indexdef(index.oid)
+      from pg_index
+      join pg_class as index on index.oid = pg_index.indexrelid
+      join pg_class as relation on relation.oid = pg_index.indrelid
+     where relation.relname = any(%(tables)s)
+       and relation.relnamespace = 'public'::regnamespace
+       and not exists (select from pg_constraint where conindid = index.oid and contype in ('p', 'u'))
+"""
+
+_KEYS: Final = """
+    select relation.relname, conname, pg_get_constraintdef(pg_constraint.oid)
+      from pg_constraint
+      join pg_class as relation on relation.oid = conrelid
+     where relation.relname = any(%(tables)s) and relation.relnamespace = 'public'::regnamespace and contype in ('p', 'u')
+"""
+
+# Also those of other tables: a key cannot go while somebody refers to it.
+_REFERENCES: Final = """
+    select relation.relname, conname, pg_get_constraintdef(pg_constraint.oid)
+      from pg_constraint
+      join pg_class as relation on relation.oid = conrelid
+      join pg_class as referred on referred.oid = confrelid
+     where (referred.relname = any(%(tables)s) or relation.relname = any(%(tables)s))
+       and relation.relnamespace = 'public'::regnamespace
+       and contype = 'f'
+"""
+
+# The n-th session is the (n modulo users)-th user's. Ids are by time, as the product's are.
+_GROW: Final[Sequence[LiteralString]] = (
+    """
+    create unlogged table grown_users as
+    select number, age, uuidv7(-age) as id, uuidv7(-age) as device
+      from generate_series(0, %(users)s - 1) as series (number),
+   lateral (select interval '180 days' * (1 - number::double precision / %(users)s) as age) as ages
+    """,
+    "analyze grown_users",
+    """
+    insert into users (id, email, email_key, email_verified_at, created_at, updated_at)
+    select id, 'grown-' || number || '@scale.test', 'grown-' || number || '@scale.test', now() - age, now() - age, now() - age
+      from grown_users
+    """,
+    """
+    insert into devices (id, user_id, token_digest, name, device_type, browser, os, last_used_at, created_at, updated_at)
+    select device, id, sha256(uuid_send(device)), 'Firefox on Linux', 'browser', 'Firefox', 'Linux', now() - age / 2, now() - age, now() - age
+      from grown_users
+    """,
+    """
+    create unlogged table grown_sessions as
+    select series.number, uuidv7(-ages.age) as id, grown_users.id as user_id, grown_users.device, ages.age
+      from generate_series(0, %(sessions)s - 1) as series (number)
+      join grown_users on grown_users.number = series.number %% %(users)s,
+   lateral (select interval '29 days' * (1 - series.number::double precision / %(sessions)s) as age) as ages (age)
+    """,
+    "analyze grown_sessions",
+    """
+    insert into sessions (id, user_id, device_id, created_at, last_seen_at, expires_at, ends_at, authenticated_by)
+    select id, user_id, device, now() - age, now() - age, now() - age + interval '30 days', now() - age + interval '90 days', '{pwd}'
+      from grown_sessions
+    """,
+    """
+    insert into refresh_tokens (digest, session_id, created_at) select sha256(uuid_send(id)), id, now() - age from grown_sessions
+    """,
+    """
+    insert into login_events (id, user_id, device_id, provider, success, reason, address, user_agent, created_at)
+    select uuidv7(-ages.age), grown_users.id, grown_users.device, 'password', series.number %% 5 > 0,
+           case when series.number %% 5 = 0 then 'wrong_password' end, '192.0.2.1',
+           'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', now() - ages.age
+      from generate_series(0, %(login_events)s - 1) as series (number)
+      join grown_users on grown_users.number = series.number %% %(users)s,
+   lateral (select interval '180 days' * (1 - series.number::double precision / %(login_events)s) as age) as ages (age)
+    """,
+)
+
+# Of the youngest half: none of them expires meanwhile.
+_SOME: Final = """
+    select grown_users.id, grown_sessions.id, 'grown-' || grown_users.number || '@scale.test'
+      from grown_sessions
+      join grown_users on grown_users.id = grown_sessions.user_id
+     where grown_sessions.number >= %(sessions)s / 2 and grown_sessions.number %% greatest(1, %(sessions)s / 2000) = 0
+     limit 1000
+"""

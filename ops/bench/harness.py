@@ -44,6 +44,8 @@ class Options:
     seconds: float = 5.0
     connections: int = 32
     users: int = 10_000
+    rounds: int = 200
+    pairs: int = 500
 
 
 @dataclass(slots=True)
@@ -234,12 +236,12 @@ class Measured:
         return self.generator_cpu / self.load.requests * 1e6 if self.load.requests else float("inf")
 
 
-async def measure(server: Server, target: Target, options: Options, *, threads: int = 1) -> Measured:
+async def measure(server: Server, target: Target, options: Options, *, threads: int = 1, tokens: Path | None = None) -> Measured:
     """Load the target from another process, a moment to warm up first."""
-    await generate(target, options.connections, min(1.0, options.seconds / 4), threads=threads)
+    await generate(target, options.connections, min(1.0, options.seconds / 4), threads=threads, tokens=tokens)
     pids = server.pids()
     before, ended_before = processes.cpu_seconds(pids), _cpu_of_ended_children()
-    summary = await generate(target, options.connections, options.seconds, threads=threads)
+    summary = await generate(target, options.connections, options.seconds, threads=threads, tokens=tokens)
     return Measured(summary, processes.cpu_seconds(pids) - before, _cpu_of_ended_children() - ended_before)
 
 
@@ -248,14 +250,22 @@ def _cpu_of_ended_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-async def generate(target: Target, connections: int, seconds: float, *, threads: int = 1) -> Summary:
-    """Wrk where it is installed, since it takes least from the server; else ours."""
+async def generate(
+    target: Target, connections: int, seconds: float, *, threads: int = 1, tokens: Path | None = None, pause: float = 0.0
+) -> Summary:
+    """Wrk where it is installed, since it takes least from the server; else ours. `tokens` is a file with an `Authorization` header's value
+    a line, and takes wrk; a pause between a connection's requests takes ours.
+    """
     headers = [f"{name}: {value}" for name, value in target.headers.items()]
-    if (wrk := shutil.which("wrk")) is not None:
+    if not pause and (wrk := shutil.which("wrk")) is not None:
         command = [wrk, f"-t{threads}", f"-c{connections}", f"-d{seconds:.0f}s" if seconds >= 1 else "-d1s", "-s", str(_SCRIPT)]
         command += [word for header in headers for word in ("-H", header)]
+    elif tokens is not None:
+        raise Skipped("wrk is not installed")
     else:
-        command = [sys.executable, "-m", "ops.bench.load", "--connections", str(connections), "--seconds", str(seconds)]
+        command = [sys.executable, "-m", "ops.bench.load", "--connections", str(connections)]
+        command += ["--seconds", str(seconds), "--pause", str(pause)]
         command += [word for header in headers for word in ("--header", header)]
-    done = await trio.run_process([*command, target.url], capture_stdout=True, cwd=ROOT)
+    extra = [] if tokens is None else ["--", str(tokens)]
+    done = await trio.run_process([*command, target.url, *extra], capture_stdout=True, cwd=ROOT)
     return Summary(**json.loads(done.stdout.splitlines()[-1]))

@@ -1,10 +1,11 @@
 """What a case does in the installation's own name, with its keys: sign a token for somebody, queue mails."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from core.domain.mail import Mail
+from core.domain.secrets import Password
 from entrypoints.bootstrap import Services, open_services
 from entrypoints.settings import read
 from ops.bench.fill import Person
@@ -24,24 +25,38 @@ async def bearer(server: Server, person: Person) -> Mapping[str, str]:
 
 
 async def bearer_for(settings: Mapping[str, str], person: Person) -> Mapping[str, str]:
+    (header,) = await bearers_for(settings, [person])
+    return header
+
+
+async def bearers_for(settings: Mapping[str, str], people: Sequence[Person]) -> Sequence[Mapping[str, str]]:
     now = datetime.now(UTC)
     async with services_of(settings) as services:
-        token = await services.token_signer.sign_access(
-            {
-                "iss": read(settings).public_url,
-                "sub": str(person.user),
-                "aud": "platform",
-                "exp": int((now + timedelta(hours=1)).timestamp()),
-                "iat": int(now.timestamp()),
-                "jti": str(services.ids.new()),
-                "sid": str(person.session),
-                "email": person.email,
-                "is_platform_owner": False,
-                "token_use": "access",
-                "amr": ["pwd"],
-            }
-        )
-    return {"Authorization": f"Bearer {token}"}
+        tokens = [
+            await services.token_signer.sign_access(
+                {
+                    "iss": read(settings).public_url,
+                    "sub": str(person.user),
+                    "aud": "platform",
+                    "exp": int((now + timedelta(hours=1)).timestamp()),
+                    "iat": int(now.timestamp()),
+                    "jti": str(services.ids.new()),
+                    "sid": str(person.session),
+                    "email": person.email,
+                    "is_platform_owner": False,
+                    "token_use": "access",
+                    "amr": ["pwd"],
+                }
+            )
+            for person in people
+        ]
+    return [{"Authorization": f"Bearer {token}"} for token in tokens]
+
+
+async def hashed(settings: Mapping[str, str], password: str) -> str:
+    """As the installation's parameters have it: none that it would renew."""
+    async with services_of(settings) as services:
+        return await services.passwords.hash(Password(password))
 
 
 async def queue_mails(server: Server, count: int) -> frozenset[str]:

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -32,6 +32,8 @@ class Target:
     path: str = "/"
     headers: Mapping[str, str] = field(default_factory=dict)
     tls: bool = False
+    method: str = "GET"
+    body: bytes = b""
 
     def __post_init__(self) -> None:
         if self.host not in LOOPBACK:
@@ -49,11 +51,17 @@ class Target:
 
     def request(self) -> bytes:
         lines = [
-            f"GET {self.path} HTTP/1.1",
+            f"{self.method} {self.path} HTTP/1.1",
             f"Host: {self.host}:{self.port}",
             *(f"{name}: {value}" for name, value in self.headers.items()),
+            *([f"Content-Length: {len(self.body)}"] if self.body else []),
         ]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + self.body
+
+    def posting(self, content: Mapping[str, object]) -> Self:
+        """The same place, asked with POST and so much JSON."""
+        headers = {**self.headers, "Content-Type": "application/json"}
+        return replace(self, method="POST", headers=headers, body=json.dumps(content).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +118,16 @@ class Client:
             await client.aclose()
 
     async def get(self) -> Answer:
+        return await self._ask(self._request)
+
+    async def ask(self, target: Target) -> Answer:
+        """Something else on the same connection: the target must be of the same server."""
+        return await self._ask(target.request())
+
+    async def _ask(self, request: bytes) -> Answer:
         started = trio.current_time()
         try:
-            await self._stream.send_all(self._request)
+            await self._stream.send_all(request)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise Broken(begun=False) from None
         head = await self._until(b"\r\n\r\n")
@@ -306,13 +321,16 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("url")
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between a connection's requests")
     parser.add_argument("--header", action="append", default=[], metavar="NAME: VALUE")
     options = parser.parse_args(arguments)
     headers = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in options.header)}
     tally = Tally()
 
     async def run() -> None:
-        await drive(Target.parse(options.url, headers), tally, connections=options.connections, seconds=options.seconds)
+        await drive(
+            Target.parse(options.url, headers), tally, connections=options.connections, seconds=options.seconds, pause=options.pause
+        )
 
     trio.run(run)
     print(json.dumps(asdict(tally.summary())))

@@ -52,8 +52,13 @@ def resident_megabytes(pid: int) -> float:
 
 
 def peak_megabytes(pid: int) -> float:
-    """The most that was ever resident."""
+    """The most that was ever resident, or since `forget_peak`."""
     return _memory(pid, "VmHWM")
+
+
+def forget_peak(pid: int) -> None:
+    """From now on the peak is what is most from now on."""
+    (_PROC / str(pid) / "clear_refs").write_text("5")
 
 
 def _memory(pid: int, name: str) -> float:

@@ -138,10 +138,18 @@ class Postern:
         assert found is not None
         return int(found[1])
 
-    def get(self, path: str, patience: float = 10) -> Answer:
+    def get(self, path: str, patience: float = 10, *, token: str | None = None) -> Answer:
+        return self._request("GET", path, patience, None if token is None else {"Authorization": f"Bearer {token}"})
+
+    def post(self, path: str, body: Mapping[str, Any], patience: float = 10) -> Answer:
+        return self._request("POST", path, patience, {"Content-Type": "application/json"}, json.dumps(body))
+
+    def _request(
+        self, method: str, path: str, patience: float, headers: Mapping[str, str] | None = None, body: str | None = None
+    ) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience)
         try:
-            connection.request("GET", path, headers={"Connection": "close"})
+            connection.request(method, path, body, {"Connection": "close", **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, response.read())
         finally:

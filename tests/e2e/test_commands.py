@@ -39,6 +39,58 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     assert server.process.poll() is None
 
 
+def test_an_account_is_administered_beside_the_server_that_runs(running: Postern) -> None:
+    email, new = "night@postern.local", "three wet matches"
+    made = command(running.data_dir, "owner", "create", "--email", email, given=f"{PASSWORD}\n")
+    assert made.returncode == 0, made.stderr
+
+    def user(action: str, *more: str) -> str:
+        done = command(running.data_dir, "user", action, "--email", email.upper(), *more)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def sign_in(password: str) -> str | None:
+        answer = running.post("/api/auth/login", {"email": email, "password": password})
+        return str(answer.json()["access_token"]) if answer.status == 200 else None
+
+    token = sign_in(PASSWORD)
+    assert token is not None
+    shown = user("show")
+    assert re.search(r"^e-mail +night@postern\.local, verified \d{4}-\d\d-\d\d \d\d:\d\d UTC$", shown, re.MULTILINE)
+    assert re.search(r"^sessions +1$", shown, re.MULTILINE)
+    assert re.search(r"^latest sign-in  .* UTC  succeeded  127\.0\.0\.1$", shown, re.MULTILINE)
+
+    assert user("deactivate") == f"{email} is deactivated; 1 session ended.\n"
+    assert running.get("/api/user", token=token).status == 401
+    assert sign_in(PASSWORD) is None
+    assert user("activate") == f"{email} can sign in again.\n"
+
+    token = sign_in(PASSWORD)
+    assert token is not None
+    assert user("revoke-sessions") == f"{email}: 1 session ended.\n"
+    assert running.get("/api/user", token=token).status == 401
+
+    link = user("reset-password", "--print").splitlines()[-1]
+    assert sign_in(PASSWORD) is None
+    chosen = running.post("/api/auth/reset-password", {"token": link.partition("token=")[2], "new_password": new})
+    assert chosen.status == 200
+    assert sign_in(new) is not None
+    assert user("disable-mfa") == f"{email} had no second factor.\n"
+
+    unknown = command(running.data_dir, "user", "deactivate", "--email", "nobody@postern.local")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr == "postern: There is no account with this e-mail\n"
+    with psycopg.connect(EmbeddedPostgres(running.data_dir).application_url) as connection:
+        recorded = connection.execute("select action from audit_entries where details ? 'operator' order by id").fetchall()
+    assert [action for (action,) in recorded] == [
+        "user.viewed",
+        "user.deactivated",
+        "user.activated",
+        "security.sessions.revoked",
+        "security.password.changed",
+    ]
+
+
 def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> None:
     before = {key["kid"] for key in running.get("/.well-known/jwks.json").json()["keys"]}
     done = command(running.data_dir, "keys", "rotate", "--signing")

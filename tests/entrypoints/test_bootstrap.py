@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from core.domain.devices import Client, Location
 from entrypoints import bootstrap
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError, read
 from tests.conftest import CapturedLog
+from tests.location_database import place, write_location_database
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -75,3 +77,39 @@ async def test_the_ages_of_keys_are_known_by_purpose(tmp_path: Path, database_ur
         assert await bootstrap.ages(services.signing_keys, services.keyring, now) == {"encryption": timedelta(days=2)}
         await services.signing_keys.ensure()
         assert set(await bootstrap.ages(services.signing_keys, services.keyring, now)) == {"access", "id", "encryption"}
+
+
+async def test_places_and_proxies_are_known_from_what_the_settings_name(tmp_path: Path, log: CapturedLog) -> None:
+    database = write_location_database(tmp_path / "city.mmdb", {"192.0.2.0/24": place("DE", "Bonn")})
+    (tmp_path / "networks.txt").write_text("198.51.100.0/24  # a VPN")
+    settings = _settings(
+        tmp_path,
+        POSTERN_DATABASE_URL="postgresql://me@127.0.0.1:1/none",
+        POSTERN_ENCRYPTION_KEYS=KEY,
+        POSTERN_GEOIP_DATABASE=str(database),
+        POSTERN_PROXY_NETWORKS="203.0.113.0/24",
+        POSTERN_PROXY_NETWORKS_FILE=str(tmp_path / "networks.txt"),
+    )
+    async with bootstrap.open_services(settings) as services:
+        for address, location, through_proxy in (
+            ("192.0.2.1", Location("DE", "Bonn"), False),
+            ("198.51.100.1", None, True),
+            ("203.0.113.1", None, True),
+        ):
+            approach = await services.devices.observe(Client(address, ""))
+            assert (approach.location, approach.through_proxy) == (location, through_proxy)
+    assert log.events("database_away")
+
+
+@pytest.mark.parametrize("name", ["POSTERN_GEOIP_DATABASE", "POSTERN_PROXY_NETWORKS_FILE"])
+async def test_a_file_of_places_or_proxies_that_cannot_be_used_is_named(tmp_path: Path, log: CapturedLog, name: str) -> None:
+    settings = _settings(
+        tmp_path,
+        POSTERN_DATABASE_URL="postgresql://me@127.0.0.1:1/none",
+        POSTERN_ENCRYPTION_KEYS=KEY,
+        **{name: str(tmp_path / "missing")},
+    )
+    with pytest.raises(StartFailed, match=rf"{name} .*/missing cannot be used: No such file or directory"):
+        async with bootstrap.open_services(settings):
+            pass
+    assert log.events("database_away")

@@ -32,9 +32,18 @@ def services_on(database_url: str, directory: Path) -> AbstractAsyncContextManag
             "POSTERN_BASE_URL": BASE_URL,
             # The key under which the signing keys of tests/signing.py are sealed.
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+            # As cheap as the settings allow: what hashing costs is tested where it is done.
+            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_PASSES": "1",
         }
     )
     return open_services(settings)
+
+
+@pytest.fixture
+def database_url(emptied_database_url: str) -> str:
+    """Requests fill tables and change no schema."""
+    return emptied_database_url
 
 
 @pytest.fixture

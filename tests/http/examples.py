@@ -82,7 +82,7 @@ async def small(call: Call[Order], _services: Services) -> Order:
 
 
 @endpoint.post("/sign-in", caller=ANYONE, tags=TAGS)
-async def sign_in(call: Call[Credentials], _services: Services) -> Echo:
+async def give_password(call: Call[Credentials], _services: Services) -> Echo:
     """Show what a secret looks like"""
     return Echo(f"{call.body!r} {type(call.body.password).__name__}")
 

@@ -7,7 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from psycopg.rows import dict_row
 
+from core.domain.secrets import Password
 from entrypoints.bootstrap import Services
 
 BASE_URL = "https://id.example.org"
@@ -49,6 +51,22 @@ class People:
             now + timedelta(days=30),
         )
         return person
+
+    async def with_password(self, password: str, email: str | None = None, *, verified: bool = True) -> Person:
+        """A person who can sign in, and never has."""
+        person = self.add(email)
+        self.change("delete from sessions where id = %s", person.session)
+        self.change(
+            "update users set password_hash = %s, email_verified_at = case when %s then now() end where id = %s",
+            await self._services.passwords.hash(Password(password)),
+            verified,
+            person.user,
+        )
+        return person
+
+    def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        with psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row) as connection:
+            return connection.execute(statement.encode(), values).fetchall()
 
     async def token(self, person: Person, *, at: datetime | None = None, **claims: Any) -> str:
         """An access token of the person's session, made at `at` or now; a claim given as None is left out."""

@@ -96,7 +96,7 @@ async def test_a_request_that_has_arrived_on_an_idle_connection_is_served() -> N
 
 async def test_a_pipelined_request_is_served() -> None:
     # Whether the winding up falls between the two requests is up to the scheduler; in one attempt of two it does.
-    for _ in range(20):
+    for _ in range(6):
         async with trio.open_nursery() as nursery:
 
             async def wind_up(connection: Connection) -> None:

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from core.domain.email import Email
-from core.domain.errors import TokenExpired, TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.json import Json
-from core.domain.sessions import Caller
+from core.domain.sessions import Caller, Participation
 from core.usecases.callers import Callers
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -27,6 +27,7 @@ class House:
     claims: Mapping[str, Json] = field(default_factory=lambda: GOOD)
     failure: Exception | None = None
     live: bool = True
+    stored: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
     marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
 
@@ -38,7 +39,7 @@ class House:
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         self.asked.append((session, user))
-        return Caller(user, Email("ada@example.org"), session, is_platform_owner=True) if self.live else None
+        return Caller(user, Email("ada@example.org"), session, is_platform_owner=True, **self.stored) if self.live else None
 
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))
@@ -46,8 +47,8 @@ class House:
     def now(self) -> datetime:
         return NOW
 
-    async def resolve(self) -> Caller:
-        return await Callers(self, self, self, self).resolve("the token")
+    async def resolve(self, participation: Participation = Participation.ACTIVE) -> Caller:
+        return await Callers(self, self, self, self).resolve("the token", participation)
 
 
 async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
@@ -72,13 +73,68 @@ async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
     ],
 )
 async def test_the_context_of_the_token_becomes_the_callers(claims: dict[str, str], organization: str, service: str) -> None:
-    caller = await House({**GOOD, **claims}).resolve()
+    stored = {"organization": organization, "service": service, "role": "member", "organization_is_active": True}
+    caller = await House({**GOOD, **claims}, stored=stored).resolve()
     assert (caller.organization, caller.service) == (organization, service)
 
 
 async def test_an_impersonation_names_its_impersonator() -> None:
-    caller = await House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}).resolve()
+    stored = {"impersonator": UserId(OTHER)}
+    caller = await House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, stored=stored).resolve()
     assert (caller.user, caller.impersonator) == (USER, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("claims", "stored"),
+    [
+        ({}, {"organization": "acme"}),
+        ({"org": "acme", "aud": "org:acme"}, {}),
+        ({"org": "acme", "aud": "org:acme"}, {"organization": "other"}),
+        ({"org": "acme", "aud": "org:acme"}, {"organization": "acme", "service": "shop"}),
+        ({"org": "acme", "service": "shop", "aud": "service:acme/shop"}, {"organization": "acme"}),
+        ({}, {"impersonator": UserId(OTHER)}),
+        ({"token_use": "impersonation", "impersonator": str(OTHER)}, {}),
+        ({"token_use": "impersonation", "impersonator": str(OTHER)}, {"impersonator": UserId(USER)}),
+    ],
+)
+async def test_a_token_of_another_context_than_its_session_is_invalid(claims: dict[str, str], stored: dict[str, Any]) -> None:
+    house = House({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
+    with pytest.raises(TokenInvalid):
+        await house.resolve()
+    assert house.marks == []
+
+
+ACME = {**GOOD, "org": "acme", "aud": "org:acme"}
+SHOP = {**GOOD, "org": "acme", "service": "shop", "aud": "service:acme/shop"}
+
+
+async def test_whoever_has_left_the_organization_is_forbidden() -> None:
+    house = House(ACME, stored={"organization": "acme", "organization_is_active": True})
+    for participation in Participation:
+        with pytest.raises(Forbidden) as refused:
+            await house.resolve(participation)
+        assert type(refused.value) is Forbidden
+    assert house.marks == []
+
+
+async def test_an_organization_that_is_not_active_lets_in_only_where_that_does_not_matter() -> None:
+    house = House(ACME, stored={"organization": "acme", "role": "owner"})
+    with pytest.raises(OrganizationNotActive):
+        await house.resolve()
+    assert (await house.resolve(Participation.MEMBER)).role == "owner"
+
+
+async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organization_be_active() -> None:
+    stored = {"organization": "acme", "service": "shop"}
+    assert (await House(SHOP, stored={**stored, "organization_is_active": True}).resolve()).role == ""
+    with pytest.raises(OrganizationNotActive):
+        await House(SHOP, stored=stored).resolve()
+
+
+async def test_the_name_of_a_session_to_be_ended_needs_no_database() -> None:
+    house = House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
+    assert await Callers(house, house, house, house).signed("the token") == (SESSION, USER, OTHER)
+    assert house.asked == []
 
 
 async def test_a_token_may_keep_silent_about_the_methods() -> None:

@@ -64,7 +64,7 @@ async def test_after_a_rotation_everything_is_sealed_anew_and_the_old_key_can_go
     await add_jobs(pool, BEFORE, 2 * BATCH + 7)
     reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
     assert not await reencryption.is_finished()
-    assert {(done.column, done.replaced, done.unreadable) for done in await reencryption.run("new")} == {
+    assert {(done.column, done.replaced, done.unreadable) for done in await reencryption.run("new") if done.replaced} == {
         ("signing_keys.sealed_private_key", 4, 0),
         ("jobs.sealed_payload", 2 * BATCH + 7, 0),
     }

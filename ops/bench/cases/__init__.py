@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ops.bench.cases import clients, faults, speed, starting
+from ops.bench.cases import clients, faults, identity, scale, single_use, speed, starting, timing
 from ops.bench.harness import Options
 from ops.bench.report import Figure
 
@@ -22,4 +22,10 @@ CASES: Final[Mapping[str, Case]] = {
     "kill": faults.kill,
     "postgres": faults.database,
     "sigterm": faults.sigterm,
+    "signin": identity.signin,
+    "loaded": identity.loaded,
+    "crowd": identity.crowd,
+    "users": scale.users,
+    "redeem": single_use.redeem,
+    "timing": timing.timing,
 }

@@ -68,7 +68,7 @@ def test_every_promised_metric_is_on_the_first_page(metrics: PrometheusMetrics) 
     assert "_created" not in page
     for name in ("connections_total", "connections_idle", "connections_max"):
         assert value(page, f"sso_db_pool_{name}", backend="postgres") == 0
-    assert value(page, "sso_login_failures_total", reason="invalid_credentials") == 0
+    assert value(page, "sso_login_failures_total", reason="wrong_password") == 0
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 0
     assert value(page, "sso_http_request_duration_seconds_count", method="GET", route="/metrics", status_class="2xx") == 0
 
@@ -88,7 +88,7 @@ def test_requests_are_timed_by_method_route_and_class_of_status(metrics: Prometh
 
 
 def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
-    metrics.login_failed("invalid_credentials")
+    metrics.login_failed("wrong_password")
     metrics.token_issued()
     metrics.job_processed("mail", 0.2, succeeded=True)
     metrics.job_processed("mail", 0.2, succeeded=False)
@@ -104,7 +104,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=2))
     metrics.key_age("access", timedelta(days=3))
     page = metrics.render().decode()
-    assert value(page, "sso_login_failures_total", reason="invalid_credentials") == 1
+    assert value(page, "sso_login_failures_total", reason="wrong_password") == 1
     assert value(page, "sso_auth_tokens_issued_total") == 1
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2
     assert value(page, "sso_jobs_processed_total", job_type="mail", outcome="failed") == 1

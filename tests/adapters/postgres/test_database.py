@@ -79,6 +79,14 @@ async def test_active_users_are_counted(store: Store) -> None:
     assert await PostgresDatabase(store.pool).population() == Population(active_users=2, organizations=0, mfa_enabled_users=0)
 
 
+async def test_second_factors_count_once_in_force_and_with_an_active_user(store: Store) -> None:
+    for name, state in (("ada", "now()"), ("bob", "null"), ("eve", "now()")):
+        account, _ = await store.sign_up(f"{name}@example.org")
+        await store.query(f"insert into mfa_secrets values (%(user)s, '', now(), {state})", {"user": account.id})
+    await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
+    assert await PostgresDatabase(store.pool).population() == Population(active_users=2, organizations=0, mfa_enabled_users=1)
+
+
 async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "COUNTED_EXACTLY", 1000)
     await fresh_store.query("""

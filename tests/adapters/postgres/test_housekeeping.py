@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.postgres.driver import Connection
-from adapters.postgres.housekeeping import DeadJobs, ExpiredSessions, FullBuckets, RetiredSigningKeys, RevokedSessions
+from adapters.postgres.housekeeping import DeadJobs, ExpiredSessions, FullBuckets, RetiredSigningKeys, RevokedSessions, RotatedRefreshTokens
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from core.domain.errors import Unavailable
@@ -33,6 +33,21 @@ async def test_sessions_go_thirty_days_after_they_were_revoked(store: Store) -> 
     assert await RevokedSessions(store.pool).delete_expired(10) == 0
     await store.query("update sessions set revoked_at = now() - interval '31 days'")
     assert await RevokedSessions(store.pool).delete_expired(10) == 1
+
+
+async def test_rotated_refresh_tokens_go_after_thirty_days_and_the_current_one_stays(store: Store) -> None:
+    _, session = await store.sign_up()
+    await store.query(
+        """
+        insert into refresh_tokens (digest, session_id, created_at, rotated_at, rotated_by)
+        values ('new', %(session)s, now(), null, null),
+               ('late', %(session)s, now(), now() - interval '29 days', ''),
+               ('old', %(session)s, now(), now() - interval '31 days', '')
+        """,
+        {"session": session.id},
+    )
+    assert await RotatedRefreshTokens(store.pool).delete_expired(10) == 1
+    assert {bytes(row["digest"]) for row in await store.query("select digest from refresh_tokens")} == {b"new", b"late"}
 
 
 async def test_a_call_deletes_one_batch_and_passes_over_what_somebody_holds(store: Store) -> None:

@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from adapters.postgres.driver import RoundTrips, round_trips
-from adapters.postgres.rate_limits import PostgresBuckets
+from adapters.postgres.rate_limits import PostgresBuckets, give_back
+from adapters.postgres.transaction import Transaction
 from core.domain import rate_limits
 from core.domain.errors import Unavailable
 from core.domain.rate_limits import Bucket, RateLimit
@@ -144,3 +145,42 @@ async def test_takes_update_within_the_page(fresh_store: Store) -> None:
                 break
             await trio.sleep(0.02)
     assert row == {"all": 19, "hot": 19}
+
+
+ONE, TWO = RateLimit("one", burst=1, seconds_per_request=10), RateLimit("two", burst=2, seconds_per_request=20)
+
+
+async def test_several_buckets_are_drawn_from_in_one_round_trip_each_by_its_own_measure(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    assert await buckets.take_all([TWO, ONE], "somebody") == [0, 0]
+    round_trips.set(trips := RoundTrips())
+    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([0, 10], abs=1)
+    assert trips.count == 1
+    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([20, 10], abs=1)
+    assert await buckets.take_all([ONE], "somebody else") == [0]
+
+
+async def test_crowds_under_the_same_limits_in_any_order_do_not_deadlock(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    waits: list[float] = []
+
+    async def take(limits: list[RateLimit]) -> None:
+        waits.extend(await buckets.take_all(limits, "somebody"))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(40):
+            nursery.start_soon(take, [ONE, TWO] if number % 2 else [TWO, ONE])
+    assert waits.count(0) == 3
+
+
+async def test_a_token_that_is_given_back_can_be_taken_again_and_fills_no_bucket_over(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    for _ in range(3):
+        assert await buckets.take(ONE, "somebody") == 0
+        async with store.pool.connection() as connection, connection.pipelined_transaction() as pipelined:
+            transaction = Transaction(connection, pipelined)
+            for _ in range(2):
+                await give_back(transaction, ONE, "somebody")
+            await transaction.commit()
+    assert await buckets.take(ONE, "somebody") == 0
+    assert await buckets.take(ONE, "somebody") > 9

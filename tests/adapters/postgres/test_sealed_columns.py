@@ -34,7 +34,7 @@ async def fill(store: Store, jobs: int = 1) -> list[JobId]:
 async def test_nothing_is_outdated_under_the_same_first_key(store: Store) -> None:
     await fill(store)
     columns = PostgresSealedColumns(store.pool, store.keyring)
-    assert columns.columns == (KEYS, JOBS)
+    assert {KEYS, JOBS} <= set(columns.columns)
     for column in columns.columns:
         assert await columns.outdated(column, 10) == []
 

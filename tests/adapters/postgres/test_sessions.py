@@ -9,9 +9,10 @@ import trio
 from adapters.postgres.driver import Connection, RoundTrips, round_trips
 from adapters.postgres.pool import Pool
 from adapters.postgres.sessions import PostgresCallers, PostgresPresence
+from core.domain.accounts import Account
 from core.domain.email import Email
 from core.domain.errors import Unavailable
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.sessions import Caller
 from tests.adapters.postgres.conftest import Store
 
@@ -37,6 +38,7 @@ async def test_the_caller_is_as_the_database_says_now(store: Store) -> None:
     [
         "update sessions set revoked_at = now()",
         "update sessions set expires_at = now()",
+        "update sessions set ends_at = now()",
         "update users set deactivated_at = now()",
         "delete from sessions",
         "delete from users",
@@ -48,6 +50,89 @@ async def test_nobody_calls_with_a_session_that_has_ended(store: Store, change: 
     assert await callers.find(session.id, account.id)
     await store.query(change)
     assert await callers.find(session.id, account.id) is None
+
+
+async def join(store: Store, account: Account, slug: str = "acme", status: str = "active", role: str = "admin") -> OrganizationId:
+    organization = OrganizationId(store.ids.new())
+    await store.query(
+        """
+        insert into organizations (id, slug, name, status, created_at, updated_at)
+        values (%(id)s, %(slug)s, 'X', %(status)s, now(), now())
+        """,
+        {"id": organization, "slug": slug, "status": status},
+    )
+    await store.query(
+        "insert into memberships (id, org_id, user_id, role, created_at) values (%(id)s, %(id)s, %(user)s, %(role)s, now())",
+        {"id": organization, "user": account.id, "role": role},
+    )
+    return organization
+
+
+async def test_a_session_in_an_organization_tells_the_role_and_whether_that_is_active(store: Store) -> None:
+    account, session = await store.sign_up()
+    organization = await join(store, account)
+    await store.query("update sessions set organization_id = %(id)s, service_slug = 'shop'", {"id": organization})
+    callers = PostgresCallers(store.pool)
+
+    async def found() -> tuple[object, ...]:
+        caller = await callers.find(session.id, account.id)
+        assert caller is not None
+        return caller.organization_id, caller.organization, caller.service, caller.role, caller.organization_is_active
+
+    assert await found() == (organization, "acme", "shop", "admin", True)
+    for status in ("pending", "suspended", "rejected"):
+        await store.query("update organizations set status = %(status)s", {"status": status})
+        assert (await found())[4] is False
+    await store.query("update organizations set status = 'active'")
+    await store.query("delete from memberships")
+    assert await found() == (organization, "acme", "shop", "", True)
+    await store.query("delete from organizations")
+    assert await callers.find(session.id, account.id) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update users set is_platform_owner = false",
+        "update users set deactivated_at = now() where is_platform_owner",
+        "delete from sessions",
+    ],
+)
+async def test_an_impersonation_lasts_as_long_as_its_platform_owner_is_one(store: Store, change: str) -> None:
+    account, session = await store.sign_up()
+    owner = store.account("owner@example.org", owner=True)
+    async with store.unit_of_work() as uow:
+        await uow.accounts.add(owner, None)
+        await uow.commit()
+    await store.query("update sessions set impersonator_id = %(owner)s, impersonation_id = %(owner)s", {"owner": owner.id})
+    callers = PostgresCallers(store.pool)
+    caller = await callers.find(session.id, account.id)
+    assert caller is not None
+    assert caller.impersonator == owner.id
+    await store.query(change)
+    assert await callers.find(session.id, account.id) is None
+
+
+async def test_all_sessions_of_a_person_but_one_are_revoked_and_nobody_elses(store: Store) -> None:
+    ada, kept = await store.sign_up("ada@example.org")
+    bob, of_bob = await store.sign_up("bob@example.org")
+    others = [store.session(ada) for _ in range(3)]
+    async with store.unit_of_work() as uow:
+        for session in others:
+            await uow.sessions.add(session)
+        assert await uow.sessions.revoke_all(ada.id, but=kept.id) == 3
+        assert await uow.sessions.revoke_all(ada.id, but=kept.id) == 0
+        await uow.commit()
+    callers = PostgresCallers(store.pool)
+    assert await callers.find(kept.id, ada.id)
+    assert await callers.find(of_bob.id, bob.id)
+    assert [await callers.find(session.id, ada.id) for session in others] == [None] * 3
+    async with store.unit_of_work() as uow:
+        assert await uow.sessions.revoke_all(ada.id, but=None) == 1
+        assert not await uow.sessions.revoke(of_bob.id, ada.id, datetime.now(UTC))
+        assert await uow.sessions.revoke(of_bob.id, bob.id, datetime.now(UTC))
+        assert not await uow.sessions.revoke(of_bob.id, bob.id, datetime.now(UTC))
+        await uow.commit()
 
 
 async def test_a_session_is_its_user_s_alone(store: Store) -> None:
