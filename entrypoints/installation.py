@@ -57,9 +57,17 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
             log.info("embedded_postgres_stopped")
 
 
+def require_installation(settings: Settings) -> None:
+    """Raises `StartFailed` where there is none. A command typed in the wrong directory must not make a new one and find it in good order."""
+    if settings.embedded and not EmbeddedPostgres(settings.data_dir).exists():
+        raise StartFailed(f"There is no Postern in {settings.data_dir}: POSTERN_DATA_DIR names its place, `postern serve` makes a new one")
+
+
 @asynccontextmanager
-async def reachable_database(settings: Settings) -> AsyncIterator[None]:
+async def reachable_database(settings: Settings, *, may_be_new: bool = False) -> AsyncIterator[None]:
     """For a command beside a `postern serve` that may run: its embedded database is used, or else started for the length of the block."""
+    if not may_be_new:
+        require_installation(settings)
     if settings.embedded and EmbeddedPostgres(settings.data_dir).is_owned():
         await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
         yield

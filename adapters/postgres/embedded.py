@@ -131,7 +131,7 @@ class EmbeddedPostgres:
             runner = self._runner()
             self._prepare_directories(runner)
             self._remove_unfinished()
-            if not (self.cluster / "data" / "PG_VERSION").exists():
+            if not self.exists():
                 self._initialize(runner)
             self._require_version()
             self._run(runner, patience)
@@ -175,6 +175,10 @@ class EmbeddedPostgres:
         if self._process is not None:
             return self._process.poll() is None
         return self._adopted is not None and self._is_ours(self._adopted)
+
+    def exists(self) -> bool:
+        """Whether a first start has made it."""
+        return (self.cluster / "data" / "PG_VERSION").exists()
 
     def is_owned(self) -> bool:
         """Whether some process, this one or another, owns the data directory and runs its server."""

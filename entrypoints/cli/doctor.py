@@ -23,7 +23,7 @@ from core.domain.signing_keys import KeyPurpose
 from entrypoints.bootstrap import Services, ages, argon2_parameters, key_file, key_ring, mail_transport, open_services, unreadable
 from entrypoints.daemon import require_certificate
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.installation import conninfo, reachable_database, require_installation
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
 from ports.mail import MailDelayed
@@ -63,6 +63,11 @@ async def _examine(settings: Settings) -> int:
             worst = FAILURE
 
     report("settings", _settings())
+    try:
+        require_installation(settings)
+    except StartFailed as error:
+        report("data directory", Finding(Verdict.FAIL, str(error)))
+        return worst
     report("base URL", _base_url(settings))
     report("certificate", _certificate(settings))
     report("trusted proxies", _trusted_proxies(settings))

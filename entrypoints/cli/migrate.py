@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(settings: Settings, only_plan: bool) -> None:  # noqa: FBT001 - trio.run passes by position
-    async with reachable_database(settings):
+    async with reachable_database(settings, may_be_new=True):
         try:
             plan = await migrate.plan(conninfo(settings))
             if only_plan:

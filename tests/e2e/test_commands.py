@@ -25,6 +25,14 @@ def _owners(data_dir: Path) -> list[str]:
         return [row[0] for row in connection.execute("select email from users where is_platform_owner order by id")]
 
 
+@pytest.mark.parametrize("words", [["doctor"], ["keys", "list"], ["user", "show", "--email", "ada@example.com"]])
+def test_a_command_in_the_wrong_directory_makes_no_installation(tmp_path: Path, words: list[str]) -> None:
+    done = command(tmp_path / "elsewhere", *words)
+    assert done.returncode == 1
+    assert "There is no Postern in" in done.stdout + done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> None:
     server = running
     made = command(server.data_dir, "owner", "create", "--email", "Second@Postern.local", given=f"{PASSWORD}\n")
