@@ -58,7 +58,7 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
 
 
 def require_installation(settings: Settings) -> None:
-    """Raises `StartFailed` where there is none. A command typed in the wrong directory must not make a new one and find it in good order."""
+    """Raises `StartFailed` where there is none. A command typed in the wrong directory must not make one and find it in good order."""
     if settings.embedded and not EmbeddedPostgres(settings.data_dir).exists():
         raise StartFailed(f"There is no Postern in {settings.data_dir}: POSTERN_DATA_DIR names its place, `postern serve` makes a new one")
 
