@@ -147,7 +147,8 @@ _GROW: Final[Sequence[LiteralString]] = (
     """,
     """
     insert into devices (id, user_id, token_digest, name, device_type, browser, os, last_used_at, created_at, updated_at)
-    select device, id, sha256(uuid_send(device)), 'Firefox on Linux', 'browser', 'Firefox', 'Linux', now() - age / 2, now() - age, now() - age
+    select device, id, sha256(uuid_send(device)), 'Firefox on Linux', 'browser', 'Firefox', 'Linux', now() - age / 2, now() - age,
+           now() - age
       from grown_users
     """,
     """

@@ -17,7 +17,8 @@ import trio
 from ops.bench import processes
 from ops.bench.__main__ import main
 from ops.bench.cases import CASES
-from ops.bench.fill import fill
+from ops.bench.cases.timing import signed_rank
+from ops.bench.fill import fill, grow
 from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
 from ops.bench.report import Figure, Outcome, at_least, at_most, machine, record, table
@@ -220,6 +221,33 @@ sys.stdin.read()
             os.kill(child, 9)
             parent.communicate()
     assert not processes.is_alive(parent.pid)
+
+
+def test_a_grown_database_has_what_was_asked_for_and_all_its_indexes(database_url: str) -> None:
+    structure = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
+
+    def look(connection: psycopg.Connection[tuple[str]]) -> set[str]:
+        return {definition.removesuffix(" NOT VALID") for (definition,) in connection.execute(structure)}
+
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        before = look(connection)
+        people = grow(database_url, 50, 120, 300)
+        assert look(connection) == before
+        for table, count in (("users", 50), ("devices", 50), ("sessions", 120), ("refresh_tokens", 120), ("login_events", 300)):
+            assert connection.execute(f"select count(*) from {table}").fetchone() == (count,)
+        ids = [one.session for one in people]
+        living = connection.execute("select count(*) from sessions where id = any(%s) and expires_at > now()", [ids]).fetchone()
+        assert living == (len(people),)
+        assert people
+
+
+def test_the_signed_rank_test_sees_a_shift_and_no_noise() -> None:
+    noise = [(-1) ** number * (number % 17) for number in range(500)]
+    assert signed_rank(noise) > 0.3
+    assert signed_rank([value + 3 for value in noise]) < 1e-6
+    assert signed_rank([]) == 1
+    # Darwin's maize, from Fisher's "The Design of Experiments": 15 pairs, whose exact probability is 0.041.
+    assert signed_rank([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]) == pytest.approx(0.04, abs=0.01)
 
 
 def test_people_and_their_sessions_are_filled_in(database_url: str) -> None:

@@ -18,7 +18,7 @@ from ops.bench.inside import bearer, hashed
 from ops.bench.load import Broken, Client, Summary, Tally, Target
 from ops.bench.report import ROOT, Figure, at_least, at_most
 
-PASSWORD: Final = "a password of ordinary length"
+PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made up
 TURNS: Final = 5
 CROWD: Final = 200
 # Connections that sign in: enough that a worker never waits for the next password.

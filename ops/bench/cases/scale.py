@@ -21,8 +21,8 @@ GROWN: Final = (1_000_000, 2_000_000, 5_000_000)
 
 
 async def users(options: Options) -> Sequence[Figure]:
-    """GET /api/user by a thousand people in turns, with a million users, two million sessions and five million login events in the database,
-    against a thousand users: on two servers, in turns.
+    """GET /api/user by a thousand people, with a million users, two million sessions and five million login events in the database, against
+    a thousand users: on two servers, in turns.
     """
     with directory() as young_place, directory() as grown_place:
         async with serving(young_place) as young, serving(grown_place) as grown:

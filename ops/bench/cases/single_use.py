@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -29,7 +30,7 @@ from ops.bench.load import Answer, Client, Target
 from ops.bench.report import Figure, at_least, at_most
 
 AT_ONCE: Final = 50
-NEW_PASSWORD: Final = "seven measured harbours at noon"
+NEW_PASSWORD: Final = "seven measured harbours at noon"  # noqa: S105 - of people made up
 _HOUR: Final = timedelta(hours=1)
 
 # Hashing is not what is measured, and fifty resets hash fifty passwords.
@@ -54,7 +55,6 @@ class _Round:
 class _Result:
     successes: list[int] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
-    faults: int = 0
 
     @property
     def exact(self) -> int:
@@ -121,9 +121,6 @@ def _getting(path: str) -> Callable[[Target], Target]:
     return lambda target: Target(target.host, target.port, path)
 
 
-# --- mailed links and refresh tokens
-
-
 async def _verification(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
     people, tokens = await _mailed(server, services, rounds, "verify_email")
     return [
@@ -173,19 +170,15 @@ async def _refresh(server: Server, services: Services, rounds: int) -> Sequence[
     ]
 
 
-# --- second factors
-
-
 async def _step(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
     """Everybody has a pre-auth token of their own, and the same code."""
     people, secrets = await _with_second_factor(server, services, rounds)
     tokens = await _preauthenticated(server, services, [one for one in people for _ in range(AT_ONCE)])
-    result = []
-    for number, (one, secret) in enumerate(zip(people, secrets, strict=True)):
-        mine = tokens[number * AT_ONCE : (number + 1) * AT_ONCE]
-        # The code is computed when it is asked for: it is good for a minute.
-        result.append(_Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user))
-    return result
+    # The code is computed when it is asked for: it is good for a minute.
+    return [
+        _Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user)
+        for one, secret, mine in zip(people, secrets, _batched(tokens), strict=True)
+    ]
 
 
 async def _backup_code(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
@@ -194,11 +187,8 @@ async def _backup_code(server: Server, services: Services, rounds: int) -> Seque
     codes = await _backup_codes(server, services, people, 1)
     tokens = await _preauthenticated(server, services, [one for one in people for _ in range(AT_ONCE)])
     return [
-        _Round(
-            [_second_factor(token, lambda code=codes[number][0]: code) for token in tokens[number * AT_ONCE : (number + 1) * AT_ONCE]],
-            one.user,
-        )
-        for number, one in enumerate(people)
+        _Round([_second_factor(token, partial(str, code)) for token in mine], one.user)
+        for one, (code,), mine in zip(people, codes, _batched(tokens), strict=True)
     ]
 
 
@@ -208,9 +198,13 @@ async def _preauthentication(server: Server, services: Services, rounds: int) ->
     codes = await _backup_codes(server, services, people, AT_ONCE)
     tokens = await _preauthenticated(server, services, people)
     return [
-        _Round([_second_factor(token, lambda code=code: code) for code in mine], one.user)
+        _Round([_second_factor(token, partial(str, code)) for code in mine], one.user)
         for one, token, mine in zip(people, tokens, codes, strict=True)
     ]
+
+
+def _batched(tokens: Sequence[str]) -> Sequence[Sequence[str]]:
+    return [tokens[first : first + AT_ONCE] for first in range(0, len(tokens), AT_ONCE)]
 
 
 def _second_factor(token: str, code: Callable[[], str]) -> Callable[[Target], Target]:
@@ -267,9 +261,6 @@ async def _preauthenticated(server: Server, services: Services, people: Sequence
         )
         for id_, one in zip(ids, people, strict=True)
     ]
-
-
-# --- how often it succeeded
 
 
 def _granted(_database_url: str, _one: _Round, answers: Sequence[Answer]) -> int:

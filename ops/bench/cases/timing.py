@@ -17,7 +17,7 @@ from ops.bench.report import Figure, at_most
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*"')
 # Long enough for what a request leaves to do afterwards, a mail for instance, so that it does not fall on the next one.
-PAUSE: Final = 0.05
+PAUSE: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
