@@ -154,6 +154,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         queue = PostgresJobQueue(pool, keyring)
 
         passwords = _passwords(settings, metrics)
+        closing.callback(passwords.close)
         common_passwords = ShippedCommonPasswords()
         server_secrets = PostgresServerSecrets(pool, keyring, clock)
         mail_templates = ShippedMailTemplates(settings.public_url)

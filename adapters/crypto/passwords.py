@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 import structlog
-import trio
 
 from adapters.crypto.argon2_binding import binding, require_runnable
+from adapters.crypto.hashing_threads import HashingThreads
 from core.domain.errors import Overloaded
 from core.domain.secrets import Password
 from ports.metrics import Metrics
@@ -78,10 +78,14 @@ class Argon2Passwords:
         self._most_queued = most_queued
         self._metrics = metrics
         self._argon2 = _Argon2()
-        self._limiter = trio.CapacityLimiter(self._workers)
+        self._threads = HashingThreads(self._workers)
         self._inside = 0
         self._seconds = 0.02
         self._decoy = self._encode(secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.close()
 
     async def hash(self, password: Password) -> str:
         return await self._work(self._argon2.hash, password, self._parameters)
@@ -112,7 +116,7 @@ class Argon2Passwords:
 
         self._move(1)
         try:
-            result = await trio.to_thread.run_sync(timed, limiter=self._limiter)
+            result = await self._threads.run(timed)
         finally:
             self._move(-1)
         took = time.perf_counter() - began
