@@ -1,8 +1,8 @@
 """The threads that hash passwords, and nothing else.
 
 Trio's own worker threads would do it too, but three things want threads that stay: a thread that has hashed keeps the memory of a hash in
-its arena, so few must ever have; each takes the next password without asking the event loop, which is busy just then; and they run at a lower
-priority than everything else, so that a crowd that signs in does not delay those who are in.
+its arena, so few must ever have; each takes the next password without asking the event loop, which is busy just then; and they run at a
+lower priority than everything else, so that a crowd that signs in does not delay those who are in.
 """
 
 import os
