@@ -52,7 +52,7 @@ class AccountStore(Protocol):
         """
 
     async def promote(self, email: Email) -> UserId | None:
-        """Make an existing, active account a platform owner. None when there is no such account. May be repeated."""
+        """Make an existing, active account, whose address is verified, a platform owner. None when there is none such. May be repeated."""
 
     async def has_platform_owner(self) -> bool: ...
 

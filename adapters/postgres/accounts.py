@@ -218,7 +218,7 @@ returning before.email
 _PROMOTE: Final = """
     update users
        set is_platform_owner = true, updated_at = now()
-     where email_key = %(email_key)s and deactivated_at is null
+     where email_key = %(email_key)s and deactivated_at is null and email_verified_at is not null
  returning id
 """
 

@@ -1,5 +1,7 @@
 """Platform owners: who governs the whole installation. The first comes with the first start, others are made on the command line."""
 
+from datetime import datetime
+
 from core.domain.accounts import Account, require_acceptable
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
@@ -43,7 +45,9 @@ class PlatformOwners:
         return user
 
     async def create(self, email: Email, password: Password) -> UserId:
-        """A platform owner with this e-mail: a new, verified account. An account that exists is promoted, and keeps its own password."""
+        """A platform owner with this e-mail: a new, verified account. An account that exists is promoted, and keeps its own password if
+        its address is verified: of any other, a stranger may have chosen the password.
+        """
         encoded = await self._hash(email, password)
         async with self._unit_of_work() as uow:
             user = await self._make(uow, email, encoded)
@@ -51,7 +55,7 @@ class PlatformOwners:
         return user
 
     async def promote(self, email: Email) -> UserId | None:
-        """Make an existing, active account a platform owner. None when there is no such account."""
+        """Make an existing, active and verified account a platform owner. None when there is no such account."""
         async with self._unit_of_work() as uow:
             user = await self._promote(uow, email)
             await uow.commit()
@@ -72,9 +76,24 @@ class PlatformOwners:
             await uow.record(_created(user, promoted=False))
             return user
         existing = await self._promote(uow, email)
+        if existing is None and await self._disown(uow, email, encoded, now):
+            existing = await self._promote(uow, email)
         if existing is None:
             raise Conflict("The account with this e-mail is deactivated")
         return existing
+
+    async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:
+        """Take an account whose address nobody has proved from whoever registered it. False when it is deactivated."""
+        account = await uow.accounts.find(email)
+        if account is None:
+            return False
+        await uow.accounts.hold(account.id)
+        if not await uow.accounts.reset_password(account.id, email, encoded, now):
+            return False
+        await uow.mailed_tokens.end_all(account.id, now)
+        await uow.sessions.revoke_all(account.id, but=None)
+        await uow.devices.end_trust(account.id)
+        return True
 
     async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:
         user = await uow.accounts.promote(email)

@@ -108,6 +108,28 @@ async def test_an_existing_account_is_promoted_and_keeps_its_password(way: str, 
     assert await _rows(pool, "select details from audit_entries order by id desc limit 1") == [({"promoted": True},)]
 
 
+async def test_an_account_that_a_stranger_may_have_registered_is_taken_from_them_first(owners: PlatformOwners, pool: Pool) -> None:
+    user = await owners.create(EMAIL, Password("the stranger's"))
+    async with pool.connection() as connection:
+        await connection.execute("update users set is_platform_owner = false, email_verified_at = null")
+        await connection.execute(
+            "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
+            " values ('x', 'verify_email', %s, %s, now(), now() + interval '1 day')",
+            (user, EMAIL.address),
+        )
+        await connection.execute(
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at)"
+            " values (%s, %s, now(), now(), now() + interval '1 day')",
+            (user, user),
+        )
+    assert await owners.promote(EMAIL) is None
+    assert await owners.create(EMAIL, Password(GOOD)) == user
+    rows = await _rows(pool, "select is_platform_owner, password_hash, email_verified_at is not null from users")
+    assert rows == [(True, "hash of 21", True)]
+    assert await _rows(pool, "select used_at is not null from mailed_tokens") == [(True,)]
+    assert await _rows(pool, "select revoked_at is not null from sessions") == [(True,)]
+
+
 async def test_nobody_is_promoted_who_has_no_account(owners: PlatformOwners, pool: Pool) -> None:
     assert await owners.promote(EMAIL) is None
     assert await _rows(pool, "select count(*) from audit_entries") == [(0,)]

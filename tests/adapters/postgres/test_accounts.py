@@ -64,6 +64,7 @@ async def test_who_waits_for_the_same_e_mail_gets_it_when_the_other_gives_up(sto
 
 async def test_an_active_account_is_promoted_and_that_may_be_repeated(store: Store) -> None:
     account, _ = await store.sign_up()
+    await store.query("update users set email_verified_at = now()")
     for _ in range(2):
         async with store.unit_of_work() as uow:
             assert await uow.accounts.promote(Email("Ada@Example.org")) == account.id
@@ -71,9 +72,10 @@ async def test_an_active_account_is_promoted_and_that_may_be_repeated(store: Sto
     assert await store.query("select is_platform_owner from users") == [{"is_platform_owner": True}]
 
 
-async def test_nobody_and_the_deactivated_are_not_promoted(store: Store) -> None:
+@pytest.mark.parametrize("why_not", ["deactivated_at = now(), email_verified_at = now()", "email_verified_at = null"])
+async def test_nobody_the_deactivated_and_the_unverified_are_not_promoted(store: Store, why_not: str) -> None:
     await store.sign_up()
-    await store.query("update users set deactivated_at = now()")
+    await store.query(f"update users set {why_not}")
     async with store.unit_of_work() as uow:
         assert await uow.accounts.promote(Email("ada@example.org")) is None
         assert await uow.accounts.promote(Email("nobody@example.org")) is None
@@ -83,6 +85,7 @@ async def test_nobody_and_the_deactivated_are_not_promoted(store: Store) -> None
 
 async def test_whether_there_is_a_platform_owner(store: Store) -> None:
     await store.sign_up()
+    await store.query("update users set email_verified_at = now()")
     async with store.unit_of_work() as uow:
         assert not await uow.accounts.has_platform_owner()
         assert await uow.accounts.promote(Email("ada@example.org"))
