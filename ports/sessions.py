@@ -22,7 +22,11 @@ class SessionStore(Protocol):
     async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
         """Their own, and those that they opened in others' names. Returns how many there were."""
 
-    async def revoke_of_device(self, device: DeviceId) -> int: ...
+    async def revoke_of_device(self, device: DeviceId) -> int:
+        """Those of the device, and all that its person opened in others' names. Returns how many there were."""
+
+    async def revoke_impersonations(self, impersonator: UserId) -> int:
+        """Those that this person opened in others' names. Returns how many there were."""
 
 
 class RefreshTokens(Protocol):

@@ -54,6 +54,9 @@ class SessionRows:
     async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
         return len(await self._transaction.ask(_Identity, _REVOKE_ALL, {"user": user, "but": but}))
 
+    async def revoke_impersonations(self, impersonator: UserId) -> int:
+        return len(await self._transaction.ask(_Identity, _REVOKE_IMPERSONATIONS, {"impersonator": impersonator}))
+
     async def revoke_of_device(self, device: DeviceId) -> int:
         return len(await self._transaction.ask(_Identity, _REVOKE_OF_DEVICE, {"device": device}))
 
@@ -91,9 +94,26 @@ _REVOKE_ALL: Final = """
 returning sessions.id
 """
 
+_REVOKE_IMPERSONATIONS: Final = """
+    with living as (
+             select id from sessions where impersonator_id = %(impersonator)s and revoked_at is null order by id for no key update
+         )
+  update sessions
+     set revoked_at = now()
+    from living
+   where sessions.id = living.id
+returning sessions.id
+"""
+
+# Those too that its person opened in others' names: a session does not say which device it was opened from, and a thief's must not go on.
 _REVOKE_OF_DEVICE: Final = """
     with living as (
-             select id from sessions where device_id = %(device)s and revoked_at is null order by id for no key update
+             select id
+               from sessions
+              where (device_id = %(device)s or impersonator_id = (select user_id from devices where id = %(device)s))
+                and revoked_at is null
+              order by id
+                for no key update
          )
   update sessions
      set revoked_at = now()

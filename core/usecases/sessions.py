@@ -181,6 +181,8 @@ class Sessions:
         async with self._unit_of_work() as unit:
             # Of several that come with the same old token, one finds a session to end, and says so.
             if await unit.sessions.revoke(session.id, session.user, self._clock.now()):
+                # Whoever has stolen it may have opened sessions in others' names.
+                await unit.sessions.revoke_impersonations(session.user)
                 await unit.record(token_reused(session, client.actor()))
                 await unit.commit()
 

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import trio
 
+from core.domain.secrets import Token
 from entrypoints.bootstrap import Services
 from entrypoints.http.application import build_application
 from entrypoints.http.endpoints import parameters
@@ -220,6 +221,42 @@ async def test_the_session_ends_with_the_impersonators_office_account_or_session
         assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401, statement
         assert (await house.refresh(begun["refresh_token"])).status == 401, statement
         house.people.change("update users set is_platform_owner = true, deactivated_at = null where id = %s", house.owner.user)
+
+
+@pytest.mark.parametrize("how", ["device revoked", "refresh token stolen"])
+async def test_the_session_ends_when_what_it_was_begun_from_is_found_stolen(house: House, how: str) -> None:
+    thief = replace(house.owner, session=uuid4())
+    device, old, new = uuid4(), Token("old" * 12), Token("new" * 12)
+    change = house.people.change
+    change(
+        "insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)"
+        " values (%s, %s, 'Laptop', 'browser', now(), now(), now())",
+        device,
+        house.owner.user,
+    )
+    change(
+        "insert into sessions (id, user_id, device_id, created_at, last_seen_at, expires_at)"
+        " values (%s, %s, %s, now(), now(), now() + interval '1 day')",
+        thief.session,
+        house.owner.user,
+        device,
+    )
+    for refresh, rotated in ((old, "now() - interval '1 minute', 'x'"), (new, "null, null")):
+        change(
+            f"insert into refresh_tokens (digest, session_id, created_at, rotated_at, rotated_by) values (%s, %s, now(), {rotated})",
+            refresh.digest(),
+            thief.session,
+        )
+    begun = await house.begin(token=await house.people.token(thief))
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 200
+    if how == "device revoked":
+        token = await house.people.token(house.owner)
+        assert (await house.client.request("DELETE", f"/api/user/devices/{device}", token=token)).status == 200
+    else:
+        assert (await house.refresh(old.reveal())).status == 401
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    assert (await house.refresh(begun["refresh_token"])).status == 401
+    assert (await house.client.get("/api/user", token=await house.people.token(house.owner))).status == 200
 
 
 async def test_the_session_ends_when_its_user_comes_to_own_the_platform(house: House) -> None:
