@@ -1,5 +1,6 @@
 """What an e-mail address looks like, in the words of the library `email-validator`. Nothing is looked up."""
 
+import unicodedata
 from typing import Final
 
 import email_validator
@@ -19,7 +20,31 @@ class LibraryEmailSyntax:
         if len(text) > LONGEST:
             raise BadRequest("The e-mail address is invalid", detail="too long")
         try:
-            email_validator.validate_email(text, strict=True, check_deliverability=False)
+            validated = email_validator.validate_email(text, strict=True, check_deliverability=False)
         except email_validator.EmailNotValidError as error:
             raise BadRequest("The e-mail address is invalid", detail=type(error).__name__) from None
-        return Email(text)
+        email = Email(text)
+        if not _is_one_mailbox(email, validated.ascii_domain):
+            raise BadRequest("The e-mail address is invalid", detail="compared or mailed as another address")
+        return email
+
+
+def _is_one_mailbox(email: Email, ascii_domain: str | None) -> bool:
+    """Whether the address, its key, and what mail is sent to mean the same mailbox.
+
+    A ligature or a wide letter is compared as the plain one, so whoever registers an address with it keeps the owner of the plain address
+    out, and gets the mails that they ask for. Of domains, IDNA 2008 knows names that IDNA 2003, which mail still goes by, takes for others:
+    `straße` for `strasse`. Their owners can write them in ASCII.
+    """
+    local, _, domain = email.address.rpartition("@")
+    key_local, _, key_domain = email.key.rpartition("@")
+    if key_local != unicodedata.normalize("NFC", local.casefold()) or (key_local.isascii() and not local.isascii()):
+        return False
+    try:
+        return _ascii(domain) == _ascii(key_domain) == ascii_domain
+    except UnicodeError:
+        return False
+
+
+def _ascii(domain: str) -> str:
+    return domain.encode("idna").decode("ascii").lower()
