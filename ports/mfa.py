@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.devices import Client
 from core.domain.events import Actor
 from core.domain.identifiers import PreauthenticationId, UserId
 from core.domain.json import Json
@@ -23,9 +24,10 @@ class MfaStore(Protocol):
     async def hold(self, user: UserId) -> MfaSecret | None:
         """The same, and nobody else changes it until the transaction ends."""
 
-    async def begin_guess(self, user: UserId, limit: RateLimit) -> Guess:
-        """Hold the secret and take one token of the person's bucket, in one round trip. Guesses of the same person queue here until the
-        transaction ends. The token comes back if it is rolled back: commit, whether the code was right or wrong.
+    async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
+        """Hold the secret and take one token of the person's bucket, in one round trip; of its own bucket, when the client is a trusted
+        device of theirs. Guesses of the same person queue here until the transaction ends. The token comes back if it is rolled back:
+        commit, whether the code was right or wrong.
         """
 
     async def enable(self, user: UserId, step: int, at: datetime) -> bool:

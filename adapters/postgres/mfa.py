@@ -10,11 +10,11 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.pool import Pool
-from adapters.postgres.rate_limits import TAKE
+from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.statements import Parameters, ask
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.devices import LONGEST_USER_AGENT
+from core.domain.devices import LONGEST_USER_AGENT, Client
 from core.domain.events import Actor
 from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, UserId
 from core.domain.json import Json
@@ -87,11 +87,19 @@ class MfaRows:
         rows = await self._transaction.ask(_Secret, _HOLD, {"user": user})
         return rows[0].of(user) if rows else None
 
-    async def begin_guess(self, user: UserId, limit: RateLimit) -> Guess:
+    async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
+        device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
         (row,) = await self._transaction.ask(
             _Guess,
             _BEGIN_GUESS,
-            {"user": user, "limit": limit.name, "key": str(user), "burst": float(limit.burst), "pace": limit.seconds_per_request},
+            {
+                "user": user,
+                "device_digest": None if device is None else device.digest(),
+                "trust_digest": None if trust is None else trust.digest(),
+                "limit": limit.name,
+                "burst": float(limit.burst),
+                "pace": limit.seconds_per_request,
+            },
         )
         if row.sealed_secret is None or row.created_at is None or row.last_step is None:
             return Guess(row.wait, None)
@@ -197,7 +205,24 @@ _HOLD: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa
 
 # The bucket's row is locked first by everybody, so guesses queue in one order.
 _BEGIN_GUESS: Final = f"""
-    with taken as ({TAKE}),
+    with wanted as (
+             select %(limit)s::text as limit_name,
+                    coalesce(
+                        (
+                            select id::text
+                              from devices
+                             where user_id = %(user)s
+                               and token_digest = %(device_digest)s
+                               and trust_digest = %(trust_digest)s
+                               and trusted_until > now()
+                               and revoked_at is null
+                        ),
+                        %(user)s::text
+                    ) as key,
+                    %(burst)s::double precision as burst,
+                    %(pace)s::double precision as pace
+         ),
+         taken as ({TAKE_WANTED}),
          held as (
              select sealed_secret, created_at, enabled_at, last_step
                from mfa_secrets

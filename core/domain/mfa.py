@@ -17,8 +17,9 @@ PREAUTHENTICATION_LIFETIME = timedelta(seconds=600)
 MOST_WRONG_CODES = 5
 
 # Per person, whatever the addresses and however many pre-auth tokens or sessions. Three codes of a million are right at any moment, so
-# whoever tries for a whole day at this pace gets in with a chance of 1 in 450. Two buckets, so that a stolen session, which may try codes
-# at the set-up, cannot use up what its owner signs in with.
+# whoever tries for a whole day at this pace gets in with a chance of 1 in 450. A trusted device, which only a right code makes, draws
+# from a bucket of its own: whoever knows the password must not lock its owner out. Two limits, so that a stolen session, which may try
+# codes at the set-up, cannot use up what its owner signs in with.
 CODES_AT_SIGN_IN = RateLimit("mfa_codes_at_sign_in", burst=10, seconds_per_request=120)
 CODES_AT_SET_UP = RateLimit("mfa_codes_at_set_up", burst=10, seconds_per_request=120)
 

@@ -5,6 +5,7 @@ Every change of it ends the trust in devices: they were trusted on the strength 
 
 from collections.abc import Mapping, Sequence
 
+from core.domain.devices import Client
 from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.events import Actor, Event, Target
@@ -142,12 +143,12 @@ class Mfa:
         """
         await self._backup_codes.prepare()
 
-    async def check(self, unit: UnitOfWork, user: UserId, code: str, actor: Actor) -> MfaMethod | None:
+    async def check(self, unit: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None) -> MfaMethod | None:
         """Redeem a code at sign-in. None when it is wrong or was used; the caller commits all the same, or the guess was free.
 
-        Raises `RateLimited` after too many codes for this person, from wherever they came.
+        Raises `RateLimited` after too many codes for this person, from wherever they came, or from this device if it is a trusted one.
         """
-        secret = await self._guess(unit, user, CODES_AT_SIGN_IN)
+        secret = await self._guess(unit, user, CODES_AT_SIGN_IN, client)
         method = MfaMethod.BACKUP_CODE if time_based_code(code) is None else MfaMethod.TOTP
         if secret is None or secret.enabled_at is None:
             refused: Refused | None = Refused.NOT_ENABLED
@@ -162,8 +163,8 @@ class Mfa:
             await unit.mfa.log(MfaEvent.BACKUP_CODE_USED, user, actor, success=True)
         return method
 
-    async def _guess(self, unit: UnitOfWork, user: UserId, limit: RateLimit) -> MfaSecret | None:
-        guess = await unit.mfa.begin_guess(user, limit)
+    async def _guess(self, unit: UnitOfWork, user: UserId, limit: RateLimit, client: Client | None = None) -> MfaSecret | None:
+        guess = await unit.mfa.begin_guess(user, limit, client)
         if guess.wait > 0:
             raise RateLimited(retry_after=guess.wait, detail=limit.name)
         return guess.secret

@@ -132,7 +132,7 @@ class SignIn:
             account = await unit.sign_ins.confirm_since(user, awaiting.created_at)
             if account is None:
                 raise Unauthorized(_SIGN_IN_AGAIN)
-            method = await self._mfa.check(unit, user, code, client.actor(user))
+            method = await self._mfa.check(unit, user, code, client.actor(user), client)
             knowledge = await unit.devices.knowledge(user, approach)
             sighting = self._devices.judge(approach, knowledge)
             if method is None:

@@ -271,6 +271,23 @@ async def test_guessing_goes_no_further_with_one_pre_auth_token_after_the_other_
     assert 0 < int(refused.header("retry-after") or 0) <= CODES_AT_SIGN_IN.seconds_per_request
 
 
+async def test_whoever_guesses_with_the_password_does_not_lock_out_a_trusted_device(ada: Traveller) -> None:
+    await ada.browser.verify(await ada.preauth(), ada.totp.now(), trust_device=True)
+    ada.an_hour_passes()
+    strangers = [Browser(Client(ada.browser.client.application, f"198.51.100.{number}")) for number in range(3)]
+    for stranger in strangers:
+        preauth = await ada.made_preauth()
+        for _ in range(MOST_WRONG_CODES):
+            await stranger.verify(preauth, WRONG)
+    assert (await strangers[0].verify(await ada.made_preauth(), WRONG)).status == 429
+    # So many wrong codes ask even a trusted device for its own, which is the one that counts now.
+    assert (await ada.browser.verify(await ada.preauth(), ada.totp.now())).status == 200
+    # Its looks, and its device token without the trust, are not enough.
+    ada.an_hour_passes()
+    del ada.browser.cookies["__Host-postern_device_trust"]
+    assert (await ada.browser.verify(await ada.made_preauth(), ada.totp.now())).status == 429
+
+
 async def test_many_guesses_at_once_on_one_pre_auth_token_are_no_more_than_five(ada: Traveller) -> None:
     preauth = await ada.made_preauth()
     answers: list[Received] = []
