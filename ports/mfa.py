@@ -62,6 +62,9 @@ class MfaStore(Protocol):
     async def consume_preauthentication(self, id: PreauthenticationId, at: datetime) -> bool:  # noqa: A002
         """Of two callers, one gets True."""
 
+    async def end_preauthentications(self, user: UserId, at: datetime) -> None:
+        """Every sign-in that still awaits its second factor. Before the account is held: whoever gives a code takes them in this order."""
+
 
 class MfaLookup(Protocol):
     """Outside any unit of work."""

@@ -171,6 +171,9 @@ class MfaRows:
         rows = await self._transaction.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
         return rows[0].failures if rows else 0
 
+    async def end_preauthentications(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})
+
     async def consume_preauthentication(self, id: PreauthenticationId, at: datetime) -> bool:  # noqa: A002
         return await self._found(_CONSUME_PREAUTHENTICATION, {"id": id, "at": at, "most": MOST_WRONG_CODES})
 
@@ -289,6 +292,16 @@ _FIND_PREAUTHENTICATION: Final = """
 """
 
 _FAIL_PREAUTHENTICATION: Final = "update preauthentications set failures = failures + 1 where id = %(id)s returning failures"
+
+_END_PREAUTHENTICATIONS: Final = """
+    with waiting as (
+             select id from preauthentications where user_id = %(user)s and consumed_at is null order by id for update
+         )
+  update preauthentications
+     set consumed_at = %(at)s
+    from waiting
+   where preauthentications.id = waiting.id
+"""
 
 _CONSUME_PREAUTHENTICATION: Final = """
     update preauthentications

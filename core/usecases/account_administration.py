@@ -88,10 +88,14 @@ class AccountAdministration:
         return Done(account, changed, sessions)
 
     async def activate(self, email: Email, operator: str) -> Done:
-        """It can sign in again, as it could before. May be repeated."""
+        """It can sign in again, from the beginning. May be repeated."""
         async with self._unit_of_work() as unit:
             account = await _find(unit, email)
-            changed = await unit.accounts.activate(account.id, self._clock.now())
+            now = self._clock.now()
+            if account.deactivated_at is not None:
+                # A sign-in that was half done when it was deactivated, and could not be finished since.
+                await unit.mfa.end_preauthentications(account.id, now)
+            changed = await unit.accounts.activate(account.id, now)
             if changed:
                 await _record(unit, "user.activated", account, operator, {})
             await unit.commit()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -205,6 +206,20 @@ async def test_a_deactivated_account_has_no_way_in_left_and_comes_back_without_o
     assert [entry["details"] for entry in installation.audited("user.deactivated")] == [{"operator": OPERATOR, "sessions": 1}]
     assert [entry["details"] for entry in installation.audited("user.activated")] == [{"operator": OPERATOR}]
     assert installation.value("select count(*) from events") == 0
+
+
+async def test_a_sign_in_that_waited_for_its_code_is_over_when_the_account_comes_back(installation: Installation) -> None:
+    user, other = installation.add("Ada@example.org"), installation.add("bob@example.org")
+    for number, person in enumerate((user, other)):
+        installation.rows(
+            "insert into preauthentications (id, user_id, created_at, expires_at) values (%s, %s, now(), now() + interval '10 minutes')",
+            UUID(int=number),
+            person,
+        )
+    await installation.administration.deactivate(ADA, OPERATOR)
+    await installation.administration.activate(ADA, OPERATOR)
+    left = installation.rows("select user_id from preauthentications where consumed_at is null")
+    assert left == [{"user_id": other}]
 
 
 async def test_what_somebody_does_in_others_names_ends_with_their_account(installation: Installation) -> None:
