@@ -85,10 +85,7 @@ class PlatformOwners:
     async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:
         """Take an account whose address nobody has proved from whoever registered it. False when it is deactivated."""
         account = await uow.accounts.find(email)
-        if account is None:
-            return False
-        await uow.accounts.hold(account.id)
-        if not await uow.accounts.reset_password(account.id, email, encoded, now):
+        if account is None or not await uow.accounts.reset_password(account.id, email, encoded, now):
             return False
         await uow.mailed_tokens.end_all(account.id, now)
         await uow.sessions.revoke_all(account.id, but=None)
