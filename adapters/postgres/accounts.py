@@ -37,7 +37,9 @@ class _Password:
 
 
 @dataclass(frozen=True, slots=True)
-class _Account:
+class AccountRow:
+    """The columns that make an account. Signing in reads them too."""
+
     id: UUID
     email: str
     is_platform_owner: bool
@@ -75,7 +77,7 @@ class AccountRows:
         return bool(added)
 
     async def find(self, email: Email) -> Account | None:
-        rows = await self._transaction.ask(_Account, _FIND, {"email_key": email.key})
+        rows = await self._transaction.ask(AccountRow, _FIND, {"email_key": email.key})
         return rows[0].account() if rows else None
 
     async def hold(self, user: UserId) -> None:

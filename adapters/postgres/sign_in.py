@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.accounts import AccountRow
 from adapters.postgres.devices import KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.pool import Pool
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
@@ -56,16 +57,6 @@ class _Identity:
     id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Account:
-    id: UUID
-    email: str
-    is_platform_owner: bool
-    email_verified_at: datetime | None
-    deactivated_at: datetime | None
-    created_at: datetime
-
-
 def _alone(alone: Alone | None) -> Mapping[str, Any]:
     return {"alone": alone is not None, "device": None if alone is None else alone.device}
 
@@ -110,18 +101,8 @@ class SignInRows:
         return bool(await self._transaction.ask(_Identity, _RENEW, parameters))
 
     async def confirm_since(self, user: UserId, since: datetime) -> Account | None:
-        rows = await self._transaction.ask(_Account, _CONFIRM_SINCE, {"user": user, "since": since})
-        if not rows:
-            return None
-        (row,) = rows
-        return Account(
-            UserId(row.id),
-            Email(row.email),
-            is_platform_owner=row.is_platform_owner,
-            email_verified_at=row.email_verified_at,
-            deactivated_at=row.deactivated_at,
-            created_at=row.created_at,
-        )
+        rows = await self._transaction.ask(AccountRow, _CONFIRM_SINCE, {"user": user, "since": since})
+        return rows[0].account() if rows else None
 
     async def give_back(self, tries: Tries) -> None:
         await give_back(self._transaction, tries.limit, tries.key)
