@@ -1,5 +1,6 @@
 """Where accounts are kept."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -56,6 +57,15 @@ class AccountStore(Protocol):
 
     async def has_platform_owner(self) -> bool: ...
 
+    async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        """Those of them that there are."""
+
+    async def put_in_office(self, user: UserId, at: datetime) -> bool:
+        """Make an active account, whose address is verified, a platform owner. False when it is not such, or is one already."""
+
+    async def put_out_of_office(self, user: UserId, at: datetime) -> bool:
+        """False when it is no platform owner. After `hold_platform_owners`."""
+
     async def deactivate(self, user: UserId, at: datetime) -> bool:
         """False when it is deactivated already. Whoever calls sees to its sessions and links."""
 
@@ -69,7 +79,7 @@ class AccountStore(Protocol):
         """An active one besides this."""
 
     async def hold_platform_owners(self) -> None:
-        """One owner put out of office at a time, until the transaction ends."""
+        """Nobody else is put in or out of office by way of this until the transaction ends. Before any account is held."""
 
     async def hold_first_owner(self) -> None:
         """One first start at a time, over all processes, until the transaction ends."""

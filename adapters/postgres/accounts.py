@@ -1,5 +1,6 @@
 """Accounts in PostgreSQL."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -81,7 +82,8 @@ class AccountRows:
         return rows[0].account() if rows else None
 
     async def hold(self, user: UserId) -> None:
-        await self._transaction.ask(_Identity, _HOLD, {"user": user})
+        # Nobody reads its answer: it rides with the next question.
+        await self._transaction.tell(_HOLD, {"user": user})
 
     async def password(self, user: UserId) -> AccountPassword | None:
         rows = await self._transaction.ask(_Password, _FIND_HASH, {"user": user})
@@ -124,6 +126,16 @@ class AccountRows:
         (answer,) = await self._transaction.ask(_Answer, _HAS_PLATFORM_OWNER)
         return answer.yes
 
+    async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        rows = await self._transaction.ask(AccountRow, _FIND_ALL, {"users": list(users)})
+        return {account.id: account for account in (row.account() for row in rows)}
+
+    async def put_in_office(self, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(_Identity, _PUT_IN_OFFICE, {"user": user, "at": at}))
+
+    async def put_out_of_office(self, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(_Identity, _PUT_OUT_OF_OFFICE, {"user": user, "at": at}))
+
     async def hold_first_owner(self) -> None:
         await self._transaction.hold(locks.FIRST_OWNER)
 
@@ -157,6 +169,12 @@ _FIND: Final = """
     select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at
       from users
      where email_key = %(email_key)s
+"""
+
+_FIND_ALL: Final = """
+    select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at
+      from users
+     where id = any(%(users)s)
 """
 
 # The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
@@ -222,6 +240,17 @@ _PROMOTE: Final = """
        set is_platform_owner = true, updated_at = now()
      where email_key = %(email_key)s and deactivated_at is null and email_verified_at is not null
  returning id
+"""
+
+_PUT_IN_OFFICE: Final = """
+    update users
+       set is_platform_owner = true, updated_at = %(at)s
+     where id = %(user)s and not is_platform_owner and deactivated_at is null and email_verified_at is not null
+ returning id
+"""
+
+_PUT_OUT_OF_OFFICE: Final = """
+    update users set is_platform_owner = false, updated_at = %(at)s where id = %(user)s and is_platform_owner returning id
 """
 
 # A deactivated one counts: whoever was put out of office is not replaced by a restart.

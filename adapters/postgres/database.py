@@ -57,14 +57,14 @@ class PostgresDatabase:
 
     async def population(self) -> Population:
         return Population(
-            active_users=await self._count(_ACTIVE_USERS),
+            active_users=await self._count(ACTIVE_USERS),
             organizations=await self._count(_ORGANIZATIONS),
-            mfa_enabled_users=await self._count(_MFA_ENABLED_USERS),
+            mfa_enabled_users=await self._count(MFA_ENABLED_USERS),
         )
 
     async def _count(self, statement: LiteralString) -> int:
         (count,) = await ask(self._pool, _Count, statement, {"most": COUNTED_EXACTLY})
-        return count.counted if count.counted < COUNTED_EXACTLY else max(count.counted, round(count.estimated))
+        return count_or_estimate(count.counted, count.estimated)
 
     def pool_state(self) -> PoolState:
         statistics = self._pool.statistics()
@@ -73,12 +73,17 @@ class PostgresDatabase:
         )
 
 
+def count_or_estimate(counted: int, estimated: float) -> int:
+    """Of a count that stops at `COUNTED_EXACTLY`."""
+    return counted if counted < COUNTED_EXACTLY else max(counted, round(estimated))
+
+
 _PING: Final = "select 1"
 
 _CLOCK: Final = "select clock_timestamp() as now"
 
 # The estimates take away what the statistics know of deactivated users, and of second factors that await their first code.
-_ACTIVE_USERS: Final = """
+ACTIVE_USERS: Final = """
     select (select count(*) from (select from users where deactivated_at is null limit %(most)s) as capped) as counted,
            (select reltuples * coalesce((select null_frac
                                            from pg_stats
@@ -87,7 +92,7 @@ _ACTIVE_USERS: Final = """
              where oid = 'users'::regclass) as estimated
 """
 
-_MFA_ENABLED_USERS: Final = """
+MFA_ENABLED_USERS: Final = """
     select (select count(*)
               from (select
                       from mfa_secrets
@@ -104,5 +109,5 @@ _MFA_ENABLED_USERS: Final = """
 
 _ORGANIZATIONS: Final = """
     select (select count(*) from (select from organizations limit %(most)s) as capped) as counted,
-           (select reltuples from pg_class where oid = 'organizations'::regclass) as estimated
+           (select reltuples from pg_class where oid = 'all_organizations'::regclass) as estimated
 """

@@ -25,27 +25,169 @@ create table users (
 -- "Is there a platform owner?" is asked at every start.
 create index users_platform_owners on users (id) where is_platform_owner;
 
-create table organizations (
+create table tiers (
+    id                   uuid        primary key,
+    name                 text        not null unique,
+    display_name         text        not null,
+    default_max_services integer     not null check (default_max_services >= 0),
+    default_max_users    integer     not null check (default_max_users >= 0),
+    price_cents          integer     not null check (price_cents >= 0),
+    created_at           timestamptz not null default now()
+);
+insert into tiers (id, name, display_name, default_max_services, default_max_users, price_cents)
+values ('01900000-0000-7000-8000-000000000001', 'free',         'Free',          3,  100,    0),
+       ('01900000-0000-7000-8000-000000000002', 'professional', 'Professional', 10, 1000, 4900);
+
+-- An organization that is deleted is gone from every answer at once, while its rows go in batches: all statements read the view.
+create table all_organizations (
     id                 uuid        primary key,
-    slug               text        not null unique,
+    slug               text        not null,
     name               text        not null,
     status             text        not null default 'pending' check (status in ('pending', 'active', 'suspended', 'rejected')),
+    tier_id            uuid        not null default '01900000-0000-7000-8000-000000000001' references tiers,    -- free
+    owner_user_id      uuid        references users on delete set null,
+    max_services       integer     check (max_services >= 0),
+    max_users          integer     check (max_users >= 0),
+    approved_at        timestamptz,
+    approved_by        uuid,                            -- kept when the user is gone
+    rejected_at        timestamptz,
+    rejection_reason   text,
+    suspended_at       timestamptz,
+    suspension_reason  text,
+    member_count       integer     not null default 0,
     logo_url           text,
     primary_color      text,
     device_trust_days  smallint    not null default 30 check (device_trust_days between 0 and 90),
     created_at         timestamptz not null,
-    updated_at         timestamptz not null
+    updated_at         timestamptz not null,
+    deleted_at         timestamptz                      -- its rows are on their way out
+);
+create unique index organizations_slug on all_organizations (slug) where deleted_at is null;
+create index organizations_newest on all_organizations (created_at desc, id desc) where deleted_at is null;
+create index organizations_by_status on all_organizations (status, created_at desc, id desc) include (tier_id) where deleted_at is null;
+create index organizations_by_tier on all_organizations (tier_id, created_at desc, id desc) include (status) where deleted_at is null;
+create index organizations_of_owner on all_organizations (owner_user_id) where owner_user_id is not null;
+create index organizations_going on all_organizations (deleted_at) where deleted_at is not null;
+
+create view organizations as
+    select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
+           suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at
+      from all_organizations
+     where deleted_at is null;
+
+-- An organization's own roles. What they permit stands in `relations`.
+create table roles (
+    id          uuid        primary key,
+    org_id      uuid        not null references all_organizations on delete cascade,
+    slug        text        not null,
+    name        text        not null,
+    description text        not null default '',
+    created_at  timestamptz not null,
+    updated_at  timestamptz not null,
+    unique (org_id, slug)
 );
 
 create table memberships (
     id         uuid        primary key,
-    org_id     uuid        not null references organizations on delete cascade,
+    org_id     uuid        not null references all_organizations on delete cascade,
     user_id    uuid        not null references users on delete cascade,
-    role       text        not null,
+    role       text        not null,                    -- its slug
+    role_id    uuid        references roles,            -- null: the role is a built-in one
     created_at timestamptz not null,
     unique (org_id, user_id)
 );
 create index memberships_of_user on memberships (user_id);
+create index memberships_oldest on memberships (org_id, created_at, id);
+create index memberships_by_role on memberships (org_id, role, created_at, id);
+create index memberships_of_role on memberships (role_id) where role_id is not null;
+
+-- How many members there are is asked by every list and every acceptance, and must not cost a count of them.
+create function count_members() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' then
+        update all_organizations set member_count = member_count + changed.members
+          from (select org_id, count(*) as members from rows group by org_id) as changed
+         where all_organizations.id = changed.org_id;
+    else
+        update all_organizations set member_count = member_count - changed.members
+          from (select org_id, count(*) as members from rows group by org_id) as changed
+         where all_organizations.id = changed.org_id and all_organizations.deleted_at is null;
+    end if;
+    return null;
+end $$;
+create trigger members_added after insert on memberships referencing new table as rows for each statement execute function count_members();
+create trigger members_removed after delete on memberships referencing old table as rows for each statement execute function count_members();
+
+-- Who may do what: a subject (a user, or the holders of a role) stands in a relation to an object.
+--     user U    is owner, admin or member of    organization O
+--     user U    is holder of                    role R
+--     role R's holders have <capability> in     organization O
+create table relations (
+    organization_id uuid not null references all_organizations on delete cascade,  -- whose rows they are
+    user_id         uuid references users on delete cascade,
+    role_id         uuid references roles on delete cascade,
+    relation        text not null,
+    object_type     text not null check (object_type in ('organization', 'role')),
+    object_id       uuid not null,
+    constraint relations_one_subject check ((user_id is null) <> (role_id is null))
+);
+create unique index relations_of_user on relations (user_id, organization_id, object_id, relation) where user_id is not null;
+create unique index relations_of_role on relations (role_id, object_id, relation) where role_id is not null;
+create index relations_to_object on relations (organization_id, object_id, relation);
+
+create table invitations (
+    id           uuid        primary key,
+    org_id       uuid        not null references all_organizations on delete cascade,
+    email        text        not null,
+    email_key    text        not null,
+    role         text        not null,                   -- its slug
+    role_id      uuid        references roles on delete set null,  -- of a role of the organization's own, while there is such a role
+    invited_by   uuid        references users on delete set null,
+    token_digest bytea       not null unique,
+    status       text        not null default 'pending' check (status in ('pending', 'accepted', 'rejected', 'cancelled', 'expired')),
+    expires_at   timestamptz not null,
+    created_at   timestamptz not null,
+    closed_at    timestamptz,
+    constraint invitations_closed check ((status = 'pending') = (closed_at is null))
+);
+create unique index invitations_one_pending on invitations (org_id, email_key) where status = 'pending';
+create index invitations_newest    on invitations (org_id, id desc);
+create index invitations_by_status on invitations (org_id, status, id desc);
+create index invitations_to_email  on invitations (email_key, id desc) where status = 'pending';
+create index invitations_of_email  on invitations (org_id, email_key, id desc);
+create index invitations_due       on invitations (expires_at) where status = 'pending';
+create index invitations_of_role   on invitations (role_id) where role_id is not null;
+create index invitations_by_inviter on invitations (invited_by) where invited_by is not null;
+
+create table services (
+    id                    uuid        primary key,
+    org_id                uuid        not null references all_organizations on delete cascade,
+    slug                  text        not null,
+    name                  text        not null,
+    service_type          text        not null check (service_type in ('web', 'mobile', 'desktop', 'api')),
+    client_id             uuid        not null unique,
+    codehost_scopes       text[],
+    websuite_scopes       text[],
+    officesuite_scopes    text[],
+    redirect_uris         text[]      not null default '{}',
+    device_activation_uri text,
+    created_at            timestamptz not null,
+    updated_at            timestamptz not null,
+    unique (org_id, slug)
+);
+
+-- Its end users: whoever signed in to a service, or was made through it.
+create table service_users (
+    service_id     uuid        not null references services on delete cascade,
+    user_id        uuid        not null references users on delete cascade,
+    org_id         uuid        not null references all_organizations on delete cascade,
+    first_login_at timestamptz,                          -- null: made through the service, and not seen since
+    last_login_at  timestamptz,
+    created_at     timestamptz not null,
+    primary key (service_id, user_id)
+);
+create index service_users_of_user         on service_users (user_id, org_id);
+create index service_users_of_organization on service_users (org_id, user_id desc);
 
 create table devices (
     id              uuid        primary key,
@@ -77,7 +219,7 @@ create table sessions (
     id               uuid        primary key,
     user_id          uuid        not null references users on delete cascade,
     device_id        uuid        references devices on delete set null,
-    organization_id  uuid        references organizations on delete cascade,
+    organization_id  uuid        references all_organizations on delete cascade,
     service_slug     text,
     created_at       timestamptz not null,
     last_seen_at     timestamptz not null,
@@ -87,6 +229,8 @@ create table sessions (
     authenticated_by text[]      not null default '{}',
     impersonator_id  uuid        references users on delete cascade,
     impersonation_id uuid,
+    -- A session in a service ends with the service.
+    constraint sessions_service foreign key (organization_id, service_slug) references services (org_id, slug) on delete cascade,
     constraint sessions_service_in_organization check (service_slug is null or organization_id is not null),
     constraint sessions_impersonation check ((impersonator_id is null) = (impersonation_id is null))
 ) with (fillfactor = 80);                              -- last_seen_at moves often: leave room for updates on the page
@@ -96,7 +240,8 @@ create index sessions_expiry  on sessions (expires_at);
 create index sessions_revoked on sessions (revoked_at) where revoked_at is not null;
 -- Deleting what they point to must not read all sessions.
 create index sessions_of_device       on sessions (device_id) where device_id is not null;
-create index sessions_of_organization on sessions (organization_id) where organization_id is not null;
+create index sessions_of_organization on sessions (organization_id, id) where organization_id is not null;
+create index sessions_of_service      on sessions (organization_id, service_slug) where service_slug is not null;
 create index sessions_of_impersonator on sessions (impersonator_id) where impersonator_id is not null;
 
 -- Every refresh token of a living session, so that the return of an old one is recognised. The janitor removes rotated ones after 30 days.
@@ -144,13 +289,14 @@ create table preauthentications (                       -- password right, secon
     id          uuid        primary key,                -- the pre-auth token's jti
     user_id     uuid        not null references users on delete cascade,
     device_id   uuid        references devices on delete set null,
-    organization_id uuid    references organizations on delete cascade,
+    organization_id uuid    references all_organizations on delete cascade,
     failures    smallint    not null default 0,
     created_at  timestamptz not null,
     expires_at  timestamptz not null,
     consumed_at timestamptz
 );
 create index preauthentications_of_user on preauthentications (user_id);
+create index preauthentications_of_organization on preauthentications (organization_id) where organization_id is not null;
 create index preauthentications_expiry  on preauthentications (expires_at);
 
 -- Random keys of this installation, sealed by the key ring: for what is only ever compared and could not be sealed anew.
@@ -195,6 +341,8 @@ create index login_events_of_user on login_events (user_id, id desc);
 -- A person's habits are read from these, however many strangers' tries lie between them.
 create index login_events_good    on login_events (user_id, id desc) where success and not flagged;
 create index login_events_of_organization on login_events (organization_id, id desc) where organization_id is not null;
+-- What is looked for among everybody's: sign-ins and tries of the last hours.
+create index login_events_newest on login_events (created_at);
 
 create table impersonations (
     id              uuid        primary key,
@@ -255,6 +403,8 @@ create table events (
 );
 create index events_of_organization on events (organization_id, id);
 
+-- The audit log is append-only: entries and links are never changed or deleted. What of an entry is about a person stands apart, so that it
+-- can be forgotten; the entry keeps a salted digest of it.
 create table audit_entries (
     id              uuid        primary key,
     organization_id uuid,                              -- null: about the platform or about a person
@@ -263,14 +413,51 @@ create table audit_entries (
     action          text        not null,
     target_type     text        not null,
     target_id       text        not null,
-    address         inet,
-    user_agent      text,
     success         boolean     not null,
     details         jsonb       not null,
+    personal_digest bytea,                             -- null: nothing stands apart
     created_at      timestamptz not null
 );
-create index audit_entries_of_organization on audit_entries (organization_id, id);
-create index audit_entries_of_target       on audit_entries (target_type, target_id, id);
+create index audit_entries_newest    on audit_entries (organization_id, created_at desc, id desc);
+create index audit_entries_by_action on audit_entries (organization_id, action, created_at desc, id desc);
+create index audit_entries_by_target on audit_entries (organization_id, target_type, created_at desc, id desc);
+create index audit_entries_of_target on audit_entries (organization_id, target_type, target_id, created_at desc, id desc);
+create index audit_entries_of_actor  on audit_entries (organization_id, actor_id, created_at desc, id desc);
+create index audit_entries_failed    on audit_entries (organization_id, created_at desc, id desc) where not success;
+
+create table audit_personal (
+    entry_id   uuid  primary key references audit_entries,
+    actor_id   uuid,
+    address    inet,
+    user_agent text,
+    details    jsonb not null default '{}',
+    salt       bytea not null
+);
+create index audit_personal_of_actor on audit_personal (actor_id) where actor_id is not null;
+
+-- Entries as they are read: with what is set apart of them, as long as it is not forgotten.
+create view audit_log as
+    select entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
+           entries.target_id, personal.address, personal.user_agent, entries.success,
+           entries.details || coalesce(personal.details, '{}') as details, entries.created_at
+      from audit_entries as entries
+      left join audit_personal as personal on personal.entry_id = entries.id;
+
+-- The chain of each organization, and with the nil id that of the platform: each link's digest covers its entry and the link before. Entries
+-- wait in `audit_pending` until they are linked, within a second or so, in the order in which they are found there.
+create table audit_links (
+    chain_id uuid   not null,                            -- the organization; kept when it is gone
+    sequence bigint not null check (sequence > 0),
+    entry_id uuid   not null unique references audit_entries,
+    digest   bytea  not null,
+    primary key (chain_id, sequence)
+);
+-- The clean-up is said so that the table gets short again after a great many have waited: every list counts what waits.
+create table audit_pending (
+    entry_id uuid primary key references audit_entries,
+    chain_id uuid not null
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, vacuum_index_cleanup = on);
+create index audit_pending_of_chain on audit_pending (chain_id, entry_id desc);
 
 -- Unlogged: losing it in a crash of the database opens the buckets once, and each taken token costs no write-ahead log.
 -- No index but the key: the columns change with every request, and only unindexed ones are updated within their page.

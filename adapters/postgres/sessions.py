@@ -6,12 +6,17 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.accounts import AccountRow
 from adapters.postgres.pool import Pool
+from adapters.postgres.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, SessionId, UserId
+from core.domain.members import Standing
 from core.domain.sessions import IDLE_LIFETIME, Caller, Context, Impersonated, Presented, Session
+from ports.sessions import Opener
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +24,22 @@ class _Identity:
     id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class _Opener(AccountRow):
+    ends_at: datetime
+
+
 class SessionRows:
     """Implements `ports.sessions.SessionStore` in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+
+    async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
+        await self._transaction.tell(_HOLD_ACCOUNT, {"user": user})
+        await self._transaction.tell(_HOLD_DEVICE, {"session": session})
+        rows = await self._transaction.ask(_Opener, _HOLD_OPENER, {"session": session, "user": user})
+        return Opener(rows[0].account(), rows[0].ends_at) if rows else None
 
     async def add(self, session: Session) -> None:
         impersonated = session.impersonated
@@ -54,12 +70,30 @@ class SessionRows:
     async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
         return len(await self._transaction.ask(_Identity, _REVOKE_ALL, {"user": user, "but": but}))
 
+    async def end_all(self, user: UserId) -> None:
+        await self._transaction.tell(_REVOKE_ALL, {"user": user, "but": None})
+
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         return len(await self._transaction.ask(_Identity, _REVOKE_IMPERSONATIONS, {"impersonator": impersonator}))
 
     async def revoke_of_device(self, device: DeviceId) -> int:
         return len(await self._transaction.ask(_Identity, _REVOKE_OF_DEVICE, {"device": device}))
 
+
+# A statement of its own: the next one sees what was committed while this one waited.
+_HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
+
+# Whoever revokes it ends its sessions, and must find the one that is about to be opened on it.
+_HOLD_DEVICE: Final = "select from devices where id = (select device_id from sessions where id = %(session)s) for share"
+
+_HOLD_OPENER: Final = """
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, sessions.ends_at
+      from sessions
+      join users on users.id = sessions.user_id
+     where sessions.id = %(session)s and users.id = %(user)s and users.deactivated_at is null
+       and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+       for share of sessions
+"""
 
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_slug, created_at, last_seen_at, expires_at, ends_at,
@@ -129,6 +163,7 @@ _IS_LIVE: Final = """
        and sessions.expires_at > now()
        and sessions.ends_at > now()
        and users.deactivated_at is null
+       and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted
        and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
                select from users as impersonators
                 where impersonators.id = sessions.impersonator_id
@@ -140,6 +175,8 @@ _IS_LIVE: Final = """
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
+    user_id: UUID
+    session_id: UUID
     email: str
     is_platform_owner: bool
     device_id: UUID | None
@@ -150,6 +187,36 @@ class _Caller:
     service_slug: str | None
     role: str | None
 
+    def caller(self) -> Caller:
+        return Caller(
+            user=UserId(self.user_id),
+            email=Email(self.email),
+            session=SessionId(self.session_id),
+            is_platform_owner=self.is_platform_owner,
+            organization=self.organization_slug or "",
+            service=self.service_slug or "",
+            impersonator=None if self.impersonator_id is None else UserId(self.impersonator_id),
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            organization_id=None if self.organization_id is None else OrganizationId(self.organization_id),
+            role=self.role or "",
+            organization_is_active=self.organization_is_active or False,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Member(_Caller):
+    wanted_id: UUID | None
+    wanted_is_active: bool | None
+    wanted_role: str | None
+    relations: list[str]
+
+    def standing(self, slug: str) -> Standing | None:
+        if self.wanted_id is None:
+            return None
+        return Standing(
+            OrganizationId(self.wanted_id), slug, bool(self.wanted_is_active), self.wanted_role or "", frozenset(self.relations)
+        )
+
 
 class PostgresCallers:
     """Implements `ports.sessions.CallerLookup`."""
@@ -159,32 +226,40 @@ class PostgresCallers:
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         rows = await ask(self._pool, _Caller, _FIND, {"session": session, "user": user})
-        if not rows:
-            return None
-        (row,) = rows
-        return Caller(
-            user=user,
-            email=Email(row.email),
-            session=session,
-            is_platform_owner=row.is_platform_owner,
-            organization=row.organization_slug or "",
-            service=row.service_slug or "",
-            impersonator=None if row.impersonator_id is None else UserId(row.impersonator_id),
-            device=None if row.device_id is None else DeviceId(row.device_id),
-            organization_id=None if row.organization_id is None else OrganizationId(row.organization_id),
-            role=row.role or "",
-            organization_is_active=row.organization_is_active or False,
-        )
+        return rows[0].caller() if rows else None
+
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+        rows = await ask(self._pool, _Member, _FIND_MEMBER, {"session": session, "user": user, "slug": storable_text(slug)})
+        return (rows[0].caller(), rows[0].standing(slug)) if rows else None
 
 
-_FIND: Final[LiteralString] = f"""
-    select users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, sessions.service_slug,
-           memberships.role
+_CALLER: Final = """
+           users.id as user_id, sessions.id as session_id, users.email, users.is_platform_owner, sessions.device_id,
+           sessions.impersonator_id, sessions.organization_id, organizations.slug as organization_slug,
+           organizations.status = 'active' as organization_is_active, sessions.service_slug, memberships.role
+"""
+
+_LIVE_SESSION: Final = """
       from sessions
       join users on users.id = sessions.user_id
       left join organizations on organizations.id = sessions.organization_id
       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+"""
+
+_FIND: Final[LiteralString] = f"""
+    select {_CALLER}
+           {_LIVE_SESSION}
+     where sessions.id = %(session)s
+       and sessions.user_id = %(user)s
+       and {_IS_LIVE}
+"""
+
+_FIND_MEMBER: Final[LiteralString] = f"""
+    select {_CALLER}, wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, belonging.role as wanted_role,
+           {RELATIONS_OF_MEMBER} as relations
+           {_LIVE_SESSION}
+      left join organizations as wanted on wanted.slug = %(slug)s
+      left join memberships as belonging on belonging.org_id = wanted.id and belonging.user_id = users.id
      where sessions.id = %(session)s
        and sessions.user_id = %(user)s
        and {_IS_LIVE}

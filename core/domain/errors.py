@@ -22,6 +22,16 @@ class BadRequest(Refusal):
     text = "The request is invalid"
 
 
+class InvitationExpired(BadRequest):
+    code = "INVITATION_EXPIRED"
+    text = "This invitation has expired"
+
+
+class TeamLimitExceeded(BadRequest):
+    code = "TEAM_LIMIT_EXCEEDED"
+    text = "The organization has as many members as it may have"
+
+
 class Unauthorized(Refusal):
     code = "UNAUTHORIZED"
     text = "Authentication is required"

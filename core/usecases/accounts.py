@@ -132,7 +132,7 @@ class Accounts:
         if not await uow.accounts.forget_unverified_password(user, now):
             return False
         await uow.mailed_tokens.end_all(user, now)
-        await uow.sessions.revoke_all(user, but=None)
+        await uow.sessions.end_all(user)
         await uow.devices.end_trust(user)
         await uow.record(Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"}))
         return True

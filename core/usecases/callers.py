@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from core.domain.errors import Forbidden, OrganizationNotActive, TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.json import Json
+from core.domain.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
+from core.domain.roles import capabilities_of
 from core.domain.sessions import NOT_A_MEMBER, Caller, Participation
 from ports.clock import Clock
 from ports.sessions import CallerLookup, Presence
@@ -40,13 +42,41 @@ class Callers:
         caller = await self._lookup.find(claims.session, claims.user)
         if caller is None:
             raise Unauthorized("The session has ended")
-        stated = (claims.organization, claims.service, claims.impersonator)
-        if stated != (caller.organization, caller.service, caller.impersonator):
-            raise TokenInvalid(detail="the token is not of its session's context")
+        self._confirm(claims, caller)
         if caller.organization:
             _require_participation(caller, participation)
         self._presence.seen(caller.session, self._clock.now())
         return replace(caller, authentication_methods=claims.methods)
+
+    async def resolve_member(self, token: str, slug: str, participation: Participation = Participation.ACTIVE) -> Member:
+        """The caller as a member of this organization. Raises what `resolve` does, and `NotFound` when there is no such organization. A
+        token for the platform opens every organization of its user; one for an organization opens that one alone, one for a service none.
+        """
+        claims = await self._claims(token)
+        found = await self._lookup.find_member(claims.session, claims.user, slug)
+        if found is None:
+            raise Unauthorized("The session has ended")
+        caller, standing = found
+        self._confirm(claims, caller)
+        if caller.service:
+            raise Forbidden(IN_A_SERVICE)
+        if caller.organization and caller.organization != slug:
+            raise Forbidden(NOT_YOUR_ORGANIZATION)
+        if standing is None:
+            raise NotFound("There is no such organization")
+        if not standing.role or not standing.relations:
+            raise Forbidden(NOT_A_MEMBER)
+        if participation is Participation.ACTIVE and not standing.organization_is_active:
+            raise OrganizationNotActive
+        self._presence.seen(caller.session, self._clock.now())
+        return Member(
+            replace(caller, authentication_methods=claims.methods),
+            standing.organization,
+            standing.organization_slug,
+            standing.organization_is_active,
+            standing.role,
+            capabilities_of(standing.relations),
+        )
 
     async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
         """The session, the user and the impersonator that an access token of ours names, whether the session still lives or not: for
@@ -54,6 +84,11 @@ class Callers:
         """
         claims = await self._claims(token)
         return claims.session, claims.user, claims.impersonator
+
+    def _confirm(self, claims: _Claims, caller: Caller) -> None:
+        stated = (claims.organization, claims.service, claims.impersonator)
+        if stated != (caller.organization, caller.service, caller.impersonator):
+            raise TokenInvalid(detail="the token is not of its session's context")
 
     async def _claims(self, token: str) -> _Claims:
         claims = await self._verifier.verify_access(token)

@@ -1,6 +1,6 @@
 """Sessions: opened by a sign-in, carried on by their refresh tokens, and ended."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.accounts import Account
@@ -83,10 +83,14 @@ class Sessions:
         authenticated_by: tuple[str, ...],
         context: Context = PLATFORM,
         impersonation: Impersonated | None = None,
+        until: datetime | None = None,
     ) -> OpenedSession:
-        """Within the caller's unit of work, after the device, and without a round trip of its own."""
+        """Within the caller's unit of work, after the device, and without a round trip of its own. `until` is the end of the session that
+        it is opened from, if it is.
+        """
         now = self._clock.now()
         ends_at = now + (self._lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self._lifetime))
+        ends_at = ends_at if until is None else min(ends_at, until)
         session = Session(
             id=SessionId(self._ids.new()),
             user=account.id,
@@ -163,6 +167,8 @@ class Sessions:
     async def sign_out_others(self, user: UserId, but: SessionId, actor: Actor) -> int:
         """End all sessions of this person but one. Returns how many there were."""
         async with self._unit_of_work() as unit:
+            # Whoever opens a session from one of theirs waits, and finds that one ended, or has added the new one already.
+            await unit.accounts.hold(user)
             ended = await unit.sessions.revoke_all(user, but=but)
             if ended:
                 await unit.record(sessions_revoked(user, actor, ended))
@@ -179,10 +185,13 @@ class Sessions:
 
     async def _revoke_after_reuse(self, session: Session, client: Client) -> None:
         async with self._unit_of_work() as unit:
+            await unit.accounts.hold(session.user)
             # Of several that come with the same old token, one finds a session to end, and says so.
             if await unit.sessions.revoke(session.id, session.user, self._clock.now()):
-                # Whoever has stolen it may have opened sessions in others' names.
+                # Whoever has stolen it may have opened sessions in others' names; and in the person's organizations, on the same device.
                 await unit.sessions.revoke_impersonations(session.user)
+                if session.device is not None:
+                    await unit.sessions.revoke_of_device(session.device)
                 await unit.record(token_reused(session, client.actor()))
                 await unit.commit()
 

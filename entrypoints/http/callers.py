@@ -1,14 +1,16 @@
 """Who may call. A rule lets a request in as somebody or refuses it; every endpoint declares one.
 
-A further kind of caller (a member with a capability, an API key, a SCIM token) is one more object of this shape.
+A further kind of caller (an API key, a SCIM token) is one more object of this shape.
 """
 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from core.domain.errors import Forbidden, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
 from core.domain.events import Actor
 from core.domain.identifiers import SessionId
+from core.domain.members import IN_A_SERVICE, Member
+from core.domain.roles import Capability
 from core.domain.secrets import Token
 from core.domain.sessions import Caller, Participation
 from entrypoints.http.calls import Request, RequestServices
@@ -40,6 +42,9 @@ class CallerRule(Protocol):
 
     @property
     def refuses(self) -> tuple[type[Refusal], ...]: ...
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The path parameters that decide."""
 
     async def admit(self, request: Request, services: RequestServices) -> Any:
         """Whoever calls, as the type that the handler's `Call` names; None when the rule asks for nobody. Raises one of `refuses`."""
@@ -48,12 +53,14 @@ class CallerRule(Protocol):
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
 # An access token of ours is well below; beyond it nothing is worth hashing or parsing.
 _LONGEST_TOKEN = 8192
+WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
 
 
 class _Anyone:
     name = "anyone"
     scheme = None
     refuses: tuple[type[Refusal], ...] = ()
+    reads: tuple[str, ...] = ()
 
     async def admit(self, request: Request, services: RequestServices) -> None:
         """Nobody is asked."""
@@ -63,6 +70,7 @@ class _User:
     name = "user"
     scheme = BEARER
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden, OrganizationNotActive)
+    reads: tuple[str, ...] = ()
     participation = Participation.ACTIVE
 
     async def admit(self, request: Request, services: RequestServices) -> Caller:
@@ -88,7 +96,7 @@ class _OwnUser(_User):
     async def admit(self, request: Request, services: RequestServices) -> Caller:
         caller = await super().admit(request, services)
         if caller.impersonator is not None:
-            raise Forbidden("This cannot be done while impersonating")
+            raise Forbidden(WHILE_IMPERSONATING)
         return caller
 
 
@@ -99,7 +107,74 @@ class _PlatformOwner(_User):
         caller = await super().admit(request, services)
         if not caller.is_platform_owner:
             raise Forbidden
+        if caller.service:
+            # An application of some tenant's holds this token.
+            raise Forbidden("A token for a service does not govern the platform")
         return caller
+
+
+class _Person(_User):
+    """For what people do for themselves and not through a service that they are signed in to: an application that holds a person's token
+    for itself must not get further with it. Their own organization may be suspended or still pending.
+    """
+
+    name = "person"
+    refuses = tuple(refusal for refusal in _User.refuses if refusal is not OrganizationNotActive)
+    participation = Participation.MEMBER
+
+    async def admit(self, request: Request, services: RequestServices) -> Caller:
+        caller = await super().admit(request, services)
+        if caller.service:
+            raise Forbidden(IN_A_SERVICE)
+        return caller
+
+
+class _OwnPerson(_Person):
+    """The same, and nobody acts in their name: for what opens a further session."""
+
+    name = "own_person"
+
+    async def admit(self, request: Request, services: RequestServices) -> Caller:
+        caller = await super().admit(request, services)
+        if caller.impersonator is not None:
+            raise Forbidden(WHILE_IMPERSONATING)
+        return caller
+
+
+class _Member:
+    """For members of the organization that the path names, as `org_slug`: all of them, those whose role has a capability, or its owner. A
+    token for another organization, or for a service, is no token for this one.
+    """
+
+    scheme = BEARER
+    reads: tuple[str, ...] = ("org_slug",)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        capability: Capability | None = None,
+        owner: bool = False,
+        participation: Participation = Participation.ACTIVE,
+    ) -> None:
+        self.name = name
+        self.capability = capability
+        self.owner = owner
+        self.participation = participation
+        inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if participation is Participation.ACTIVE else ()
+        self.refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive, NotFound)
+
+    async def admit(self, request: Request, services: RequestServices) -> Member:
+        slug = request.path_values["org_slug"]
+        member = await services.callers.resolve_member(bearer_token(request), slug, self.participation)
+        request.caller = member.caller
+        if member.caller.impersonator is not None:
+            await services.impersonations.witness(member.caller, request.method, request.path, request.actor)
+        if self.owner and not member.is_owner:
+            raise Forbidden
+        if self.capability is not None:
+            member.require(self.capability)
+        return member
 
 
 class _Leaving:
@@ -110,6 +185,7 @@ class _Leaving:
     name = "leaving"
     scheme = BEARER
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+    reads: tuple[str, ...] = ()
 
     async def admit(self, request: Request, services: RequestServices) -> Leaving:
         session, user, impersonator = await services.callers.signed(bearer_token(request))
@@ -126,6 +202,7 @@ class _Preauthenticated:
         "preauth", {"type": "http", "scheme": "bearer", "description": "The pre-auth token that signing in answers with."}
     )
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+    reads: tuple[str, ...] = ()
 
     async def admit(self, request: Request, services: RequestServices) -> Token | None:
         if request.header(b"authorization") is None:
@@ -155,3 +232,15 @@ LEAVING: Final[CallerRule] = _Leaving()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 OWN_USER: Final[CallerRule] = _OwnUser()
 PLATFORM_OWNER: Final[CallerRule] = _PlatformOwner()
+PERSON: Final[CallerRule] = _Person()
+OWN_PERSON: Final[CallerRule] = _OwnPerson()
+MEMBER: Final[CallerRule] = _Member("member")
+MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", participation=Participation.MEMBER)
+OWNER: Final[CallerRule] = _Member("owner", owner=True)
+OWNER_OF_INACTIVE: Final[CallerRule] = _Member("owner_of_inactive", owner=True, participation=Participation.MEMBER)
+_ABLE: Final[dict[Capability, CallerRule]] = {capability: _Member(capability.value, capability=capability) for capability in Capability}
+
+
+def able(capability: Capability) -> CallerRule:
+    """Members whose role has this capability, in an active organization."""
+    return _ABLE[capability]

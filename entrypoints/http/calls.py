@@ -1,6 +1,6 @@
 """What a handler is called with: the request as the dispatcher sees it, and the typed call made of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Generic, Protocol
 
 from typing_extensions import TypeVar
@@ -23,6 +23,7 @@ Query = TypeVar("Query", default=None)
 Path = TypeVar("Path", default=None)
 Who = TypeVar("Who", default=Caller)
 
+NO_VALUES: Final[Mapping[str, str]] = {}
 UNMATCHED: Final = "unmatched"
 """In place of a path template, where there is none: a path of a stranger's making is no label."""
 REQUEST_IN_SCOPE: Final = "postern.request"
@@ -65,7 +66,20 @@ class Request:
     times as much to make.
     """
 
-    __slots__ = ("_headers", "caller", "client_address", "id", "method", "path", "query_string", "quiet", "size", "status", "template")
+    __slots__ = (
+        "_headers",
+        "caller",
+        "client_address",
+        "id",
+        "method",
+        "path",
+        "path_values",
+        "query_string",
+        "quiet",
+        "size",
+        "status",
+        "template",
+    )
 
     def __init__(self, method: str, path: str, query_string: bytes, headers: dict[bytes, bytes]) -> None:
         self.method = method
@@ -80,6 +94,7 @@ class Request:
         self.status = GONE
         self.size = 0
         self.quiet = False
+        self.path_values: Mapping[str, str] = NO_VALUES
 
     def header(self, name: bytes) -> bytes | None:
         """By lower-case name. A header sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""

@@ -170,6 +170,7 @@ class Dispatcher:
         with trio.move_on_after(self._deadline) as scope:
             if endpoint.limits and self._limiter is not None:
                 await self._limiter.admit(endpoint.limits, request.client_address)
+            request.path_values = values
             caller = await endpoint.caller.admit(request, self._services)
             query = target.query.read(request.query_string) if target.query is not None else None
             path = target.path_values(values)

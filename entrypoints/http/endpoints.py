@@ -24,7 +24,7 @@ Handler = Callable[[Any, Any], Any]
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~-]+|\{[a-z_]+\}")
 _PARAMETER: Final = re.compile(r"\{([a-z_]+)\}")
-_WITHOUT_BODY = {"GET", "DELETE"}
+_WITHOUT_BODY = {"GET"}
 
 
 class InvalidDeclaration(Exception):
@@ -157,6 +157,9 @@ def _declare(method: str, path: str, stated: Statement) -> Callable[[Handler], E
         raise InvalidDeclaration(f"{name} does not say who may call it")
     if path != "/" and not (path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))):
         raise InvalidDeclaration(f"{name} is not a path template")
+
+    if missing := set(stated["caller"].reads) - set(parameters(path)):
+        raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
 
     def declared(handler: Handler) -> Endpoint:
         body, query, path_type, answer = _types(name, handler)

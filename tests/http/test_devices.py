@@ -62,7 +62,7 @@ class Drawer:
             return connection.execute(query.encode(), values).fetchall()
 
     def audited(self) -> list[dict[str, Any]]:
-        return self.rows("select action, actor_id, impersonator_id, host(address) as address, details from audit_entries order by id")
+        return self.rows("select action, actor_id, impersonator_id, host(address) as address, details from audit_log order by id")
 
 
 @pytest.fixture

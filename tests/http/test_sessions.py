@@ -66,7 +66,7 @@ async def test_a_client_that_lost_the_answer_gets_the_same_one(browser: Browser,
 async def reused(browser: Browser, people: People, token: str) -> None:
     answer = await browser.refresh(token)
     assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED")
-    (entry,) = people.rows("select action, success from audit_entries where action like 'security.refresh%%'")
+    (entry,) = people.rows("select action, success from audit_log where action like 'security.refresh%%'")
     assert entry == {"action": "security.refresh_token.reused", "success": False}
 
 
@@ -119,7 +119,7 @@ async def test_of_fifty_from_as_many_devices_one_at_most_gets_anything(browser: 
         for number in range(50):
             nursery.start_soon(present, number)
     assert Counter(answer.status for answer in answers) == {200: 1, 401: 49}
-    assert people.rows("select count(*) as n from audit_entries where action = 'security.refresh_token.reused'") == [{"n": 1}]
+    assert people.rows("select count(*) as n from audit_log where action = 'security.refresh_token.reused'") == [{"n": 1}]
     assert people.rows("select count(*) as n from sessions where revoked_at is null") == [{"n": 0}]
 
 
@@ -223,7 +223,7 @@ async def test_other_sessions_can_be_ended_at_once(browser: Browser, people: Peo
         assert await services.sessions.sign_out_others(caller.user, caller.session, Actor(caller.user)) == ended
     assert await profile(browser, kept["access_token"]) == 200
     assert [await profile(browser, other["access_token"]) for other in others] == [401, 401]
-    assert len(people.rows("select id from audit_entries where action = 'security.sessions.revoked'")) == 1
+    assert len(people.rows("select id from audit_log where action = 'security.sessions.revoked'")) == 1
 
 
 async def test_no_stored_row_opens_anything(browser: Browser, people: People, person: Person) -> None:

@@ -1,7 +1,7 @@
 """Who is behind a bearer token: each claim that must be right, and what the database has the last word on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -9,10 +9,12 @@ from uuid import UUID
 import pytest
 
 from core.domain.email import Email
-from core.domain.errors import Forbidden, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
-from core.domain.identifiers import SessionId, UserId
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.json import Json
-from core.domain.sessions import Caller, Participation
+from core.domain.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, Standing
+from core.domain.roles import BuiltInRole, Capability
+from core.domain.sessions import NOT_A_MEMBER, Caller, Participation
 from core.usecases.callers import Callers
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -28,6 +30,7 @@ class House:
     failure: Exception | None = None
     live: bool = True
     stored: dict[str, Any] = field(default_factory=dict)
+    standing: Standing | None = None
     asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
     marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
 
@@ -41,6 +44,11 @@ class House:
         self.asked.append((session, user))
         return Caller(user, Email("ada@example.org"), session, is_platform_owner=True, **self.stored) if self.live else None
 
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+        assert slug == "acme"
+        caller = await self.find(session, user)
+        return None if caller is None else (caller, self.standing)
+
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))
 
@@ -49,6 +57,9 @@ class House:
 
     async def resolve(self, participation: Participation = Participation.ACTIVE) -> Caller:
         return await Callers(self, self, self, self).resolve("the token", participation)
+
+    async def resolve_member(self, participation: Participation = Participation.ACTIVE) -> Member:
+        return await Callers(self, self, self, self).resolve_member("the token", "acme", participation)
 
 
 async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
@@ -191,3 +202,94 @@ async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> N
         await house.resolve()
     assert type(refused.value) is Unauthorized
     assert house.marks == []
+
+
+ORGANIZATION = OrganizationId(UUID(int=7))
+ADMIN = Standing(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
+OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": True}
+
+
+async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
+    house = House(standing=ADMIN)
+    member = await house.resolve_member()
+    assert (member.organization, member.organization_slug, member.organization_is_active) == (ORGANIZATION, "acme", True)
+    assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", frozenset(Capability), False)
+    assert member.caller.authentication_methods == ("pwd", "otp")
+    assert house.asked == [(SESSION, USER)]
+    assert house.marks == [(SESSION, NOW)]
+
+
+async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_name() -> None:
+    standing = replace(ADMIN, role="auditor", relations=frozenset({"holder", "audit_logs.view", "services.view", "something of later"}))
+    member = await House(standing=standing).resolve_member()
+    assert member.capabilities == {Capability.AUDIT_LOGS_VIEW, Capability.SERVICES_VIEW}
+    assert member.may(Capability.AUDIT_LOGS_VIEW)
+    member.require(Capability.AUDIT_LOGS_VIEW)
+    with pytest.raises(Forbidden):
+        member.require(Capability.ROLES_MANAGE)
+    named = await House(standing=replace(ADMIN, role="owner", relations=frozenset({"member"}))).resolve_member()
+    assert (named.is_owner, named.capabilities) == (True, BuiltInRole.MEMBER.capabilities)
+
+
+@pytest.mark.parametrize(
+    "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
+)
+async def test_without_membership_or_without_relations_nobody_is_a_member(standing: Standing) -> None:
+    house = House(standing=standing)
+    for participation in Participation:
+        with pytest.raises(Forbidden) as refused:
+            await house.resolve_member(participation)
+        assert (type(refused.value), refused.value.message) == (Forbidden, NOT_A_MEMBER)
+    assert house.marks == []
+
+
+async def test_a_token_for_the_organization_opens_it_and_one_for_another_does_not() -> None:
+    house = House(ACME, stored=OF_ACME, standing=ADMIN)
+    assert (await house.resolve_member()).caller.organization == "acme"
+    other = {**ACME, "org": "globex", "aud": "org:globex"}
+    with pytest.raises(Forbidden) as refused:
+        await House(other, stored={**OF_ACME, "organization": "globex"}, standing=ADMIN).resolve_member()
+    assert refused.value.message == NOT_YOUR_ORGANIZATION
+
+
+async def test_a_token_for_another_organization_does_not_tell_whether_this_one_exists() -> None:
+    other = {**ACME, "org": "globex", "aud": "org:globex"}
+    with pytest.raises(Forbidden) as refused:
+        await House(other, stored={**OF_ACME, "organization": "globex"}).resolve_member()
+    assert refused.value.message == NOT_YOUR_ORGANIZATION
+
+
+async def test_a_token_for_a_service_administers_nothing_not_even_for_an_owner() -> None:
+    standing = replace(ADMIN, role="owner", relations=frozenset({"owner"}))
+    house = House(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
+    with pytest.raises(Forbidden) as refused:
+        await house.resolve_member()
+    assert refused.value.message == IN_A_SERVICE
+
+
+async def test_an_organization_that_does_not_exist_is_not_found() -> None:
+    house = House()
+    with pytest.raises(NotFound):
+        await house.resolve_member()
+    assert house.marks == []
+
+
+async def test_members_of_an_organization_that_is_not_active_get_in_only_where_that_does_not_matter() -> None:
+    house = House(standing=replace(ADMIN, organization_is_active=False))
+    with pytest.raises(OrganizationNotActive):
+        await house.resolve_member()
+    assert house.marks == []
+    assert (await house.resolve_member(Participation.MEMBER)).organization_is_active is False
+
+
+async def test_nobody_is_a_member_by_a_session_that_has_ended() -> None:
+    house = House(live=False, standing=ADMIN)
+    with pytest.raises(Unauthorized):
+        await house.resolve_member()
+    assert house.marks == []
+
+
+async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session() -> None:
+    for claims, stored in ((ACME, {}), (GOOD, OF_ACME), (ACME, {**OF_ACME, "service": "shop"})):
+        with pytest.raises(TokenInvalid):
+            await House(claims, stored=stored, standing=ADMIN).resolve_member()

@@ -107,7 +107,7 @@ class House:
         return remembered, session
 
     async def audited(self) -> list[dict[str, Any]]:
-        return await self.query("select action, actor_id, impersonator_id, target_id, details from audit_entries order by id")
+        return await self.query("select action, actor_id, impersonator_id, target_id, details from audit_log order by id")
 
 
 def user_of(actor: Actor) -> UserId:

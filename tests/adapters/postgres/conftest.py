@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import trio
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
@@ -51,6 +52,20 @@ class Store:
         (row,) = await self.query(f"select count(*) as n from {table}")
         number: int = row["n"]
         return number
+
+    async def settle(self, *tables: str) -> None:
+        """So that the planner knows what is in these tables, and that all of it can be seen: for tests of plans. An autovacuum that looks
+        at another table keeps what was written meanwhile from counting as seen by all; then it is done once more.
+        """
+        for _ in range(50):
+            await self.query(f"vacuum (analyze) {', '.join(tables)}")
+            unseen = await self.query(
+                "select from pg_class where oid = any(%(tables)s::regclass[]) and relallvisible < relpages", {"tables": list(tables)}
+            )
+            if not unseen:
+                return
+            await trio.sleep(0.1)
+        raise AssertionError(f"Something keeps the rows of {tables} from being seen by all")
 
     async def kill_backends(self, application: str = "postern") -> None:
         """End the server's side of every connection of the pool."""

@@ -330,7 +330,7 @@ async def test_the_habits_cost_the_same_however_many_tries_lie_between(store: St
         """,
         {"user": account.id},
     )
-    await store.query("analyze login_events")
+    await store.settle("login_events")
     parameters = {"user": account.id, **knowledge_parameters(approach())}
     plan = await store.query(f"explain (analyze, format json) select {KNOWLEDGE} from users where id = %(user)s", parameters)
     assert most_rows(plan[0]["QUERY PLAN"][0]["Plan"]) <= HISTORY

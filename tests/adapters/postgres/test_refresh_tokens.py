@@ -105,6 +105,13 @@ async def test_in_an_organization_only_for_members_while_it_is_active(store: Sto
     # An end user of a service is no member.
     await store.query("delete from memberships")
     assert not (await rotate(store, SECOND, THIRD)).rotated
+    await store.query(
+        """
+        insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+        values (%(id)s, %(id)s, 'shop', 'Shop', 'web', %(id)s, now(), now())
+        """,
+        {"id": session.id},
+    )
     await store.query("update sessions set service_slug = 'shop'")
     assert (await rotate(store, SECOND, THIRD)).rotated
 

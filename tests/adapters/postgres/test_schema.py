@@ -27,6 +27,7 @@ CATALOGUES: Final = {
         select conrelid::regclass::text, conname, contype, convalidated, pg_get_constraintdef(oid)
           from pg_constraint
          where connamespace = 'public'::regnamespace
+           and contype <> 'n'    -- said of the columns above; with their table's first name since PostgreSQL 18, and nowhere before
     """,
     "indexes": """
         select indrelid::regclass::text, pg_get_indexdef(indexrelid), indisvalid
@@ -34,6 +35,7 @@ CATALOGUES: Final = {
           join pg_class on pg_class.oid = indexrelid
          where relnamespace = 'public'::regnamespace
     """,
+    "views": "select viewname, definition from pg_views where schemaname = 'public'",
     "triggers": "select tgrelid::regclass::text, pg_get_triggerdef(oid) from pg_trigger where not tgisinternal",
     "functions": "select proname, pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace and prokind <> 'a'",
     "types": "select typname, typtype from pg_type where typnamespace = 'public'::regnamespace and typtype <> 'c' and typelem = 0",

@@ -68,9 +68,17 @@ async def join(store: Store, account: Account, slug: str = "acme", status: str =
     return organization
 
 
+# Of the same id as its organization.
+ADD_SERVICE = """
+    insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    values (%(id)s, %(id)s, 'shop', 'Shop', 'web', %(id)s, now(), now())
+"""
+
+
 async def test_a_session_in_an_organization_tells_the_role_and_whether_that_is_active(store: Store) -> None:
     account, session = await store.sign_up()
     organization = await join(store, account)
+    await store.query(ADD_SERVICE, {"id": organization})
     await store.query("update sessions set organization_id = %(id)s, service_slug = 'shop'", {"id": organization})
     callers = PostgresCallers(store.pool)
 

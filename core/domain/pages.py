@@ -1,0 +1,32 @@
+"""Pages of a list: where one begins, and how many there are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+DEFAULT_LIMIT: Final = 50
+LARGEST_LIMIT: Final = 100
+# Where nothing keeps the number, so many rows are counted and not more: a total of this says "at least".
+MOST_COUNTED: Final = 10_000
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is asked for: the first page is 1."""
+
+    number: int = 1
+    limit: int = DEFAULT_LIMIT
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[Item]):
+    """One page of a list, and how many there are in all."""
+
+    items: Sequence[Item]
+    total: int

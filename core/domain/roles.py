@@ -1,0 +1,168 @@
+"""Roles: what people may do in an organization. Three are built in; an organization adds its own, each a set of capabilities."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from core.domain.branding import one_line
+from core.domain.errors import BadRequest, Forbidden
+from core.domain.events import Actor, Event, Target
+from core.domain.identifiers import OrganizationId, RoleId
+from core.domain.json import Json
+
+
+class Capability(StrEnum):
+    SETTINGS_MANAGE = "org.settings.manage"
+    MEMBERS_VIEW = "org.members.view"
+    MEMBERS_MANAGE = "org.members.manage"
+    ROLES_MANAGE = "org.roles.manage"
+    BILLING_MANAGE = "billing.manage"
+    SERVICES_VIEW = "services.view"
+    SERVICES_CREATE = "services.create"
+    SERVICES_MANAGE = "services.manage"
+    END_USERS_VIEW = "end_users.view"
+    END_USERS_MANAGE = "end_users.manage"
+    WEBHOOKS_MANAGE = "webhooks.manage"
+    INTEGRATIONS_MANAGE = "integrations.manage"
+    AUDIT_LOGS_VIEW = "audit_logs.view"
+    RISK_EVENTS_VIEW = "risk_events.view"
+    RISK_POLICIES_MANAGE = "risk_policies.manage"
+
+
+class BuiltInRole(StrEnum):
+    """In the order of what they may do."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return _VIEWS if self is BuiltInRole.MEMBER else _ALL
+
+
+_ALL: Final = frozenset(Capability)
+_VIEWS: Final = frozenset({Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS_VIEW})
+
+# How the holders of an organization's own role stand to it.
+HOLDER: Final = "holder"
+
+_BY_NAME: Final = {capability.value: frozenset({capability}) for capability in Capability} | {
+    role.value: role.capabilities for role in BuiltInRole
+}
+
+# Of one organization: all are listed at once.
+MOST_ROLES: Final = 100
+LONGEST_SLUG: Final = 50
+LONGEST_NAME: Final = 100
+LONGEST_DESCRIPTION: Final = 500
+_SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One of an organization's own."""
+
+    id: RoleId
+    organization: OrganizationId
+    slug: str
+    name: str
+    description: str
+    permissions: frozenset[Capability]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Assignable:
+    """A role as it is given to somebody: `id` is None for a built-in one."""
+
+    slug: str
+    id: RoleId | None
+    capabilities: frozenset[Capability]
+
+
+def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
+    """What somebody may do in an organization who stands in these relations to it. A relation that says nothing of that adds nothing."""
+    return frozenset().union(*(_BY_NAME.get(relation, frozenset()) for relation in relations))
+
+
+def built_in(slug: str) -> Assignable | None:
+    """None when it is no built-in role."""
+    try:
+        role = BuiltInRole(slug)
+    except ValueError:
+        return None
+    return Assignable(role.value, None, role.capabilities)
+
+
+def require_grantable(wanted: Collection[Capability], held: Collection[Capability]) -> None:
+    """Nobody gives what they do not have."""
+    missing = sorted(set(wanted) - set(held))
+    if missing:
+        raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}")
+
+
+def require_no_more(theirs: Collection[Capability], held: Collection[Capability]) -> None:
+    """Nobody changes or takes away what permits more than they have: a role, or somebody in one."""
+    more = sorted(set(theirs) - set(held))
+    if more:
+        raise Forbidden(f"This takes somebody who also holds: {', '.join(more)}")
+
+
+def permissions_of(names: Collection[str]) -> frozenset[Capability]:
+    """Raises `BadRequest` for a word that names no capability."""
+    try:
+        return frozenset(Capability(name) for name in names)
+    except ValueError:
+        raise BadRequest(f"permissions: each must be one of {', '.join(Capability)}") from None
+
+
+def role_slug(text: str) -> str:
+    """Of a new role. Raises `BadRequest`."""
+    if built_in(text) is not None:
+        raise BadRequest("slug: this role is built in")
+    if not _SLUG.fullmatch(text):
+        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends")
+    return text
+
+
+def role_name(text: str) -> str:
+    name = one_line(text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def role_description(text: str) -> str:
+    description = one_line(text)
+    if len(description) > LONGEST_DESCRIPTION:
+        raise BadRequest(f"description: at most {LONGEST_DESCRIPTION} characters")
+    return description
+
+
+def role_created(role: Role, actor: Actor) -> Event:
+    return _event("role.created", role, actor, {"role_slug": role.slug, "name": role.name, "permissions": sorted(role.permissions)})
+
+
+def role_updated(before: Role, after: Role, actor: Actor) -> Event:
+    """Says what changed, and from what."""
+    details: dict[str, Json] = {"role_slug": after.slug}
+    if before.name != after.name:
+        details |= {"old_name": before.name, "new_name": after.name}
+    if before.description != after.description:
+        details["description_changed"] = True
+    if before.permissions != after.permissions:
+        details |= {"granted": sorted(after.permissions - before.permissions), "revoked": sorted(before.permissions - after.permissions)}
+    return _event("role.updated", after, actor, details)
+
+
+def role_deleted(role: Role, actor: Actor) -> Event:
+    return _event("role.deleted", role, actor, {"role_slug": role.slug, "name": role.name, "permissions": sorted(role.permissions)})
+
+
+def _event(name: str, role: Role, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("role", str(role.id)), role.organization, details)

@@ -1,0 +1,25 @@
+"""Pages of a list on the wire."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT, Page
+
+# Beyond it nobody reads a list, and its offset is still a number that PostgreSQL knows.
+_LAST_PAGE = 10_000_000
+
+
+class Paging(msgspec.Struct, frozen=True, kw_only=True):
+    page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+
+
+class Pagination(msgspec.Struct, frozen=True):
+    page: int
+    limit: int
+    total: int
+
+
+def page_of(asked: Paging) -> Page:
+    return Page(asked.page, asked.limit)

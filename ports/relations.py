@@ -1,0 +1,13 @@
+"""Where it is kept who stands how to what."""
+
+from typing import Protocol
+
+from core.domain.access import Accessor
+from core.domain.email import Email
+
+
+class RelationLookup(Protocol):
+    """Outside any unit of work: one statement, of the same rows that the check of every request reads."""
+
+    async def find(self, email: Email, slug: str) -> Accessor | None:
+        """None when there is no such person, or no such organization."""
