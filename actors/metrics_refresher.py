@@ -1,13 +1,14 @@
 """The metrics refresher: every half minute, the gauges that nobody else sets."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import trio
 
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
+from ports.audit import Backlog
 from ports.clock import Clock
 from ports.database import Database
 from ports.jobs import JobQueue
@@ -26,14 +27,16 @@ class MetricsRefresher:
         *,
         database: Database,
         queue: JobQueue,
+        audit_backlog: Callable[[], Awaitable[Backlog]],
         key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
-        """`key_ages` tells the age of the key in force, by purpose."""
+        """`audit_backlog` tells which entries wait to be linked, `key_ages` the age of the key in force, by purpose."""
         self._metrics = metrics
         self._database = database
         self._queue = queue
+        self._audit_backlog = audit_backlog
         self._key_ages = key_ages
         self._clock = clock
         self._outage = Outage(self.name, spread)
@@ -56,7 +59,11 @@ class MetricsRefresher:
         self._metrics.population(await self._database.population())
         states = await self._queue.state()
         due = [state.oldest_due for state in states if state.oldest_due is not None]
-        oldest = max(self._clock.now() - min(due), timedelta(0)) if due else None
-        self._metrics.queue(states, oldest)
+        self._metrics.queue(states, self._waited(min(due, default=None)))
+        backlog = await self._audit_backlog()
+        self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
         for purpose, age in (await self._key_ages()).items():
             self._metrics.key_age(purpose, age)
+
+    def _waited(self, since: datetime | None) -> timedelta | None:
+        return None if since is None else max(self._clock.now() - since, timedelta(0))

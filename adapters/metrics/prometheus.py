@@ -99,6 +99,12 @@ class PrometheusMetrics:
         self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
         self._hashing_wait = self._histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", (), _WAIT_BUCKETS)
         self._hashing_queue = self._gauge("sso_password_hash_queue", "Passwords waiting to be hashed", mode="livesum")
+        self._audit_pending = self._gauge(
+            "sso_audit_entries_pending", "Audit entries that wait for their place in a chain", mode="mostrecent"
+        )
+        self._audit_oldest = self._gauge(
+            "sso_audit_oldest_pending_age_seconds", "How long the oldest audit entry has waited for its place", mode="mostrecent"
+        )
         self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
 
     def request_started(self) -> None:
@@ -171,6 +177,10 @@ class PrometheusMetrics:
         self._organizations.set(population.organizations)
         self._mfa_users.set(population.mfa_enabled_users)
         self._mfa_adoption.set(100 * population.mfa_enabled_users / population.active_users if population.active_users else 0)
+
+    def audit_backlog(self, pending: int, oldest: timedelta | None) -> None:
+        self._audit_pending.set(pending)
+        self._audit_oldest.set(0 if oldest is None else oldest.total_seconds())
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self._key_age.labels(purpose).set(age.total_seconds())

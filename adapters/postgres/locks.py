@@ -15,3 +15,6 @@ SIGNING_KEYS: Final = 3
 
 # Held while a platform owner is put out of office: of the last two, not both may go.
 PLATFORM_OWNERS: Final = 4
+
+# Held while entries of the audit log are linked: two must not put different links behind the same one.
+AUDIT_CHAINS: Final = 5

@@ -30,7 +30,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`audited` writes an audit entry, `published` offers the event to webhooks. Most are both. `details` never carries a secret."""
+    """`audited` writes an audit entry, `published` offers the event to webhooks. Most are both. `details` never carries a secret.
+
+    `personal` are details that say who somebody is: an address, a name. The audit log keeps them apart, so that they can be forgotten.
+    """
 
     name: str
     actor: Actor
@@ -40,3 +43,4 @@ class Event:
     success: bool = True
     audited: bool = True
     published: bool = True
+    personal: Mapping[str, str] = field(default_factory=dict)

@@ -23,6 +23,7 @@ class RememberedMetrics:
         self.pools: list[PoolState] = []
         self.populations: list[Population] = []
         self.queues: list[tuple[Sequence[QueueState], timedelta | None]] = []
+        self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
 
     def actor_up(self, actor: str, *, up: bool) -> None:
@@ -46,6 +47,9 @@ class RememberedMetrics:
 
     def population(self, population: Population) -> None:
         self.populations.append(population)
+
+    def audit_backlog(self, pending: int, oldest: timedelta | None) -> None:
+        self.audit_backlogs.append((pending, oldest))
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self.key_ages[purpose] = age

@@ -8,8 +8,9 @@ import trio
 
 from actors.metrics_refresher import MetricsRefresher
 from core.domain.errors import Unavailable
+from ports.audit import Backlog
 from ports.metrics import PoolState, Population
-from tests.actors.kept_queue import KeptQueue
+from tests.actors.kept_queue import KeptQueue, TrioClock
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
@@ -43,9 +44,16 @@ async def key_ages() -> Mapping[str, timedelta]:
     return {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 
+async def audit_backlog() -> Backlog:
+    await trio.lowlevel.checkpoint()
+    return Backlog(7, TrioClock().now() - timedelta(minutes=3))
+
+
 @asynccontextmanager
 async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: KeptQueue) -> AsyncIterator[None]:
-    refresher = MetricsRefresher(metrics, database=database, queue=queue, key_ages=key_ages, clock=queue.clock, spread=no_spread)
+    refresher = MetricsRefresher(
+        metrics, database=database, queue=queue, audit_backlog=audit_backlog, key_ages=key_ages, clock=queue.clock, spread=no_spread
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(refresher.run)
         yield
@@ -62,6 +70,7 @@ async def test_the_first_refresh_comes_at_once_and_sets_every_gauge() -> None:
     [(states, oldest)] = metrics.queues
     assert (states[0].kind, states[0].waiting) == ("work", 1)
     assert oldest == timedelta(seconds=90)
+    assert metrics.audit_backlogs == [(7, timedelta(minutes=3))]
     assert metrics.key_ages == {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 

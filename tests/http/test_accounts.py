@@ -69,7 +69,7 @@ async def test_whoever_registers_gets_a_mail_and_an_account_that_waits_for_its_l
     assert user["password_hash"].startswith("$argon2id$")
     (event,) = await rows(services, "select * from events")
     assert (event["name"], event["actor_id"], event["target_id"]) == ("user.signup.success", user["id"], str(user["id"]))
-    (entry,) = await rows(services, "select action, host(address) as address from audit_entries")
+    (entry,) = await rows(services, "select action, host(address) as address from audit_log")
     assert entry == {"action": "user.signup.success", "address": "192.0.2.1"}
 
 
@@ -190,7 +190,7 @@ async def test_the_link_verifies_once(client: Client, services: Services, postbo
     assert (second.status, second.header("content-type")) == (400, "text/html; charset=utf-8")
     assert "used already" in second.body.decode()
     assert await postbox.empty() == []
-    assert len(await rows(services, "select from audit_entries where action = 'user.email.verified'")) == 1
+    assert len(await rows(services, "select from audit_log where action = 'user.email.verified'")) == 1
 
 
 async def test_a_look_at_the_link_leaves_it_usable(client: Client, services: Services, postbox: Postbox) -> None:
@@ -372,7 +372,7 @@ class TestChangeOfAddress:
         assert (told.to, told.subject) == ("old@example.org", "Your e-mail address was changed")
         (user,) = await rows(services, "select * from users")
         assert (user["email_key"], user["pending_email"], user["pending_email_key"]) == ("new@example.org", None, None)
-        audited = await rows(services, "select action from audit_entries order by id")
+        audited = await rows(services, "select action from audit_log order by id")
         assert [one["action"] for one in audited] == ["user.email.change_requested", "user.email.changed"]
         assert (await client.get(link_in(new).removeprefix(BASE_URL))).status == 400
 

@@ -60,7 +60,7 @@ class House:
     def audited(self, action: str = "%") -> list[Body]:
         return self.people.rows(
             "select id, action, actor_id, impersonator_id, organization_id, target_id, details, success, host(address) as address"
-            "  from audit_entries where action like %s order by id",
+            "  from audit_log where action like %s order by id",
             action,
         )
 

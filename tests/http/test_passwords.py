@@ -86,7 +86,7 @@ async def test_a_reset_changes_the_password_and_ends_what_rested_on_it(
     assert "192.0.2.1" in mail.text
     (event,) = await rows(services, "select name, actor_id, details from events")
     assert event == {"name": "security.password.changed", "actor_id": ada.user, "details": {"how": "reset"}}
-    assert len(await rows(services, "select from audit_entries where action = 'security.password.changed' and success")) == 1
+    assert len(await rows(services, "select from audit_log where action = 'security.password.changed' and success")) == 1
 
 
 async def test_a_reset_link_works_once(client: Client, services: Services, postbox: Postbox, ada: Person) -> None:
@@ -248,7 +248,7 @@ class TestChange:
         assert len(await living_sessions(services)) == 2
         assert await trusted_devices(services) == 1
         assert await postbox.empty() == []
-        (entry,) = await rows(services, "select action, success, actor_id from audit_entries")
+        (entry,) = await rows(services, "select action, success, actor_id from audit_log")
         assert entry == {"action": "security.password.changed", "success": False, "actor_id": ada.user}
         assert await rows(services, "select from events") == []
 

@@ -107,7 +107,7 @@ class Installation:
         return row
 
     def audited(self, action: str) -> list[dict[str, Any]]:
-        return self.rows("select actor_id, target_id, details, success from audit_entries where action = %s order by id", action)
+        return self.rows("select actor_id, target_id, details, success from audit_log where action = %s order by id", action)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_an_unknown_address_is_no_account(installation: Installation) -> N
         await administration.revoke_sessions(ADA, OPERATOR)
     with pytest.raises(NotFound):
         await administration.disable_mfa(ADA, OPERATOR)
-    assert installation.value("select count(*) from audit_entries") == 0
+    assert installation.value("select count(*) from audit_log") == 0
 
 
 async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:

@@ -82,7 +82,7 @@ async def test_whoever_registered_an_address_without_proving_it_leaves_nothing_b
     assert await rows(services, "select from sessions where revoked_at is null") == []
     with pytest.raises(LinkRefused):
         await services.account_passwords.look_at_link(link)
-    assert {"how": "removed_unverified"} in [row["details"] for row in await rows(services, "select details from audit_entries")]
+    assert {"how": "removed_unverified"} in [row["details"] for row in await rows(services, "select details from audit_log")]
 
 
 async def test_a_verified_account_keeps_what_it_has(services: Services, ada: UserId) -> None:

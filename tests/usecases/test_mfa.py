@@ -132,7 +132,7 @@ class Bench:
         return [row["name"] for row in await self.rows("select name from events order by id")]
 
     async def audit(self) -> list[str]:
-        return [row["action"] for row in await self.rows("select action from audit_entries order by id")]
+        return [row["action"] for row in await self.rows("select action from audit_log order by id")]
 
     async def mails(self) -> int:
         return len(await self.rows("select id from jobs where kind = 'mail' and sealed_payload is not null"))
@@ -192,7 +192,7 @@ async def test_enabling_is_told_to_webhooks_the_audit_log_the_mfa_log_and_its_ow
     ]
     assert await bench.mails() == 1
     assert await bench.trusted_devices() == 0
-    (entry,) = await bench.rows("select *, host(address) as host from audit_entries")
+    (entry,) = await bench.rows("select *, host(address) as host from audit_log")
     assert (entry["actor_id"], entry["target_type"], entry["target_id"]) == (ada.user, "user", str(ada.user))
     assert (entry["organization_id"], entry["host"], entry["user_agent"]) == (None, "192.0.2.1", "curl")
 
@@ -202,7 +202,7 @@ async def test_in_an_organization_the_entry_is_the_organizations(bench: Bench) -
     organization = OrganizationId(bench.ids.new())
     ada = Caller(person.user, person.email, person.session, is_platform_owner=False, organization="acme", organization_id=organization)
     await bench.enable(ada)
-    (entry,) = await bench.rows("select organization_id from audit_entries")
+    (entry,) = await bench.rows("select organization_id from audit_log")
     (event,) = await bench.rows("select organization_id from events")
     assert entry["organization_id"] == event["organization_id"] == organization
 
@@ -395,7 +395,7 @@ async def test_forced_disabling_names_who_and_why(bench: Bench) -> None:
     (logged,) = await bench.rows("select * from mfa_events")
     assert (logged["name"], logged["user_id"]) == ("mfa_force_disabled_by_admin", ada.user)
     assert logged["details"] == {"actor": str(admin), "reason": "lost her phone"}
-    (entry,) = await bench.rows("select * from audit_entries where action = 'security.mfa.disabled'")
+    (entry,) = await bench.rows("select * from audit_log where action = 'security.mfa.disabled'")
     assert (entry["actor_id"], entry["details"]) == (admin, {"forced": True, "reason": "lost her phone"})
     assert await bench.events() == ["user.mfa.enabled", "user.mfa.disabled"]
     assert await bench.mails() == 2

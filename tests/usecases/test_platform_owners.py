@@ -66,7 +66,7 @@ async def test_the_first_owner_is_verified_and_on_record(owners: PlatformOwners,
     assert await owners.exist()
     rows = await _rows(pool, "select id, email, password_hash, is_platform_owner, email_verified_at is not null from users")
     assert rows == [(user, "First.Owner@example.com", "hash of 21", True, True)]
-    audited = await _rows(pool, "select action, actor_id, target_type, target_id, details, success from audit_entries")
+    audited = await _rows(pool, "select action, actor_id, target_type, target_id, details, success from audit_log")
     assert audited == [("platform.owner.created", None, "user", str(user), {"promoted": False}, True)]
 
 
@@ -74,7 +74,7 @@ async def test_there_is_no_second_first_owner(owners: PlatformOwners, pool: Pool
     await owners.create_first(EMAIL, Password(GOOD))
     assert await owners.create_first(Email("other@example.com"), Password(GOOD)) is None
     assert await _rows(pool, "select count(*) from users") == [(1,)]
-    assert await _rows(pool, "select count(*) from audit_entries") == [(1,)]
+    assert await _rows(pool, "select count(*) from audit_log") == [(1,)]
 
 
 async def test_of_many_first_starts_at_once_one_makes_the_owner(owners: PlatformOwners, pool: Pool) -> None:
@@ -94,7 +94,7 @@ async def test_a_further_owner_can_be_made(owners: PlatformOwners, pool: Pool) -
     await owners.create_first(EMAIL, Password(GOOD))
     user = await owners.create(Email("second@example.com"), Password(GOOD))
     assert await _rows(pool, f"select email, is_platform_owner from users where id = '{user}'") == [("second@example.com", True)]
-    assert await _rows(pool, "select count(*) from audit_entries") == [(2,)]
+    assert await _rows(pool, "select count(*) from audit_log") == [(2,)]
 
 
 @pytest.mark.parametrize("way", ["promote", "create"])
@@ -105,7 +105,7 @@ async def test_an_existing_account_is_promoted_and_keeps_its_password(way: str, 
     promoted = await owners.promote(same) if way == "promote" else await owners.create(same, Password("another-long-one"))
     assert promoted == user
     assert await _rows(pool, "select is_platform_owner, password_hash from users") == [(True, "hash of 21")]
-    assert await _rows(pool, "select details from audit_entries order by id desc limit 1") == [({"promoted": True},)]
+    assert await _rows(pool, "select details from audit_log order by id desc limit 1") == [({"promoted": True},)]
 
 
 async def test_an_account_that_a_stranger_may_have_registered_is_taken_from_them_first(owners: PlatformOwners, pool: Pool) -> None:
@@ -132,7 +132,7 @@ async def test_an_account_that_a_stranger_may_have_registered_is_taken_from_them
 
 async def test_nobody_is_promoted_who_has_no_account(owners: PlatformOwners, pool: Pool) -> None:
     assert await owners.promote(EMAIL) is None
-    assert await _rows(pool, "select count(*) from audit_entries") == [(0,)]
+    assert await _rows(pool, "select count(*) from audit_log") == [(0,)]
 
 
 async def test_a_deactivated_account_stays_out_of_office(owners: PlatformOwners, pool: Pool) -> None:

@@ -206,7 +206,7 @@ async def test_a_rotation_is_on_record_with_who_did_it(process: Process, databas
     await process.signing_keys.ensure()
     owner = UserId(SystemIds().new())
     (rotation, _) = await process.signing_keys.rotate(Actor(user=owner))
-    entries = await execute(database_url, "select action, actor_id, target_id, details, success from audit_entries order by id")
+    entries = await execute(database_url, "select action, actor_id, target_id, details, success from audit_log order by id")
     assert len(entries) == 2
     assert entries[0] == {
         "action": "platform.signing_keys.rotated",

@@ -102,6 +102,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.hashing_queue(7)
     metrics.pool_waited(0.001)
     metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=2))
+    metrics.audit_backlog(12, timedelta(minutes=4))
     metrics.key_age("access", timedelta(days=3))
     page = metrics.render().decode()
     assert value(page, "sso_login_failures_total", reason="wrong_password") == 1
@@ -122,6 +123,10 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_db_pool_connections_idle", backend="postgres") == 1
     assert value(page, "sso_db_pool_connections_max", backend="postgres") == 10
     assert value(page, "sso_db_pool_waiting", backend="postgres") == 2
+    assert value(page, "sso_audit_entries_pending") == 12
+    assert value(page, "sso_audit_oldest_pending_age_seconds") == 240
+    metrics.audit_backlog(0, None)
+    assert value(metrics.render().decode(), "sso_audit_oldest_pending_age_seconds") == 0
     assert value(page, "sso_signing_key_age_seconds", purpose="access") == 3 * 86_400
 
 

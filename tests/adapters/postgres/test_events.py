@@ -19,7 +19,7 @@ async def record(store: Store, *events: Event) -> None:
 
 
 async def audited(store: Store) -> dict[str, Any]:
-    (entry,) = await store.query("select * from audit_entries")
+    (entry,) = await store.query("select * from audit_log")
     return entry
 
 
@@ -72,7 +72,7 @@ async def test_an_event_may_be_only_published_or_only_audited(store: Store) -> N
         Event("platform.started", SYSTEM, Target("platform", "1"), published=False),
     )
     assert await store.query("select name from events") == [{"name": "user.login.success"}]
-    assert await store.query("select action from audit_entries") == [{"action": "platform.started"}]
+    assert await store.query("select action from audit_log") == [{"action": "platform.started"}]
 
 
 @pytest.mark.parametrize(

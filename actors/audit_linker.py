@@ -1,0 +1,36 @@
+"""The audit linker: puts the entries of the audit log into their chains, a second or so after they were written."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from core.usecases.audit import LINKED_AT_ONCE, Audit
+
+log = structlog.get_logger()
+
+_INTERVAL: Final = 1.0
+
+
+class AuditLinker:
+    """One in each process. A lock in the database lets one of them work at a time: the chains are one piece of work."""
+
+    name = "audit_linker"
+
+    def __init__(self, audit: Audit, *, spread: Callable[[], float], interval: float = _INTERVAL) -> None:
+        self._audit = audit
+        self._spread = spread
+        self._interval = interval
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            linked = await self._outage.wait_out(self._audit.link)
+            if linked != LINKED_AT_ONCE:
+                # Nothing is left for now, or another process is about it. The spread keeps the processes from asking in step.
+                await trio.sleep(self._interval * (1 + self._spread() / 5))
+            else:
+                await trio.lowlevel.checkpoint()

@@ -1,0 +1,81 @@
+"""`postern audit verify`: is the audit log what was written?"""
+
+import argparse
+from collections import Counter
+from typing import Final
+
+import trio
+
+from adapters.postgres.migrate import SchemaMismatch, require_current
+from core.domain.audit_chains import Finding, Head
+from core.usecases.audit import CheckedChain
+from entrypoints.bootstrap import open_services
+from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+# Where everything is wrong, a list of it all helps nobody.
+_MOST_SHOWN: Final = 20
+
+
+class _Unusable(StartFailed):
+    status = USAGE
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    return trio.run(_verify, settings, arguments.organization, arguments.head)
+
+
+async def _verify(settings: Settings, organization: str | None, noted: Head | None) -> int:
+    if noted is not None and organization is None:
+        raise _Unusable("--head says where one chain ended: name it with --organization")
+    report = _Report()
+    async with reachable_database(settings):
+        try:
+            await require_current(conninfo(settings))
+        except SchemaMismatch as error:
+            raise StartFailed(str(error)) from error
+        async with open_services(settings) as services:
+            only = None if organization is None else await services.audit.chain_of(organization)
+            await services.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+            backlog = await services.audit.backlog()
+    report.end(backlog.pending)
+    return FAILURE if report.faults else OK
+
+
+class _Report:
+    def __init__(self) -> None:
+        self.faults: Counter[str] = Counter()
+        self._chains = 0
+        self._links = 0
+
+    def found(self, name: str, finding: Finding) -> None:
+        self.faults[name] += 1
+        if self.faults[name] <= _MOST_SHOWN:
+            print(f"FAIL  {name}  {_told(finding)}", flush=True)
+        elif self.faults[name] == _MOST_SHOWN + 1:
+            print(f"FAIL  {name}  … and more", flush=True)
+
+    def checked(self, chain: CheckedChain) -> None:
+        self._chains += 1
+        self._links += chain.links
+        forgotten = f", {chain.forgotten} with their personal part forgotten" if chain.forgotten else ""
+        state = "FAIL" if self.faults[chain.name] else "ok  "
+        print(f"{state}  {chain.name}  {_entries(chain.links)}{forgotten}, head {chain.head}")
+
+    def end(self, pending: int) -> None:
+        faults = sum(self.faults.values())
+        chains = f"{self._chains} chain{'' if self._chains == 1 else 's'}"
+        waiting = f" {_entries(pending)} not linked yet." if pending else ""
+        verdict = f"{faults} fault{'' if faults == 1 else 's'} found" if faults else "nothing is missing, altered or put in"
+        print(f"{chains}, {_entries(self._links)}: {verdict}.{waiting}")
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _told(finding: Finding) -> str:
+    place = [] if finding.sequence is None else [str(finding.sequence) if finding.last is None else f"{finding.sequence} to {finding.last}"]
+    entry = [] if finding.entry is None else [f"entry {finding.entry}"]
+    return f"{', '.join(place + entry)}: {finding.fault}"

@@ -1,0 +1,94 @@
+"""The audit linker: its pace, and an outage. What it does is shown in tests/adapters/postgres/test_audit_chains.py."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import trio
+
+from actors.audit_linker import AuditLinker
+from core.domain.errors import Unavailable
+from core.usecases.audit import LINKED_AT_ONCE, Audit
+from ports.audit import AuditChains, AuditLog
+from tests.actors.observed import no_spread
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+
+
+class Queue:
+    """Implements the ports of `Audit` as far as they are asked, over a number."""
+
+    def __init__(self, waiting: int = 0, *, taken_by_another_until: float = 0.0) -> None:
+        self.waiting = waiting
+        self.taken_by_another_until = taken_by_another_until
+        self.away_until = 0.0
+        self.asked_at: list[float] = []
+
+    async def get(self, purpose: str) -> bytes:
+        assert purpose == "audit_chain"
+        return b"k" * 32
+
+    async def link(self, key: bytes, most: int) -> int | None:
+        assert key == b"k" * 32
+        await trio.lowlevel.checkpoint()
+        self.asked_at.append(trio.current_time())
+        if trio.current_time() < self.away_until:
+            raise Unavailable(retry_after=2)
+        if trio.current_time() < self.taken_by_another_until:
+            return None
+        linked = min(most, self.waiting)
+        self.waiting -= linked
+        return linked
+
+
+@asynccontextmanager
+async def at_work(queue: Queue, *others: Queue) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        for one in (queue, *others):
+            await nursery.start(AuditLinker(Audit(cast(AuditLog, one), cast(AuditChains, one), one), spread=no_spread).run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_it_looks_once_a_second() -> None:
+    queue = Queue()
+    async with at_work(queue):
+        await trio.sleep(9.5)
+    assert len(queue.asked_at) == 10
+
+
+async def test_as_long_as_there_is_much_it_does_not_pause() -> None:
+    queue = Queue(5 * LINKED_AT_ONCE + 3)
+    async with at_work(queue):
+        await trio.sleep(0.5)
+    assert queue.waiting == 0
+    assert len(queue.asked_at) == 6
+
+
+async def test_what_comes_is_linked_within_about_a_second() -> None:
+    queue = Queue()
+    async with at_work(queue):
+        await trio.sleep(3.1)
+        queue.waiting = 7
+        await trio.sleep(1)
+        assert queue.waiting == 0
+
+
+async def test_while_another_process_is_about_it_it_looks_again_a_second_later() -> None:
+    queue = Queue(5, taken_by_another_until=trio.current_time() + 3.5)
+    async with at_work(queue):
+        await trio.sleep(3.4)
+        assert queue.waiting == 5
+        await trio.sleep(1)
+    assert queue.waiting == 0
+    assert len(queue.asked_at) <= 5
+
+
+async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
+    queue = Queue(5)
+    queue.away_until = trio.current_time() + 60
+    async with at_work(queue):
+        await trio.sleep(80)
+    assert queue.waiting == 0
+    assert len(log.events("actor_waits")) == len(log.events("actor_goes_on")) == 1

@@ -1,0 +1,72 @@
+"""The audit log: which chain is meant by a name, and what an organization's deletion leaves of it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.audit_chains import PLATFORM_CHAIN
+from core.domain.errors import NotFound
+from core.domain.events import SYSTEM, Event, Target
+from core.domain.identifiers import OrganizationId
+from core.usecases.audit import CheckedChain
+from entrypoints.bootstrap import Services
+from tests.http.conftest import services_on
+from tests.http.people import People
+from tests.http.tenants import Tenants
+
+
+@pytest.fixture
+async def services(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Services]:
+    async with services_on(emptied_database_url, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tenants(services: Services, emptied_database_url: str) -> Tenants:
+    return Tenants(services, People(services, emptied_database_url))
+
+
+async def test_a_chain_is_named_by_slug_by_id_or_as_the_platforms(services: Services, tenants: Tenants) -> None:
+    acme = tenants.add("acme")
+    gone = uuid4()
+    assert await services.audit.chain_of("acme") == acme.id
+    assert await services.audit.chain_of(str(acme.id)) == acme.id
+    assert await services.audit.chain_of(str(gone)) == gone
+    assert await services.audit.chain_of("platform") == PLATFORM_CHAIN
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "\0", "\ud83d", "'; drop table users", "x" * 10_000])
+async def test_a_name_that_nobody_has_is_not_found(services: Services, name: str) -> None:
+    with pytest.raises(NotFound):
+        await services.audit.chain_of(name)
+
+
+async def test_a_slug_that_looks_like_an_id_is_a_slug(services: Services, tenants: Tenants) -> None:
+    other = uuid4()
+    acme = tenants.add(str(other))
+    assert await services.audit.chain_of(str(other)) == acme.id
+
+
+async def test_the_log_outlives_its_organization(services: Services, tenants: Tenants, emptied_database_url: str) -> None:
+    acme = tenants.add("acme")
+    async with services.unit_of_work() as uow:
+        await uow.record_all([Event("role.created", SYSTEM, Target("role", "1"), OrganizationId(acme.id))] * 3)
+        await uow.commit()
+    People(services, emptied_database_url).change("delete from all_organizations where id = %s", acme.id)
+    while await services.audit.link():
+        pass
+    checked: list[CheckedChain] = []
+    await services.audit.verify(lambda _name, _finding: pytest.fail("no fault was made"), checked.append)
+    assert [(one.name, one.links) for one in checked] == [(str(acme.id), 3)]
+
+
+async def test_the_platforms_chain_has_a_name(services: Services) -> None:
+    async with services.unit_of_work() as uow:
+        await uow.record(Event("user.logout", SYSTEM, Target("user", str(UUID(int=1)))))
+        await uow.commit()
+    await services.audit.link()
+    checked: list[CheckedChain] = []
+    await services.audit.verify(lambda _name, _finding: pytest.fail("no fault was made"), checked.append)
+    assert [one.name for one in checked] == ["platform"]
