@@ -1,0 +1,48 @@
+"""A process that has purged an organization as far as its memberships, says so, and gets no further: for the test that kills it."""
+
+import sys
+from datetime import timedelta
+from uuid import UUID
+
+import trio
+
+from actors.job_worker import Pace
+from actors.organization_purger import OrganizationPurger
+from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.pool import Pool
+from core.domain.identifiers import OrganizationId
+from core.usecases.organization_purge import OrganizationPurge
+from ports.organizations import Swept
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.adapters.postgres.conftest import make_store
+
+
+class _HaltingRemains(PostgresOrganizationRemains):
+    async def sweep(self, part: str, organization: OrganizationId, after: UUID | None, limit: int) -> Swept:
+        swept = await super().sweep(part, organization, after, limit)
+        if part == "memberships":
+            sys.stdout.write(f"{swept.rows}\n")
+            sys.stdout.flush()
+            await trio.sleep_forever()
+        return swept
+
+
+async def _work(url: str) -> None:
+    pool = Pool(url)
+    await pool.open()
+    store = make_store(url, pool)
+    await OrganizationPurger(
+        OrganizationPurge(store.unit_of_work, _HaltingRemains(pool)),
+        queue=PostgresJobQueue(pool, store.keyring),
+        doorbell=store.doorbell,
+        clock=store.clock,
+        metrics=RememberedMetrics(),
+        spread=no_spread,
+        delay=timedelta(0),
+        pace=Pace(concurrency=1, lease=timedelta(seconds=1)),
+    ).run()
+
+
+if __name__ == "__main__":
+    trio.run(_work, sys.argv[1])
