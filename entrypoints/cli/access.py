@@ -1,0 +1,75 @@
+"""`postern access`: what somebody may do in an organization, and why."""
+
+import argparse
+
+import trio
+
+from adapters.postgres.migrate import SchemaMismatch, require_current
+from core.domain.access import Accessor, Related
+from core.domain.organizations import OrganizationStatus
+from core.domain.roles import HOLDER, Capability
+from entrypoints.bootstrap import open_services
+from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+
+class _NoSuchCapability(StartFailed):
+    status = USAGE
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    capability = None if arguments.capability is None else _capability(arguments.capability)
+    seen = trio.run(_explain, arguments, settings)
+    for line in lines(seen, capability):
+        print(line)
+    return status(seen, capability)
+
+
+def status(seen: Accessor, capability: Capability | None) -> int:
+    """Zero when the next request of theirs would get in; or, when a capability is named, as far as what needs it."""
+    return OK if seen.gets_in and (capability is None or capability in seen.capabilities) else FAILURE
+
+
+def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
+    said = [f"{seen.email} is {f'{seen.role} in' if seen.role else 'no member of'} {seen.organization_slug}"]
+    if not seen.is_active:
+        said.append("The account is deactivated: it gets in nowhere.")
+    if seen.organization_status is not OrganizationStatus.ACTIVE:
+        said.append(f"The organization is {seen.organization_status}: its members see that it is there, and no more.")
+    said += [f"relation    {_relation(one, seen)}" for one in seen.related]
+    held = seen.capabilities
+    shown = held if capability is None else {one: by for one, by in held.items() if one is capability}
+    said += [f"capability  {one:<22} {', '.join(_reason(each) for each in by)}" for one, by in shown.items()]
+    if capability is not None and capability not in held:
+        said.append(f"capability  {capability:<22} not held")
+    return said
+
+
+def _relation(one: Related, seen: Accessor) -> str:
+    if not one.by_role:
+        return f"user {seen.email} is {one.relation} of organization {seen.organization_slug}"
+    if one.relation == HOLDER:
+        return f"user {seen.email} is {HOLDER} of role {one.by_role}"
+    return f"holders of role {one.by_role} have {one.relation} in organization {seen.organization_slug}"
+
+
+def _reason(one: Related) -> str:
+    return f"as holder of {one.by_role}" if one.by_role else f"as {one.relation}"
+
+
+def _capability(text: str) -> Capability:
+    try:
+        return Capability(text)
+    except ValueError:
+        raise _NoSuchCapability(f"There is no capability {text!r}; there are {', '.join(Capability)}") from None
+
+
+async def _explain(arguments: argparse.Namespace, settings: Settings) -> Accessor:
+    async with reachable_database(settings):
+        try:
+            await require_current(conninfo(settings))
+        except SchemaMismatch as error:
+            raise StartFailed(str(error)) from error
+        async with open_services(settings) as services:
+            return await services.access.explain(services.email_syntax.parse(arguments.user), arguments.organization)

@@ -1,0 +1,117 @@
+"""`postern access`: what it prints, and what its exit status says. What it reads is shown in tests/adapters/postgres/test_relations.py."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from adapters.crypto.key_ring import EncryptionKey
+from core.domain.access import Accessor, Related
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.organizations import OrganizationStatus
+from core.domain.roles import BuiltInRole, Capability
+from entrypoints.cli.access import lines, run, status
+from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
+from entrypoints.settings import read
+
+AUDITOR = Accessor(
+    Email("ada@example.org"),
+    True,
+    "acme",
+    OrganizationStatus.ACTIVE,
+    "auditor",
+    [Related("holder", "auditor"), Related("audit_logs.view", "auditor")],
+)
+MEMBER = replace(AUDITOR, role="member", related=[Related("member")])
+NOBODY = replace(AUDITOR, role="", related=[])
+
+
+def test_a_holder_of_an_own_role_is_explained_by_that_role() -> None:
+    assert lines(AUDITOR) == [
+        "ada@example.org is auditor in acme",
+        "relation    user ada@example.org is holder of role auditor",
+        "relation    holders of role auditor have audit_logs.view in organization acme",
+        "capability  audit_logs.view        as holder of auditor",
+    ]
+
+
+def test_a_built_in_role_is_explained_by_itself() -> None:
+    assert lines(MEMBER) == [
+        "ada@example.org is member in acme",
+        "relation    user ada@example.org is member of organization acme",
+        *(f"capability  {one:<22} as member" for one in Capability if one in BuiltInRole.MEMBER.capabilities),
+    ]
+
+
+def test_a_question_for_one_capability_is_answered_for_that_one() -> None:
+    assert lines(MEMBER, Capability.SERVICES_VIEW)[-1] == "capability  services.view          as member"
+    assert lines(MEMBER, Capability.BILLING_MANAGE)[-1] == "capability  billing.manage         not held"
+    assert len(lines(MEMBER, Capability.SERVICES_VIEW)) == 3
+
+
+def test_what_keeps_somebody_out_is_said() -> None:
+    assert lines(NOBODY) == ["ada@example.org is no member of acme"]
+    out = lines(replace(MEMBER, is_active=False, organization_status=OrganizationStatus.SUSPENDED))
+    assert out[1:3] == [
+        "The account is deactivated: it gets in nowhere.",
+        "The organization is suspended: its members see that it is there, and no more.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "capability", "expected"),
+    [
+        (MEMBER, None, OK),
+        (MEMBER, Capability.SERVICES_VIEW, OK),
+        (MEMBER, Capability.BILLING_MANAGE, FAILURE),
+        (NOBODY, None, FAILURE),
+        (replace(MEMBER, is_active=False), None, FAILURE),
+        (replace(MEMBER, organization_status=OrganizationStatus.PENDING), Capability.SERVICES_VIEW, FAILURE),
+    ],
+)
+def test_the_exit_status_is_the_answer(seen: Accessor, capability: Capability | None, expected: int) -> None:
+    assert status(seen, capability) == expected
+
+
+def test_a_word_that_names_no_capability_is_refused_before_anything_else() -> None:
+    arguments = argparse.Namespace(user="ada@example.org", organization="acme", capability="everything")
+    with pytest.raises(StartFailed, match=r"audit_logs\.view") as refused:
+        run(arguments, read({}))
+    assert refused.value.status == USAGE
+
+
+_FILL = b"""
+    insert into users (id, email, email_key) values (gen_random_uuid(), 'ada@example.org', 'ada@example.org');
+    insert into organizations (id, slug, name, status, created_at, updated_at)
+    values (gen_random_uuid(), 'acme', 'Acme', 'active', now(), now());
+    insert into memberships (id, org_id, user_id, role, created_at)
+    select gen_random_uuid(), organizations.id, users.id, 'member', now() from organizations, users;
+    insert into relations (organization_id, user_id, relation, object_type, object_id)
+    select org_id, user_id, 'member', 'organization', org_id from memberships;
+"""
+
+
+def test_it_answers_from_the_database(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with psycopg.connect(emptied_database_url, autocommit=True) as connection:
+        connection.execute(_FILL)
+    settings = read(
+        {
+            "POSTERN_DATABASE_URL": emptied_database_url,
+            "POSTERN_DATA_DIR": str(tmp_path),
+            "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        }
+    )
+
+    def asked(user: str, organization: str, capability: str | None = None) -> int:
+        return run(argparse.Namespace(user=user, organization=organization, capability=capability), settings)
+
+    assert asked("ADA@example.org", "acme") == OK
+    assert capsys.readouterr().out.splitlines() == lines(MEMBER)
+    assert asked("ada@example.org", "acme", "services.view") == OK
+    assert asked("ada@example.org", "acme", "billing.manage") == FAILURE
+    for user, organization in (("bob@example.org", "acme"), ("ada@example.org", "globex")):
+        with pytest.raises(NotFound, match=organization):
+            asked(user, organization)
