@@ -18,3 +18,7 @@ class Links:
             return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
         return f"{self.frontend_url}/{page}?token={token.reveal()}"
+
+    def invitation(self, token: Token) -> str:
+        """The mailed one is short, and leads on to the frontend of the day."""
+        return f"{self.base_url}/invitations/accept?token={token.reveal()}"

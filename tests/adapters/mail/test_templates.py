@@ -25,6 +25,7 @@ TOLD = ("password_changed", "mfa_enabled", "mfa_disabled", "new_device", "unusua
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
+    "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }
 ACME = branding("Acme & Söhne", "https://cdn.example.com/acme.png", "#ffd166")
@@ -78,7 +79,7 @@ def test_a_mail_is_well_made(name: str) -> None:
     assert not {"script", "link", "iframe", "form", "object", "video"} & {tag for tag, _ in read.tags}
     assert "url(" not in mail.html
     links = {link["href"] for link in read.of("a")}
-    assert links == ({LINK} if name in LINKED else set())
+    assert links == ({LINK} if "link" in VALUES[name] else set())
     for value in VALUES[name].values():
         if isinstance(value, str):
             assert value in mail.text

@@ -1,0 +1,178 @@
+"""The invitation sweeper: everything due is closed, in small batches, with everything on record, and in nobody's way."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+import trio
+
+from actors.invitation_sweeper import InvitationSweeper
+from adapters.mail.templates import ShippedMailTemplates
+from adapters.postgres.invitations import PostgresInvitations
+from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.system import SystemSecrets
+from core.domain.errors import Unavailable
+from core.domain.links import Links
+from core.usecases.accounts import Accounts
+from core.usecases.invitations import Invitations
+from tests.actors.observed import no_spread
+from tests.adapters.postgres.conftest import Store
+from tests.conftest import CapturedLog
+
+FILL = """
+    with owners as (
+             insert into users (id, email, email_key) values (gen_random_uuid(), 'ada@acme.example', 'ada@acme.example') returning id
+         ),
+         made as (
+             insert into all_organizations (id, slug, name, status, created_at, updated_at)
+             select gen_random_uuid(), 'org' || number, 'X', 'active', now(), now() from generate_series(1, 3) as number
+             returning id
+         )
+  insert into invitations (id, org_id, email, email_key, role, invited_by, token_digest, expires_at, created_at)
+  select gen_random_uuid(), made.id, 'p' || number || '@example.org', 'p' || number || '@example.org', 'member', owners.id,
+         sha256((made.id::text || number)::bytea),
+         now() + case when number <= {due} then make_interval(secs => number - 1000) else '1 day' end,
+         now()
+    from made, owners, generate_series(1, {each}) as number
+"""
+
+
+def invitations_on(store: Store) -> Invitations:
+    """As the sweeper needs them: it takes nobody in."""
+    return Invitations(
+        store.unit_of_work,
+        PostgresInvitations(store.pool),
+        accounts=cast("Accounts", None),
+        templates=ShippedMailTemplates("https://id.example.org"),
+        links=Links("https://id.example.org", "https://id.example.org/ui"),
+        server_secrets=PostgresServerSecrets(store.pool, store.keyring, store.clock),
+        clock=store.clock,
+        ids=store.ids,
+        secrets=SystemSecrets(),
+    )
+
+
+async def statuses(store: Store) -> dict[str, int]:
+    rows = await store.query("select status, count(*) as n from invitations group by status")
+    return {row["status"]: row["n"] for row in rows}
+
+
+async def test_everything_due_is_closed_and_on_record(store: Store, log: CapturedLog) -> None:
+    await store.query(FILL.format(due=150, each=200))
+    sweeper = InvitationSweeper(invitations_on(store), spread=no_spread)
+    assert await sweeper.sweep() == 450
+    assert await statuses(store) == {"expired": 450, "pending": 150}
+    assert await store.query("select id from invitations where (status = 'expired') <> (closed_at is not null)") == []
+    entries = await store.query("select * from audit_log")
+    assert len(entries) == 450
+    assert {(one["action"], one["actor_id"], one["address"], one["target_type"]) for one in entries} == {
+        ("invitation.expired", None, None, "invitation")
+    }
+    wanted = await store.query("select id::text, org_id, email from invitations where status = 'expired'")
+    assert {(one["target_id"], one["organization_id"], one["details"]["invited_email"]) for one in entries} == {
+        tuple(row.values()) for row in wanted
+    }
+    assert await store.count("audit_pending") == await store.count("events") == 450
+    assert [entry["invitations"] for entry in log.events("invitations_expired")] == [450]
+    assert await sweeper.sweep() == 0
+
+
+async def test_no_transaction_closes_more_than_a_batch(store: Store) -> None:
+    await store.query(FILL.format(due=100, each=100))
+    await InvitationSweeper(invitations_on(store), spread=no_spread).sweep()
+    batches = await store.query("select count(*) as n from invitations group by xmin::text order by n")
+    assert [row["n"] for row in batches] == [50] * 6
+
+
+async def test_it_waits_for_nobody_and_nobody_for_it(store: Store) -> None:
+    """What somebody is just answering is passed over; the rest is done."""
+    await store.query(FILL.format(due=10, each=10))
+    held, done = trio.Event(), trio.Event()
+
+    async def answer() -> None:
+        async with store.pool.connection() as connection, connection.transaction():
+            await connection.execute("select id from invitations order by expires_at limit 1 for no key update")
+            held.set()
+            await done.wait()
+
+    sweeper = InvitationSweeper(invitations_on(store), spread=no_spread)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        await held.wait()
+        with trio.fail_after(5):
+            assert await sweeper.sweep() == 29
+        done.set()
+    assert await sweeper.sweep() == 1
+
+
+async def test_several_processes_share_the_work(store: Store) -> None:
+    await store.query(FILL.format(due=400, each=400))
+    swept: list[int] = []
+
+    async def sweep() -> None:
+        swept.append(await InvitationSweeper(invitations_on(store), spread=no_spread).sweep())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(sweep)
+    # Whoever comes late may find its batch in other hands and stop; the next round would go on.
+    swept.append(await InvitationSweeper(invitations_on(store), spread=no_spread).sweep())
+    assert sum(swept) == 1200
+    assert await store.count("audit_entries") == 1200
+
+
+class Due:
+    """Stands for the use case over a number."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.asked: list[tuple[float, datetime | None]] = []
+        self.away_until = 0.0
+
+    async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
+        await trio.sleep(0.01)
+        if trio.current_time() < self.away_until:
+            raise Unavailable(retry_after=0.05)
+        self.asked.append((trio.current_time(), since))
+        closed = min(limit, self.rows)
+        self.rows -= closed
+        return closed, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=len(self.asked))
+
+
+@pytest.fixture
+def due() -> Due:
+    return Due(250)
+
+
+@asynccontextmanager
+async def at_work(due: Due) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(InvitationSweeper(cast("Invitations", due), spread=no_spread, interval=0.2, batch=100).run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def asked(due: Due, times: int) -> None:
+    with trio.fail_after(10):
+        while len(due.asked) < times:
+            await trio.sleep(0.02)
+
+
+async def test_each_batch_begins_where_the_last_ended_after_as_long_a_pause(due: Due) -> None:
+    async with at_work(due):
+        await asked(due, 3)
+    assert due.rows == 0
+    (first, start), (second, after), (_, later), *_ = due.asked
+    assert second - first >= 0.019
+    assert (start, after is not None and later is not None and after < later) == (None, True)
+
+
+async def test_rounds_follow_and_an_outage_is_waited_out(due: Due, log: CapturedLog) -> None:
+    due.away_until = trio.current_time() + 0.1
+    async with at_work(due):
+        await asked(due, 5)
+    assert due.rows == 0
+    assert len(log.events("actor_waits")) == 1
+    assert [since for _, since in due.asked].count(None) >= 2
