@@ -1,11 +1,15 @@
-"""Platform owners: who governs the whole installation. The first comes with the first start, others are made on the command line."""
+"""Platform owners: who governs the whole installation. The first comes with the first start, others are made on the command line, or put in
+office by one who is.
+"""
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from core.domain.accounts import Account, require_acceptable
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict
-from core.domain.events import SYSTEM, Event, Target
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
+from core.domain.events import SYSTEM, Actor, Event, Target
 from core.domain.identifiers import UserId
 from core.domain.secrets import Password
 from ports.clock import Clock
@@ -61,6 +65,45 @@ class PlatformOwners:
             await uow.commit()
         return user
 
+    async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
+        """Make an existing account a platform owner, on the word of one. May be repeated. Raises `NotFound`, `BadRequest` for an account
+        that nobody may trust with it, and `Forbidden` when whose word it is has been put out of office meanwhile.
+        """
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            account = await _held(uow, user, by)
+            if account.is_platform_owner:
+                return account
+            if account.deactivated_at is not None:
+                raise BadRequest("The account is deactivated")
+            if account.email_verified_at is None:
+                # A stranger may have registered it, and know its password.
+                raise BadRequest("Nobody has verified the account's e-mail address")
+            # False when the command line was quicker.
+            if await uow.accounts.put_in_office(user, now):
+                await uow.record(_created(user, promoted=True, actor=actor))
+                await uow.commit()
+        return replace(account, is_platform_owner=True)
+
+    async def put_out_of_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
+        """The account stays, and what it opened in others' names ends. Whoever does it stays in office, so there is always one left. Raises
+        `NotFound` when there is no such platform owner, `BadRequest` for oneself, and `Forbidden` when whoever does it has been put out of
+        office meanwhile.
+        """
+        if user == by:
+            raise BadRequest("Another platform owner has to do that: nobody puts themselves out of office, nor the last one")
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            account = await _held(uow, user, by)
+            if not account.is_platform_owner:
+                raise NotFound(_UNKNOWN_OWNER)
+            await uow.accounts.put_out_of_office(user, now)
+            sessions = await uow.sessions.revoke_impersonations(user)
+            details = {"impersonations_ended": sessions}
+            await uow.record(Event("platform.owner.removed", actor, Target("user", str(user)), details=details, published=False))
+            await uow.commit()
+        return replace(account, is_platform_owner=False)
+
     async def _hash(self, email: Email, password: Password) -> str:
         require_acceptable(password, email)
         if self._common_passwords.contains(password):
@@ -99,6 +142,23 @@ class PlatformOwners:
         return user
 
 
-def _created(user: UserId, *, promoted: bool) -> Event:
+_UNKNOWN_OWNER: Final = "There is no such platform owner"
+
+
+async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
+    """The account, while nobody comes into office or goes. Whoever is asking was an owner when the request came in, and must be one still:
+    of two who put each other out of office at once, the first remains.
+    """
+    await uow.accounts.hold_platform_owners()
+    accounts = await uow.accounts.find_all({user, by})
+    owner = accounts.get(by)
+    if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:
+        raise Forbidden
+    if user not in accounts:
+        raise NotFound("There is no such user")
+    return accounts[user]
+
+
+def _created(user: UserId, *, promoted: bool, actor: Actor = SYSTEM) -> Event:
     # About the installation, not about an organization: no webhook is there to hear it.
-    return Event("platform.owner.created", SYSTEM, Target("user", str(user)), details={"promoted": promoted}, published=False)
+    return Event("platform.owner.created", actor, Target("user", str(user)), details={"promoted": promoted}, published=False)

@@ -103,7 +103,7 @@ def _lines(seen: AccountOverview) -> list[tuple[str, str]]:
         ("id", str(account.id)),
         ("e-mail", f"{account.email}, {_since('verified', account.email_verified_at, otherwise='not verified')}"),
         ("status", _since("deactivated", account.deactivated_at, otherwise="active")),
-        ("created", _at(account.created_at)),
+        ("created", moment(account.created_at)),
         ("platform owner", "yes" if account.is_platform_owner else "no"),
         ("password", _since("changed", seen.password_changed_at, otherwise="set") if seen.has_password else "none"),
         ("second factor", _since("enabled", seen.mfa_enabled_at, otherwise="none")),
@@ -124,7 +124,7 @@ def _organization(one: OrganizationRole) -> str:
 
 def _attempt(one: SignInAttempt) -> str:
     outcome = "succeeded" if one.success else "FAILED"
-    return f"{_at(one.at)}  {outcome:<9}  {one.address or 'address unknown'}  {printable(one.user_agent or '')}".rstrip()
+    return f"{moment(one.at)}  {outcome:<9}  {one.address or 'address unknown'}  {printable(one.user_agent or '')}".rstrip()
 
 
 def printable(text: str, longest: int = 60) -> str:
@@ -134,11 +134,11 @@ def printable(text: str, longest: int = 60) -> str:
 
 
 def _since(word: str, at: datetime | None, *, otherwise: str) -> str:
-    return otherwise if at is None else f"{word} {_at(at)}"
+    return otherwise if at is None else f"{word} {moment(at)}"
 
 
-def _at(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _sessions(count: int) -> str:

@@ -1,0 +1,140 @@
+"""Governance: what platform owners decide about an organization, each from which state, and what is on record of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum, auto
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.events import Actor, Event, Target
+from core.domain.identifiers import TierId, UserId
+from core.domain.impersonation import reason_of
+from core.domain.json import Json
+from core.domain.organizations import Organization, OrganizationStatus
+from core.domain.tiers import Tier
+
+# What the database's integers hold; no organization comes near it.
+LARGEST_OVERRIDE: Final = 2**31 - 1
+# A list is read from its start: whoever looks for one organization far down narrows it instead.
+LARGEST_OFFSET: Final = 1_000_000
+
+
+class Unchanged(Enum):
+    UNCHANGED = auto()
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+# A number of the organization's own; None: what its tier says.
+Override = int | None | Unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an organization is to get: a tier, and where they are given, numbers of its own."""
+
+    tier: Tier
+    max_services: Override = UNCHANGED
+    max_users: Override = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """By whom it was decided: a platform owner, or an operator on the command line, who has no account there and goes by this name."""
+
+    actor: Actor
+    operator: str = ""
+
+    @property
+    def details(self) -> Mapping[str, Json]:
+        return {"operator": self.operator} if self.operator else {}
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationOwner:
+    """As the list shows them. An organization whose owner's account is gone has none."""
+
+    id: UserId
+    email: str
+    is_platform_owner: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GovernedOrganization:
+    organization: Organization
+    owner: OrganizationOwner | None
+    tier: Tier
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which organizations a list is to have. None: all."""
+
+    status: OrganizationStatus | None = None
+    tier: TierId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The organization as it is from now on, and the words and details under which that is on record."""
+
+    organization: Organization
+    name: str
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+    def event(self, by: Authority) -> Event:
+        # The interface's list of webhook events has no name for it, and the installation's owners are no part of the tenant's systems.
+        organization = self.organization.id
+        details = {**self.details, **by.details}
+        return Event(self.name, by.actor, Target("organization", str(organization)), organization, details, published=False)
+
+
+def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> Decision:
+    _require(organization, OrganizationStatus.PENDING, "approved")
+    active = replace(organization, status=OrganizationStatus.ACTIVE, tier=tier.id, approved_at=at, approved_by=by, updated_at=at)
+    return Decision(active, "organization.approved", {"tier": tier.name})
+
+
+def reject(organization: Organization, reason: str, at: datetime) -> Decision:
+    """For good: whoever is rejected asks with another organization."""
+    reason = reason_of(reason)
+    _require(organization, OrganizationStatus.PENDING, "rejected")
+    rejected = replace(organization, status=OrganizationStatus.REJECTED, rejected_at=at, rejection_reason=reason, updated_at=at)
+    return Decision(rejected, "organization.rejected", {"reason": reason})
+
+
+def suspend(organization: Organization, reason: str | None, at: datetime) -> Decision:
+    """A blank reason is none."""
+    given = reason_of(reason) if reason is not None and reason.strip() else None
+    _require(organization, OrganizationStatus.ACTIVE, "suspended")
+    suspended = replace(organization, status=OrganizationStatus.SUSPENDED, suspended_at=at, suspension_reason=given, updated_at=at)
+    return Decision(suspended, "organization.suspended", {} if given is None else {"reason": given})
+
+
+def activate(organization: Organization, at: datetime) -> Decision:
+    """What the suspension was about is in the audit log; the record is of what is in force."""
+    _require(organization, OrganizationStatus.SUSPENDED, "activated")
+    active = replace(organization, status=OrganizationStatus.ACTIVE, suspended_at=None, suspension_reason=None, updated_at=at)
+    return Decision(active, "organization.activated")
+
+
+def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetime) -> Decision | None:
+    """In any state. Nobody is put out by a smaller number: it lets no more in. None when nothing changes."""
+    max_services, max_users = terms.max_services, terms.max_users
+    changed = replace(
+        organization,
+        tier=terms.tier.id,
+        max_services=organization.max_services if isinstance(max_services, Unchanged) else max_services,
+        max_users=organization.max_users if isinstance(max_users, Unchanged) else max_users,
+    )
+    if changed == organization:
+        return None
+    details = {"old_tier": old.name, "tier": terms.tier.name, "max_services": changed.max_services, "max_users": changed.max_users}
+    return Decision(replace(changed, updated_at=at), "organization.tier.changed", details)
+
+
+def _require(organization: Organization, status: OrganizationStatus, done: str) -> None:
+    if organization.status is not status:
+        raise BadRequest(f"Only a {status} organization can be {done}; this one is {organization.status}")
