@@ -12,9 +12,12 @@ import psycopg
 import structlog
 
 from actors.account_mails import account_mailer
+from actors.audit_linker import AuditLinker
+from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
+from actors.organization_purger import OrganizationPurger
 from actors.presence import Presence
 from actors.reencrypter import reencrypter
 from actors.supervisor import Actor
@@ -33,18 +36,31 @@ from adapters.mail.transports import MailSettingsError, transport_for
 from adapters.metrics.prometheus import PrometheusMetrics
 from adapters.postgres import housekeeping
 from adapters.postgres.account_overviews import PostgresAccountOverviews
+from adapters.postgres.alerts import PostgresSuspiciousActivity
+from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.audit_chains import PostgresAuditChains
 from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.devices import PostgresDevices
 from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.end_users import PostgresEndUsers
+from adapters.postgres.governance import PostgresOrganizationRegister
+from adapters.postgres.invitations import PostgresInvitations
 from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.members import PostgresMembers
 from adapters.postgres.mfa import PostgresMfa
+from adapters.postgres.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.organizations import PostgresOrganizations
+from adapters.postgres.platform_users import PostgresUserDirectory
 from adapters.postgres.pool import Pool
 from adapters.postgres.rate_limits import PostgresBuckets
+from adapters.postgres.relations import PostgresRelations
+from adapters.postgres.roles import PostgresRoles
 from adapters.postgres.sealed_columns import PostgresSealedColumns
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.sessions import PostgresCallers, PostgresPresence, PostgresRefreshTokens
 from adapters.postgres.sign_in import PostgresApplications
+from adapters.postgres.tiers import PostgresTiers
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock, SystemIds, SystemSecrets
@@ -53,16 +69,26 @@ from core.domain.branding import POSTERN
 from core.domain.identifiers import KeyId
 from core.domain.links import Links
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
+from core.usecases.access import Access
 from core.usecases.account_administration import AccountAdministration
 from core.usecases.account_mails import AccountMails
 from core.usecases.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.accounts import Accounts
+from core.usecases.audit import Audit
 from core.usecases.callers import Callers
 from core.usecases.devices import Devices
 from core.usecases.encryption import Reencryption
+from core.usecases.end_users import EndUsers
+from core.usecases.governance import Governance
 from core.usecases.impersonation import Impersonations
+from core.usecases.invitations import Invitations
+from core.usecases.members import Members
 from core.usecases.mfa import Mfa
+from core.usecases.organization_purge import OrganizationPurge
+from core.usecases.organizations import Organizations
 from core.usecases.platform_owners import PlatformOwners
+from core.usecases.platform_users import PlatformUsers
+from core.usecases.roles import Roles
 from core.usecases.sessions import Sessions
 from core.usecases.sign_in import SignIn
 from core.usecases.signing_keys import SigningKeys, stored
@@ -129,6 +155,15 @@ class Services:
     mfa: Mfa
     platform_owners: PlatformOwners
     account_administration: AccountAdministration
+    governance: Governance
+    platform_users: PlatformUsers
+    organizations: Organizations
+    members: Members
+    invitations: Invitations
+    roles: Roles
+    access: Access
+    end_users: EndUsers
+    audit: Audit
     actors: tuple[Actor, ...]
 
 
@@ -182,6 +217,17 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             secrets=secrets,
             immediate_email_changes=settings.email_change == "immediate",
         )
+        invitations = Invitations(
+            new_unit_of_work,
+            PostgresInvitations(pool),
+            accounts=accounts,
+            templates=mail_templates,
+            links=links,
+            server_secrets=server_secrets,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        )
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
         verifier, signer = JwtVerifier(known_keys, settings.public_url, clock), JwtSigner(known_keys)
@@ -222,6 +268,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
         async def key_ages() -> Mapping[str, timedelta]:
             return await ages(signing_keys, keyring, clock.now())
+
+        audit = Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), server_secrets)
 
         yield Services(
             version=version("postern"),
@@ -289,11 +337,37 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 clock=clock,
                 secrets=secrets,
             ),
+            organizations=Organizations(
+                new_unit_of_work,
+                PostgresOrganizations(pool),
+                sessions,
+                auto_approve=settings.org_auto_approve,
+                clock=clock,
+                ids=ids,
+            ),
+            members=Members(new_unit_of_work, PostgresMembers(pool), sessions, clock),
+            invitations=invitations,
+            roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
+            access=Access(PostgresRelations(pool)),
+            end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool)),
+            governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
+            platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), mfa, clock),
+            audit=audit,
             actors=(
                 mailer(mail, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 account_mailer(account_mails, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 reencrypter(reencryption, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 presence,
+                OrganizationPurger(
+                    OrganizationPurge(new_unit_of_work, PostgresOrganizationRemains(pool)),
+                    queue=queue,
+                    doorbell=doorbell,
+                    clock=clock,
+                    metrics=metrics,
+                    spread=secrets.spread,
+                ),
+                AuditLinker(audit, spread=secrets.spread),
+                InvitationSweeper(invitations, spread=secrets.spread),
                 Janitor(
                     [
                         housekeeping.ExpiredSessions(pool),
@@ -309,7 +383,15 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                     ],
                     spread=secrets.spread,
                 ),
-                MetricsRefresher(metrics, database=database, queue=queue, key_ages=key_ages, clock=clock, spread=secrets.spread),
+                MetricsRefresher(
+                    metrics,
+                    database=database,
+                    queue=queue,
+                    audit_backlog=audit.backlog,
+                    key_ages=key_ages,
+                    clock=clock,
+                    spread=secrets.spread,
+                ),
             ),
         )
 

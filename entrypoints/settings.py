@@ -58,6 +58,7 @@ _OWNER: Final = "First platform owner"
 _MAIL: Final = "Mail"
 _TOKENS: Final = "Tokens and passwords"
 _SIGN_IN: Final = "Sign-in"
+_ORGANIZATIONS: Final = "Organizations"
 _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
@@ -181,6 +182,13 @@ class Settings:
     )
     proxy_networks_file: Path | None = _optional(
         forms.path, "no further ones", _SIGN_IN, "A file with more of them, one a line; what follows a `#` is a comment."
+    )
+
+    org_auto_approve: bool = _setting(
+        forms.switch,
+        "off",
+        _ORGANIZATIONS,
+        "`on` lets everybody found organizations that are active at once. Otherwise a new one waits until a platform owner approves of it.",
     )
 
     rate_limits: bool = _setting(forms.switch, "on", _LIMITS, "`off` lifts every rate limit. For measurements only: it invites guessing.")

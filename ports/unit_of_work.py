@@ -1,6 +1,6 @@
 """One use case, one transaction. Leaving without `commit` rolls back. No mail, HTTP call or password hash happens while one is open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -8,11 +8,16 @@ from core.domain.events import Event
 from core.domain.identifiers import AuditEntryId
 from ports.accounts import AccountStore
 from ports.devices import DeviceStore
+from ports.end_users import EndUserStore
 from ports.impersonations import ImpersonationStore
+from ports.invitations import InvitationStore
 from ports.jobs import JobStore
 from ports.login_events import LoginEventStore
 from ports.mailed_tokens import MailedTokenStore
+from ports.members import MemberStore
 from ports.mfa import MfaStore
+from ports.organizations import OrganizationStore
+from ports.roles import RoleStore
 from ports.sessions import SessionStore
 from ports.sign_in import SignInStore
 from ports.signing_keys import SigningKeyStore
@@ -36,6 +41,16 @@ class UnitOfWork(Protocol):
     @property
     def impersonations(self) -> ImpersonationStore: ...
     @property
+    def organizations(self) -> OrganizationStore: ...
+    @property
+    def members(self) -> MemberStore: ...
+    @property
+    def roles(self) -> RoleStore: ...
+    @property
+    def invitations(self) -> InvitationStore: ...
+    @property
+    def end_users(self) -> EndUserStore: ...
+    @property
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def jobs(self) -> JobStore: ...
@@ -44,6 +59,9 @@ class UnitOfWork(Protocol):
         """Write the event, its audit entry, and the jobs that follow from it. What a use case changes and what it says about it stand or
         fall together. None when the event is not audited.
         """
+
+    async def record_all(self, events: Sequence[Event]) -> None:
+        """The same for many at once, in as few statements as for one."""
 
     async def commit(self) -> None: ...
 

@@ -62,6 +62,11 @@ def _fresh(name: str, template: str) -> Iterator[str]:
         connection.execute(f"drop database if exists {name} with (force)")
 
 
+def fresh_database(name: str) -> Iterator[str]:
+    """A migrated database of this name, which must be one of its user's own."""
+    yield from _fresh(name, _TEMPLATE)
+
+
 @pytest.fixture
 def database_url(worker_id: str) -> Iterator[str]:
     """A database of this test's own, migrated to the end state."""
@@ -92,7 +97,11 @@ _EMPTY: Final = """
     declare
         each record;
     begin
-        for each in select tablename from pg_tables where schemaname = 'public' and tablename <> 'schema_migrations' loop
+        -- In any order, and without what follows from it. What the migrations bring stays.
+        set local session_replication_role = replica;
+        for each in
+            select tablename from pg_tables where schemaname = 'public' and tablename <> all (array['schema_migrations', 'tiers'])
+        loop
             execute format('delete from %I', each.tablename);
         end loop;
     end $$

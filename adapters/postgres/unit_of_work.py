@@ -1,18 +1,23 @@
 """The unit of work: one use case, one transaction, one connection of the pool."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adapters.postgres.accounts import AccountRows
 from adapters.postgres.devices import DeviceRows
+from adapters.postgres.end_users import EndUserRows
 from adapters.postgres.events import EventRows
 from adapters.postgres.failures import translated
 from adapters.postgres.impersonations import ImpersonationRows
+from adapters.postgres.invitations import InvitationRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.login_events import LoginEventRows
 from adapters.postgres.mailed_tokens import MailedTokenRows
+from adapters.postgres.members import MemberRows
 from adapters.postgres.mfa import MfaRows
+from adapters.postgres.organizations import OrganizationRows
 from adapters.postgres.pool import Pool
+from adapters.postgres.roles import RoleRows
 from adapters.postgres.sessions import SessionRows
 from adapters.postgres.sign_in import SignInRows
 from adapters.postgres.signing_keys import SigningKeyRows
@@ -41,11 +46,19 @@ class PostgresUnitOfWork:
         self.mfa = MfaRows(transaction, ids, clock)
         self.mailed_tokens = MailedTokenRows(transaction)
         self.impersonations = ImpersonationRows(transaction)
+        self.organizations = OrganizationRows(transaction)
+        self.members = MemberRows(transaction)
+        self.roles = RoleRows(transaction)
+        self.invitations = InvitationRows(transaction)
+        self.end_users = EndUserRows(transaction)
         self.signing_keys = SigningKeyRows(transaction)
         self.jobs = JobRows(transaction, ids, keyring)
 
     async def record(self, event: Event) -> AuditEntryId | None:
         return await self._events.record(event)
+
+    async def record_all(self, events: Sequence[Event]) -> None:
+        await self._events.record_all(events)
 
     async def commit(self) -> None:
         """Shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statement."""

@@ -4,11 +4,14 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
+
+if TYPE_CHECKING:
+    from core.domain.audit_chains import Head
 
 _INTERRUPTED: Final = 130
 _EPILOG: Final = f"""\
@@ -21,6 +24,18 @@ exit status:
   {ALREADY_SERVED}  another Postern process uses the data directory
 """
 
+_CAN: Final = f"a capability: the exit status is 0 when they have it, {FAILURE} when not; without it, when they get in at all"
+
+_ORGANIZATION_COMMANDS: Final = {
+    "list": "list organizations, the newest first",
+    "show": "show an organization, with its tier, its limits and its owner",
+    "approve": "let a pending organization in",
+    "reject": "turn a pending organization away, for good",
+    "suspend": "halt an active organization: everybody in it is refused",
+    "activate": "end a suspension",
+    "tier": "give an organization another tier, or limits of its own",
+    "delete": "delete an organization with all that it has, for good",
+}
 _USER_COMMANDS: Final = {
     "show": "show what there is to know of an account",
     "deactivate": "keep somebody out: end all their sessions, and let them not sign in again",
@@ -114,6 +129,13 @@ def _parser() -> argparse.ArgumentParser:
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
+    _add_organization_commands(_group(commands, "organization", "organizations: who is let in, who is halted, what they get"))
+
+    access = _command(commands, "access", "access", "explain what somebody may do in an organization, and by which relation")
+    access.add_argument("--user", required=True, help="whose account, by its e-mail")
+    access.add_argument("--organization", required=True, help="by its slug")
+    access.add_argument("--can", dest="capability", default=None, help=_CAN)
+
     keys = _group(commands, "keys", "signing and encryption keys")
     _command(keys, "list", "keys", "show the keys and their ages", action="list")
     rotate = _command(keys, "rotate", "keys", "put new keys in force, without downtime; both kinds unless one is named", action="rotate")
@@ -121,6 +143,11 @@ def _parser() -> argparse.ArgumentParser:
     rotate.add_argument("--encryption", action="store_true", help="the keys under which secrets are stored")
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
+
+    audit = _group(commands, "audit", "the audit log")
+    verify = _command(audit, "verify", "audit", "find out whether anything was taken from it, put into it or altered")
+    verify.add_argument("--organization", metavar="SLUG", help="only this one's; or the id of one that is gone, or `platform`")
+    verify.add_argument("--head", type=_head, metavar="N:DIGEST", help="where it ended at some time before: has it been cut off since?")
 
     _command(commands, "config", "config", "show the settings in force, secrets masked")
     _command(commands, "doctor", "doctor", "check the installation, one line each")
@@ -143,10 +170,55 @@ def _group(commands: "Commands[argparse.ArgumentParser]", name: str, text: str) 
     return parser.add_subparsers(title="commands", metavar="command", required=True)
 
 
+def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
+    for name, text in _ORGANIZATION_COMMANDS.items():
+        one = _command(organization, name, "organization", text, action=name)
+        if name == "list":
+            one.add_argument("--status", choices=("pending", "active", "suspended", "rejected"), help="only those in this state")
+            one.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="how many (default: 50)")
+            one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to pass over")
+        else:
+            one.add_argument("--organization", required=True, metavar="SLUG", help="which one")
+        if name in {"list", "approve", "tier"}:
+            one.add_argument("--tier", metavar="NAME", help="free, professional, or another that there is")
+        if name in {"reject", "suspend"}:
+            one.add_argument("--reason", required=name == "reject", help="kept, and shown to those who ask why")
+        if name == "tier":
+            for limit in ("--max-users", "--max-services"):
+                one.add_argument(limit, type=_limit, metavar="N", help="in place of the tier's number; `none`: the tier's again")
+        if name == "delete":
+            one.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _up_to(most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text[:11]) > most:
+            raise argparse.ArgumentTypeError(f"must be a number up to {most}, not {text!r}")
+        return int(text)
+
+    return number
+
+
+def _limit(text: str) -> str:
+    if text != "none":
+        _up_to(2**31 - 1)(text)
+    return text
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 256:
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, not {text!r}")
     return int(text)
+
+
+def _head(text: str) -> "Head":
+    from core.domain.audit_chains import Head  # noqa: PLC0415 - of one command's own
+    from core.domain.errors import BadRequest  # noqa: PLC0415
+
+    try:
+        return Head.parse(text)
+    except BadRequest as error:
+        raise argparse.ArgumentTypeError(error.message) from None
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -20,12 +20,52 @@ from entrypoints.http.dispatch import Dispatcher, Send
 from entrypoints.http.endpoints import Endpoints
 from entrypoints.http.errors import BodyTimeout, headers_of, refusal_of, status_of
 from entrypoints.http.headers import api_headers, security_headers
+from entrypoints.http.invitation_pages import InvitationPages
 from entrypoints.http.limits import Limiter
+from entrypoints.http.page_guard import PageGuard
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.password_pages import PasswordPages
-from entrypoints.http.routes import accounts, devices, health, impersonation, keys, metrics, mfa, passwords, sessions, sign_in
+from entrypoints.http.routes import (
+    accounts,
+    audit,
+    devices,
+    end_users,
+    governance,
+    health,
+    impersonation,
+    invitations,
+    keys,
+    members,
+    metrics,
+    mfa,
+    organizations,
+    passwords,
+    platform_users,
+    roles,
+    sessions,
+    sign_in,
+)
 
-ROUTES: Final = Endpoints.of(health, metrics, keys, accounts, passwords, devices, mfa, sign_in, sessions, impersonation)
+ROUTES: Final = Endpoints.of(
+    health,
+    metrics,
+    keys,
+    accounts,
+    passwords,
+    devices,
+    mfa,
+    sign_in,
+    sessions,
+    impersonation,
+    organizations,
+    members,
+    roles,
+    invitations,
+    end_users,
+    governance,
+    platform_users,
+    audit,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +110,9 @@ class PosternApplication(QuartTrio):
         self.register_error_handler(HTTPException, self._answer_http_exception)
         self.register_error_handler(Exception, self._answer_error)
         documentation.add(self, shipped_pages(), openapi.document(self.endpoints, **described))
-        PasswordPages(shipped_pages(), services.account_passwords, limiter, settings.base_url).add_to(self)
+        guard = PageGuard(shipped_pages(), limiter, settings.base_url)
+        PasswordPages(shipped_pages(), services.account_passwords).add_to(self, guard)
+        InvitationPages(shipped_pages(), services.invitations).add_to(self, guard)
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "http":

@@ -141,8 +141,9 @@ class Postern:
     def get(self, path: str, patience: float = 10, *, token: str | None = None) -> Answer:
         return self._request("GET", path, patience, None if token is None else {"Authorization": f"Bearer {token}"})
 
-    def post(self, path: str, body: Mapping[str, Any], patience: float = 10) -> Answer:
-        return self._request("POST", path, patience, {"Content-Type": "application/json"}, json.dumps(body))
+    def post(self, path: str, body: Mapping[str, Any], patience: float = 10, *, token: str | None = None) -> Answer:
+        bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return self._request("POST", path, patience, {"Content-Type": "application/json", **bearer}, json.dumps(body))
 
     def _request(
         self, method: str, path: str, patience: float, headers: Mapping[str, str] | None = None, body: str | None = None

@@ -89,7 +89,7 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == "postern: There is no account with this e-mail\n"
     with psycopg.connect(EmbeddedPostgres(running.data_dir).application_url) as connection:
-        recorded = connection.execute("select action from audit_entries where details ? 'operator' order by id").fetchall()
+        recorded = connection.execute("select action from audit_log where details ? 'operator' order by id").fetchall()
     assert [action for (action,) in recorded] == [
         "user.viewed",
         "user.deactivated",
@@ -97,6 +97,43 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
         "security.sessions.revoked",
         "security.password.changed",
     ]
+
+
+def test_what_an_operator_decides_about_an_organization_holds_for_the_server_that_runs(running: Postern) -> None:
+    email, slug = "founder@postern.local", "firm"
+    assert command(running.data_dir, "owner", "create", "--email", email, given=f"{PASSWORD}\n").returncode == 0
+    token = running.post("/api/auth/login", {"email": email, "password": PASSWORD}).json()["access_token"]
+    founded = running.post("/api/organizations", {"slug": slug, "name": "Firm"}, token=token)
+    assert founded.status == 200, founded.body
+    inside = founded.json()["access_token"]
+
+    def organization(action: str, *more: str, given: str = "") -> str:
+        done = command(running.data_dir, "organization", action, "--organization", slug, *more, given=given)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def seen() -> int:
+        return running.get(f"/api/organizations/{slug}/members", token=inside).status
+
+    assert seen() == 403
+    listed = command(running.data_dir, "organization", "list", "--status", "pending").stdout
+    assert slug in listed
+    assert organization("approve", "--tier", "professional") == f"{slug} is active.\n"
+    assert seen() == 200
+    assert organization("suspend", "--reason", "Unpaid").startswith(f"{slug} is suspended")
+    assert seen() == 403
+    organization("activate")
+    assert seen() == 200
+    assert f"owner     {email}\n" in organization("show")
+    refused = command(running.data_dir, "organization", "approve", "--organization", slug)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "postern: Only a pending organization can be approved; this one is active\n"
+    assert f"{slug} is deleted" in organization("delete", given=f"{slug}\n")
+    assert seen() == 401
+    with psycopg.connect(EmbeddedPostgres(running.data_dir).application_url) as connection:
+        found = connection.execute("select action from audit_log where details ? 'operator' and target_type = 'organization' order by id")
+        recorded = [action.removeprefix("organization.") for (action,) in found.fetchall()]
+    assert recorded == ["approved", "suspended", "activated", "deleted", "deleted"]
 
 
 def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> None:

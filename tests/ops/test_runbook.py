@@ -6,16 +6,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
 import trio
 from psycopg.conninfo import make_conninfo
 
+from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
 from adapters.postgres.migrate import migrate, require_current
+from core.domain.audit import AuditFilter
+from core.domain.events import Actor, Event, Target
+from core.domain.identifiers import OrganizationId
+from core.domain.pages import Page
+from entrypoints.bootstrap import open_services
 from entrypoints.cli.main import _parser
-from entrypoints.settings import CONFIG, DECLARATIONS
+from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read
 from tests.places import ROOT
 
 RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
@@ -29,7 +36,8 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[str]:
     """Every `postern …` with arguments, in a block or in a sentence."""
     lines = [line.partition("  #")[0] for block in blocks("sh") for line in block.splitlines()] + INLINE
-    found = [re.search(r"(?:^|[\s/&|(])postern ((?:serve|migrate|owner|keys|config|doctor|version)\b[^;&|)]*)", line) for line in lines]
+    words = r"(?:serve|migrate|owner|organization|access|keys|audit|config|doctor|version)"
+    found = [re.search(rf"(?:^|[\s/&|(])postern ({words}\b[^;&|)]*)", line) for line in lines]
     return sorted({match[1].strip() for match in found if match})
 
 
@@ -132,6 +140,46 @@ def test_the_role_that_serves_reads_and_writes_rows_and_changes_no_table(install
                 connection.execute(f"truncate {table}".encode())
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("create table surplus (id int)")
+
+
+def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[str, str], worker_id: str, tmp_path: Path) -> None:
+    """With what the runbook takes from it, everything that the application does with the log goes on, and nothing else does."""
+    trio.run(migrate, installation["postern_owner"], lambda _line: None)
+    (taken,) = [block for block in blocks("sql") if block.startswith("revoke update")]
+    _run(installation["postern_owner"], taken.replace("postern_app", f"postern_app_{worker_id}"))
+    settings = read(
+        {
+            "POSTERN_DATABASE_URL": installation["postern_app"],
+            "POSTERN_DATA_DIR": str(tmp_path),
+            "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        }
+    )
+    trio.run(_use_the_audit_log, settings)
+    with psycopg.connect(installation["postern_app"], autocommit=True) as connection:
+        for table, column in (("audit_entries", "success"), ("audit_links", "digest")):
+            assert connection.execute(f"select count(*) from {table}".encode()).fetchone() == (3,)
+            for statement in (f"delete from {table}", f"update {table} set {column} = {column}", f"truncate {table} cascade"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(statement.encode())
+        # What is personal is forgotten by this role.
+        assert connection.execute("delete from audit_personal").rowcount == 3
+
+
+async def _use_the_audit_log(settings: Settings) -> None:
+    acme = OrganizationId(UUID(int=7))
+    faults: list[object] = []
+    async with open_services(settings) as services:
+        async with services.unit_of_work() as uow:
+            event = Event("role.created", Actor(address="192.0.2.7"), Target("role", "1"), acme)
+            await uow.record(event)
+            await uow.record_all([event, event])
+            await uow.commit()
+        assert await services.audit.link() == 3
+        assert (await services.audit.list(acme, AuditFilter(), Page())).total == 3
+        assert (await services.audit.list(acme, AuditFilter(success=True), Page())).total == 3
+        await services.audit.verify(lambda _name, finding: faults.append(finding), lambda _chain: None)
+        assert (await services.audit.backlog()).pending == 0
+    assert not faults
 
 
 def test_a_dump_made_as_written_restores_as_written(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
