@@ -5,38 +5,80 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from core.domain.email import Email
 from core.domain.events import Actor
 from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.roles import Capability
 from core.domain.sessions import Caller
 from core.domain.sign_in import preauthentication_claims
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import NOTHING, Nothing
 from entrypoints.http.application import ROUTES, PosternApplication, build_application
-from entrypoints.http.callers import ANYONE, LEAVING, OWN_USER, PLATFORM_OWNER, PREAUTHENTICATED, USER, USER_OF_INACTIVE, CallerRule
+from entrypoints.http.callers import (
+    ANYONE,
+    LEAVING,
+    MEMBER,
+    MEMBER_OF_INACTIVE,
+    OWN_PERSON,
+    OWN_USER,
+    OWNER,
+    OWNER_OF_INACTIVE,
+    PERSON,
+    PLATFORM_OWNER,
+    PREAUTHENTICATED,
+    USER,
+    USER_OF_INACTIVE,
+    CallerRule,
+    able,
+)
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import Endpoint, Endpoints, endpoint, parameters
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL, People, Person
+from tests.http.tenants import Tenants
+
+# Rules for members of the organization that the path names. Here nobody is; `test_member_authorization.py` walks as those who are.
+MEMBER_RULES = (MEMBER, MEMBER_OF_INACTIVE, OWNER, OWNER_OF_INACTIVE, *map(able, Capability))
 
 
-@endpoint.get("/of-inactive", caller=USER_OF_INACTIVE, tags=("operations",))
-async def of_inactive(_call: Call, _services: Services) -> Nothing:
-    """Stands for what members see of a suspended organization, until there is something"""
-    return NOTHING
+class OrganizationPath(msgspec.Struct, frozen=True):
+    org_slug: str
 
 
+def stand_in(rule: CallerRule) -> Endpoint:
+    """So that a rule is walked before any route uses it."""
+    name = rule.name.replace(".", "-").replace("_", "-")
+
+    if rule in MEMBER_RULES:
+
+        @endpoint.get(f"/stand-in/{{org_slug}}/{name}", caller=rule, tags=("operations",))
+        async def in_organization(_call: Call[None, None, OrganizationPath], _services: Services) -> Nothing:
+            return NOTHING
+
+        return in_organization
+
+    @endpoint.get(f"/stand-in/{name}", caller=rule, tags=("operations",))
+    async def anywhere(_call: Call, _services: Services) -> Nothing:
+        return NOTHING
+
+    return anywhere
+
+
+STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES)]
 # Those that end the session of whoever walks come last.
-WALKED = sorted([*ROUTES, of_inactive], key=lambda one: one.caller is LEAVING)
+WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: one.caller is LEAVING)
+# The organization of every path that names one: active, and none of those who walk belongs to it.
+HOUSE_SLUG = "house"
 
 Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
-RULES = (USER, USER_OF_INACTIVE, OWN_USER, PLATFORM_OWNER, LEAVING, PREAUTHENTICATED)
-OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PLATFORM_OWNER)
+OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, *MEMBER_RULES)
+RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED)
 
 
 class Kinds:
@@ -45,6 +87,8 @@ class Kinds:
     def __init__(self, people: People, services: Services) -> None:
         self._people = people
         self._services = services
+        self._tenants = Tenants(services, people)
+        self._tenants.add(HOUSE_SLUG)
 
     async def token(self, kind: str) -> str | None:
         made: Awaitable[str | None] = getattr(self, kind)()
@@ -168,6 +212,30 @@ class Kinds:
         self._people.change("delete from organizations where slug = 'gone'")
         return await self._in_organization(person, "gone")
 
+    async def member_of_one_being_deleted(self) -> str | None:
+        token = await self._member("going", "active")
+        self._people.change("update all_organizations set deleted_at = now() where slug = 'going'")
+        return token
+
+    async def in_a_service(self) -> str | None:
+        return await self._in_a_service("serving")
+
+    async def in_a_service_of_suspended(self) -> str | None:
+        token = await self._in_a_service("halting")
+        self._people.change("update organizations set status = 'suspended' where slug = 'halting'")
+        return token
+
+    async def in_a_deleted_service(self) -> str | None:
+        token = await self._in_a_service("closing")
+        self._people.change("delete from services where org_id = (select id from organizations where slug = 'closing')")
+        return token
+
+    async def hides_its_service(self) -> str | None:
+        """As if the session were one in the organization."""
+        service = self._tenants.service(self._tenants.add("hiding"), "app")
+        person = self._tenants.session(self._people.add(), service)
+        return await self._in_organization(person, "hiding")
+
     async def claims_another_organization(self) -> str | None:
         person = self._people.add()
         self._organization(person, "mine", "active")
@@ -249,6 +317,9 @@ class Kinds:
     async def _in_organization(self, person: Person, slug: str) -> str:
         return await self._people.token(person, org=slug, aud=f"org:{slug}")
 
+    async def _in_a_service(self, slug: str) -> str:
+        return await self._tenants.token_in(self._people.add(), self._tenants.service(self._tenants.add(slug), "app"))
+
     def _impersonation(self) -> tuple[Person, Person]:
         owner, person = self._people.add(platform_owner=True), self._people.add()
         self._people.change(
@@ -272,14 +343,18 @@ def everywhere(refusal: Refusal) -> Expected:
 
 
 def with_session(refusals: Expected) -> Expected:
-    """A token of ours that names a session: signing out needs no more, and it is nothing that awaits a second factor."""
-    return {**refusals, PREAUTHENTICATED: INVALID}
+    """A token of ours that names a session: signing out needs no more, it is nothing that awaits a second factor, and its holder is no
+    member of the organization of the path.
+    """
+    return {**dict.fromkeys(MEMBER_RULES, FORBIDDEN), **refusals, PREAUTHENTICATED: INVALID}
 
 
 ENDED = with_session(dict.fromkeys(OF_SESSIONS, UNAUTHORIZED))
 NOT_OF_ITS_SESSION = with_session(dict.fromkeys(OF_SESSIONS, INVALID))
 USERS = with_session({PLATFORM_OWNER: FORBIDDEN})
 OF_INACTIVE = with_session(dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE))
+# An application that holds its user's token gets no further with it than the service goes.
+IN_A_SERVICE = with_session(dict.fromkeys((PERSON, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN))
 
 EXPECTED: dict[str, Expected] = {
     "no_token": everywhere(UNAUTHORIZED),
@@ -317,7 +392,12 @@ EXPECTED: dict[str, Expected] = {
     "member_of_suspended": OF_INACTIVE,
     "member_of_pending": OF_INACTIVE,
     "platform_owner_in_suspended": OF_INACTIVE,
-    "impersonated": with_session({OWN_USER: FORBIDDEN, PLATFORM_OWNER: FORBIDDEN}),
+    "impersonated": with_session(dict.fromkeys((OWN_USER, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN)),
+    "member_of_one_being_deleted": ENDED,
+    "in_a_deleted_service": ENDED,
+    "hides_its_service": NOT_OF_ITS_SESSION,
+    "in_a_service": IN_A_SERVICE,
+    "in_a_service_of_suspended": {**IN_A_SERVICE, **dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE)},
     "user": USERS,
     "user_who_claims_to_own": USERS,
     "demoted_platform_owner": USERS,
@@ -326,10 +406,14 @@ EXPECTED: dict[str, Expected] = {
 }
 
 
+# Where the declaration lets people in, and only the use case knows of the organization: nobody here is its member.
+REFUSED_LATER = {"POST /api/organizations/{org_slug}/select": FORBIDDEN}
+
+
 async def call(client: Client, one: Endpoint, token: str | None) -> Received:
     path = one.path
     for name in parameters(path):
-        path = path.replace(f"{{{name}}}", "0199d3a0-0000-7000-8000-000000000001")
+        path = path.replace(f"{{{name}}}", HOUSE_SLUG if name == "org_slug" else "0199d3a0-0000-7000-8000-000000000001")
     body: Any = {} if one.body_type is not None else None
     if one.caller is PREAUTHENTICATED and token is None:
         # The pre-auth token may stand in the body, so that is read before anybody is refused for want of one.
@@ -354,7 +438,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
         token = await kinds.token(kind)
         for one in WALKED:
             answer = await call(walker, one, token)
-            refusal = expected.get(one.caller)
+            refusal = expected.get(one.caller) or REFUSED_LATER.get(str(one))
             if refusal is None:
                 assert answer.status not in {401, 403}, f"{kind} at {one}"
                 assert answer.status < 500, f"{kind} at {one}"
@@ -415,6 +499,7 @@ OPEN = {
     "GET /health",
     "GET /health/live",
     "GET /health/ready",
+    "GET /invitations/accept",
     "GET /metrics",
     "POST /api/auth/forgot-password",
     "POST /api/auth/login",
@@ -422,6 +507,8 @@ OPEN = {
     "POST /api/auth/register",
     "POST /api/auth/resend-verification",
     "POST /api/auth/reset-password",
+    "POST /api/invitations/accept",
+    "POST /api/invitations/decline",
 }
 
 
@@ -443,6 +530,97 @@ OWN = {
 
 def test_what_is_forbidden_while_impersonating() -> None:
     assert {str(one) for one in HOUSE if one.caller is OWN_USER} == OWN
+
+
+# What the interface says of the rest, word for word: a declaration that is loosened, or tightened, must be changed here too.
+WHO: dict[str, set[str]] = {
+    PERSON.name: {
+        "GET /api/invitations",
+        "GET /api/organizations",
+    },
+    OWN_PERSON.name: {
+        "POST /api/organizations",
+        "POST /api/organizations/{org_slug}/select",
+    },
+    MEMBER_OF_INACTIVE.name: {
+        "GET /api/organizations/{org_slug}",
+    },
+    MEMBER.name: {
+        "GET /api/organizations/{org_slug}/roles",
+        "GET /api/organizations/{org_slug}/roles/{role_id}",
+    },
+    OWNER.name: {
+        "PATCH /api/organizations/{org_slug}/members/{user_id}",
+        "POST /api/organizations/{org_slug}/transfer-ownership",
+    },
+    OWNER_OF_INACTIVE.name: {
+        "DELETE /api/organizations/{org_slug}",
+    },
+    Capability.SETTINGS_MANAGE: {
+        "PATCH /api/organizations/{org_slug}",
+    },
+    Capability.ROLES_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/roles/{role_id}",
+        "PATCH /api/organizations/{org_slug}/roles/{role_id}",
+        "POST /api/organizations/{org_slug}/roles",
+    },
+    Capability.MEMBERS_VIEW: {
+        "GET /api/organizations/{org_slug}/members",
+    },
+    Capability.MEMBERS_MANAGE: {
+        "GET /api/organizations/{org_slug}/invitations",
+        "POST /api/organizations/{org_slug}/invitations",
+        "POST /api/organizations/{org_slug}/invitations/{invitation_id}",
+        "POST /api/organizations/{org_slug}/invitations/{invitation_id}/accept",
+        "POST /api/organizations/{org_slug}/members/{user_id}",
+    },
+    Capability.END_USERS_VIEW: {
+        "GET /api/organizations/{org_slug}/users",
+        "GET /api/organizations/{org_slug}/users/{user_id}",
+    },
+    Capability.END_USERS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/users/{user_id}/sessions",
+    },
+    Capability.AUDIT_LOGS_VIEW: {
+        "GET /api/organizations/{org_slug}/audit-log",
+        "GET /api/organizations/{org_slug}/audit-log/event-types",
+    },
+    PLATFORM_OWNER.name: {
+        "DELETE /api/platform/organizations/{org_id}",
+        "DELETE /api/platform/owners/{user_id}",
+        "DELETE /api/platform/users/{user_id}/mfa",
+        "GET /api/platform/mfa/metrics",
+        "GET /api/platform/mfa/suspicious",
+        "GET /api/platform/organizations",
+        "GET /api/platform/tiers",
+        "GET /api/platform/users/search",
+        "GET /api/platform/users/{user_id}/mfa/status",
+        "PATCH /api/platform/organizations/{org_id}/tier",
+        "POST /api/platform/impersonate/{user_id}",
+        "POST /api/platform/organizations/{org_id}/activate",
+        "POST /api/platform/organizations/{org_id}/approve",
+        "POST /api/platform/organizations/{org_id}/reject",
+        "POST /api/platform/organizations/{org_id}/suspend",
+        "POST /api/platform/owners",
+    },
+}
+
+
+def test_who_may_what_in_an_organization_and_on_the_platform() -> None:
+    rest = {ANYONE.name, USER.name, OWN_USER.name, LEAVING.name, PREAUTHENTICATED.name}
+    declared: dict[str, set[str]] = {}
+    for one in HOUSE:
+        if one.caller.name not in rest:
+            declared.setdefault(one.caller.name, set()).add(str(one))
+    assert declared == WHO
+
+
+def test_every_route_of_an_organization_or_the_platform_asks_for_its_people() -> None:
+    for one in HOUSE:
+        if "{org_slug}" in one.path and str(one) not in REFUSED_LATER:
+            assert one.caller in MEMBER_RULES, one
+        if one.path.startswith("/api/platform/"):
+            assert one.caller is PLATFORM_OWNER, one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_services: Services) -> None:

@@ -1,0 +1,157 @@
+"""Organizations with their people, roles, services and end users, put there past the interface, which has tests of its own."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from core.domain.roles import Capability
+from entrypoints.bootstrap import Services
+from tests.http.people import People, Person
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    id: UUID
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRole:
+    """A role of the organization's own."""
+
+    id: UUID
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsedService:
+    id: UUID
+    slug: str
+    tenant: Tenant
+
+
+class Tenants:
+    def __init__(self, services: Services, people: People) -> None:
+        self._services = services
+        self._people = people
+
+    def add(self, slug: str, *, status: str = "active", name: str = "") -> Tenant:
+        tenant = Tenant(self._services.ids.new(), slug)
+        self._people.change(
+            "insert into organizations (id, slug, name, status, created_at, updated_at) values (%s, %s, %s, %s, now(), now())",
+            tenant.id,
+            slug,
+            name or slug.title(),
+            status,
+        )
+        return tenant
+
+    def role(self, tenant: Tenant, slug: str, capabilities: Collection[Capability]) -> OwnRole:
+        role = OwnRole(self._services.ids.new(), slug)
+        self._people.change(
+            "insert into roles (id, org_id, slug, name, created_at, updated_at) values (%s, %s, %s, %s, now(), now())",
+            role.id,
+            tenant.id,
+            slug,
+            slug.title(),
+        )
+        for capability in capabilities:
+            self._people.change(
+                "insert into relations (organization_id, role_id, relation, object_type, object_id)"
+                " values (%s, %s, %s, 'organization', %s)",
+                tenant.id,
+                role.id,
+                capability.value,
+                tenant.id,
+            )
+        return role
+
+    def join(self, person: Person, tenant: Tenant, role: str | OwnRole = "member") -> Person:
+        """With a built-in role, or one of the organization's own."""
+        own = role if isinstance(role, OwnRole) else None
+        slug = role if isinstance(role, str) else role.slug
+        self._people.change(
+            "insert into memberships (id, org_id, user_id, role, role_id, created_at) values (%s, %s, %s, %s, %s, now())",
+            self._services.ids.new(),
+            tenant.id,
+            person.user,
+            slug,
+            None if own is None else own.id,
+        )
+        self._people.change(
+            "insert into relations (organization_id, user_id, relation, object_type, object_id) values (%s, %s, %s, %s, %s)",
+            tenant.id,
+            person.user,
+            slug if own is None else "holder",
+            "organization" if own is None else "role",
+            tenant.id if own is None else own.id,
+        )
+        if slug == "owner":
+            self._people.change("update all_organizations set owner_user_id = %s where id = %s", person.user, tenant.id)
+        return person
+
+    def member(self, tenant: Tenant, role: str | OwnRole = "member", email: str | None = None) -> Person:
+        """Somebody new, on the platform."""
+        return self.join(self._people.add(email), tenant, role)
+
+    def service(self, tenant: Tenant, slug: str, service_type: str = "web") -> UsedService:
+        service = UsedService(self._services.ids.new(), slug, tenant)
+        self._people.change(
+            "insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)"
+            " values (%s, %s, %s, %s, %s, %s, now(), now())",
+            service.id,
+            tenant.id,
+            slug,
+            slug.title(),
+            service_type,
+            self._services.ids.new(),
+        )
+        return service
+
+    def uses(self, person: Person, service: UsedService, *, first: datetime | None = None, last: datetime | None = None) -> Person:
+        """An end user of the service; without times, one who was made through it and has not come."""
+        self._people.change(
+            "insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)"
+            " values (%s, %s, %s, %s, %s, now())",
+            service.id,
+            person.user,
+            service.tenant.id,
+            first,
+            last,
+        )
+        return person
+
+    def session(self, person: Person, place: Tenant | UsedService | None = None, *, began: datetime | None = None) -> Person:
+        """The same person in one more session: on the platform, in an organization, or in one of its services."""
+        session = self._services.ids.new()
+        tenant = place.tenant if isinstance(place, UsedService) else place
+        at = began or self._services.clock.now()
+        self._people.change(
+            "insert into sessions (id, user_id, organization_id, service_slug, created_at, last_seen_at, expires_at, authenticated_by)"
+            " values (%s, %s, %s, %s, %s, %s, %s, '{pwd}')",
+            session,
+            person.user,
+            None if tenant is None else tenant.id,
+            place.slug if isinstance(place, UsedService) else None,
+            at,
+            at,
+            self._services.clock.now() + timedelta(days=30),
+        )
+        return Person(person.user, session, person.email)
+
+    async def token(self, person: Person, place: Tenant | UsedService | None = None, **claims: Any) -> str:
+        """For the person's session, which must be in that place."""
+        match place:
+            case UsedService():
+                context = {"org": place.tenant.slug, "service": place.slug, "aud": f"service:{place.tenant.slug}/{place.slug}"}
+            case Tenant():
+                context = {"org": place.slug, "aud": f"org:{place.slug}"}
+            case _:
+                context = {}
+        return await self._people.token(person, **{**context, **claims})
+
+    async def token_in(self, person: Person, place: Tenant | UsedService | None = None) -> str:
+        """Of a new session of the person's there."""
+        return await self.token(self.session(person, place), place)

@@ -1,0 +1,306 @@
+"""SECURITY.md row 9: whoever administers one organization gets nothing of another by any id, and no count of theirs moves with another's.
+
+Two organizations are furnished alike. What is asked, and with what, comes from the declarations: a route that is new here has to say what
+its body would be, or the test of the list fails.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.roles import Capability
+from entrypoints.bootstrap import Services
+from entrypoints.http.application import ROUTES
+from entrypoints.http.endpoints import Endpoint, parameters
+from tests.http import conftest as http
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
+
+database_url, services, people = http.database_url, http.services, http.people
+
+IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
+WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1]
+
+
+@dataclass
+class House:
+    """An organization with somebody and something of every kind in it; all names in it carry its own."""
+
+    tenant: Tenant
+    owner: Person
+    admin: Person
+    member: Person
+    clerk: Person
+    role: OwnRole
+    service: UsedService
+    end_user: Person
+    ids: dict[str, list[UUID]] = field(default_factory=dict)
+
+    @property
+    def slug(self) -> str:
+        return self.tenant.slug
+
+
+@dataclass
+class Street:
+    client: Client
+    tenants: Tenants
+    people: People
+    guest: Person
+    """Belongs to both houses, and uses the services of both."""
+
+    async def furnish(self, name: str) -> House:
+        tenants = self.tenants
+        tenant = tenants.add(name)
+        role = tenants.role(tenant, f"clerk-of-{name}", [Capability.MEMBERS_VIEW])
+        service = tenants.service(tenant, f"shop-of-{name}")
+        house = House(
+            tenant=tenant,
+            owner=tenants.member(tenant, "owner", f"owner@{name}.example"),
+            admin=tenants.member(tenant, "admin", f"admin@{name}.example"),
+            member=tenants.member(tenant, "member", f"member@{name}.example"),
+            clerk=tenants.member(tenant, role, f"clerk@{name}.example"),
+            role=role,
+            service=service,
+            end_user=tenants.uses(self.people.add(f"user@{name}.example"), service),
+        )
+        tenants.uses(self.guest, service)
+        tenants.join(self.guest, tenant)
+        for place in (service, tenant):
+            tenants.session(house.end_user, place)
+        # By the front door: these leave entries in the audit log.
+        await self.act(house, name)
+        self.count(house)
+        return house
+
+    async def act(self, house: House, name: str) -> None:
+        """Something more of everything."""
+        more = uuid4().hex[:8]
+        token = await self.tenants.token(house.owner)
+        for path, body, status in (
+            ("invitations", {"email": f"guest-{more}@{name}.example", "role": "member"}, 200),
+            ("invitations", {"email": f"clerk-{more}@{name}.example", "role": house.role.slug}, 200),
+            ("roles", {"slug": f"{name}-{more}", "name": f"Of {name}", "permissions": ["services.view"]}, 201),
+        ):
+            answer = await self.client.post(f"/api/organizations/{house.slug}/{path}", body, token=token)
+            assert answer.status == status, answer.body
+
+    def count(self, house: House) -> None:
+        """Every id that is the house's."""
+        for table, column in (
+            ("memberships", "org_id"),
+            ("roles", "org_id"),
+            ("invitations", "org_id"),
+            ("services", "org_id"),
+            ("audit_entries", "organization_id"),
+            ("sessions", "organization_id"),
+        ):
+            rows = self.people.rows(f"select id from {table} where {column} = %s order by id", house.tenant.id)
+            house.ids[table] = [row["id"] for row in rows]
+        house.ids["organizations"] = [house.tenant.id]
+        members = (house.owner, house.admin, house.member, house.clerk, house.end_user)
+        house.ids["users"] = [one.user for one in members]
+
+    async def ask(self, house: House, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
+        return await self.client.request(method, path, body=body, token=await self.tenants.token(by or house.owner))
+
+
+@pytest.fixture
+async def street(services: Services, people: People) -> Street:
+    client = unlimited(services, replace(http.SETTINGS, rate_limits=False))
+    return Street(client, Tenants(services, people), people, people.add("guest@both.example"))
+
+
+@pytest.fixture
+async def acme(street: Street) -> House:
+    return await street.furnish("acme")
+
+
+@pytest.fixture
+async def globex(street: Street) -> House:
+    return await street.furnish("globex")
+
+
+# What a route is asked with, so that nothing but the id is wrong with it. None: no body.
+Asked = Callable[[House], Mapping[str, Any]]
+BODIES: Mapping[str, Asked] = {
+    "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
+    "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
+}
+# The same ones with ids of one's own, where they are no id but a field: what must come of another's.
+FIELDS: Mapping[str, Callable[[House], Mapping[str, Any]]] = {
+    "POST /api/organizations/{org_slug}/transfer-ownership": lambda theirs: {"new_owner_user_id": str(theirs.member.user)},
+    "POST /api/organizations/{org_slug}/invitations": lambda theirs: {"email": "new@example.org", "role": theirs.role.slug},
+}
+# Those that name nothing by its id.
+WITHOUT_IDS = {
+    "DELETE /api/organizations/{org_slug}",
+    "PATCH /api/organizations/{org_slug}",
+    "POST /api/organizations/{org_slug}/roles",
+    "POST /api/organizations/{org_slug}/select",
+}
+
+
+def test_every_route_of_an_organization_is_tried() -> None:
+    tried = {str(one) for one in WITH_IDS} | set(FIELDS) | WITHOUT_IDS
+    assert {str(one) for one in IN_ORGANIZATION if one.method != "GET" or one in WITH_IDS} == tried
+    assert {str(one) for one in WITH_IDS if one.body_type is not None} == set(BODIES)
+
+
+def names(one: Endpoint) -> str:
+    """What its second parameter is an id of."""
+    return parameters(one.path)[1]
+
+
+def at(one: Endpoint, slug: str, identity: object) -> str:
+    return one.path.replace("{org_slug}", slug).replace(f"{{{names(one)}}}", str(identity))
+
+
+KEPT = ("all_organizations", "memberships", "relations", "roles", "invitations", "services", "service_users", "sessions", "audit_entries")
+
+
+def state(street: Street, house: House) -> Mapping[str, Any]:
+    """All rows of the house."""
+    columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
+    return {
+        table: street.people.rows(f"select * from {table} where {columns.get(table, 'org_id')} = %s order by 1, 2, 3", house.tenant.id)
+        for table in KEPT
+    }
+
+
+async def test_no_id_of_another_organization_opens_anything(street: Street, acme: House, globex: House) -> None:
+    before, own = state(street, globex), state(street, acme)
+    everything = [(kind, identity) for kind, ids in globex.ids.items() for identity in ids]
+    for one in WITH_IDS:
+        body = BODIES[str(one)](globex) if str(one) in BODIES else None
+        for kind, identity in everything:
+            answer = await street.ask(acme, one.method, at(one, acme.slug, identity), body)
+            assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), f"{kind} {identity} at {one}"
+            assert b"globex" not in answer.body
+        # And no more of it than of what does not exist at all.
+        stranger = await street.ask(acme, one.method, at(one, acme.slug, uuid4()), body)
+        known = await street.ask(acme, one.method, at(one, acme.slug, globex.ids["users"][0]), body)
+        assert (stranger.status, stranger.json()["error"]) == (known.status, known.json()["error"]), one
+    assert state(street, globex) == before
+    assert state(street, acme) == own
+
+
+async def test_whoever_belongs_to_both_is_looked_after_in_each_for_itself(street: Street, acme: House, globex: House) -> None:
+    guest = street.guest
+    for house in (acme, globex):
+        street.tenants.session(guest, house.service)
+    there = state(street, globex)
+    assert (await street.ask(acme, "DELETE", f"/api/organizations/acme/users/{guest.user}/sessions")).json()["sessions_revoked"] == 1
+    assert (await street.ask(acme, "PATCH", f"/api/organizations/acme/members/{guest.user}", {"role": "admin"})).status == 200
+    assert (await street.ask(acme, "POST", f"/api/organizations/acme/members/{guest.user}")).status == 200
+    assert state(street, globex) == there
+    assert (await street.ask(globex, "GET", "/api/organizations/globex/members", by=guest)).status == 200
+    assert (await street.ask(globex, "GET", "/api/organizations/acme/members", by=guest)).status == 403
+
+
+async def test_no_field_takes_what_is_anothers(street: Street, acme: House, globex: House) -> None:
+    before, own = state(street, globex), state(street, acme)
+    for path, content in FIELDS.items():
+        method, _, template = path.partition(" ")
+        answer = await street.ask(acme, method, template.replace("{org_slug}", "acme"), content(globex))
+        assert answer.status in {400, 404}, path
+        assert b"globex" not in answer.body
+    assert (state(street, globex), state(street, acme)) == (before, own)
+
+
+def reads(house: House, *, of: House) -> list[str]:
+    """Every list and every single thing of the house, also as it is filtered and searched, with the ids and names of `of`."""
+    lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
+    filtered = [
+        f"members?role={of.role.slug}",
+        "invitations?status=pending&page=1&limit=100",
+        f"users?search={of.slug}",
+        f"users?service_id={of.service.id}",
+        f"audit-log?actor_id={of.owner.user}",
+        f"audit-log?target_type=role&target_id={of.ids['roles'][-1]}",
+        "audit-log?action=user.invited",
+        "audit-log?success=true",
+    ]
+    single = [
+        f"roles/{of.role.id}",
+        f"users/{of.end_user.user}",
+    ]
+    named = [f"/api/organizations/{house.slug}/{end}" for end in filtered + single]
+    return [path.replace("{org_slug}", house.slug) for path in lists] + named
+
+
+async def test_no_answer_contains_anything_of_another(street: Street, acme: House, globex: House) -> None:
+    foreign = [str(identity) for ids in globex.ids.values() for identity in ids]
+    for path in ("/api/organizations", *reads(acme, of=acme)):
+        answer = await street.ask(acme, "GET", path)
+        assert answer.status == 200, (path, answer.body)
+        text = answer.body.decode().lower()
+        assert "globex" not in text, path
+        assert [one for one in foreign if one in text] == [], path
+        # It is not empty, either: it would contain nothing of anybody.
+        if not path.endswith("event-types"):
+            assert "acme" in text, path
+
+
+async def test_filters_by_what_is_anothers_find_nothing(street: Street, acme: House, globex: House) -> None:
+    foreign = [str(identity) for ids in globex.ids.values() for identity in ids]
+    for path in reads(acme, of=globex):
+        answer = await street.ask(acme, "GET", path)
+        assert answer.status in {200, 400, 404}, path
+        text = answer.body.decode().lower()
+        assert [one for one in foreign if one in text] == [], path
+        assert "globex" not in text, path
+
+
+async def test_no_list_and_no_count_moves_with_anothers(street: Street, acme: House, globex: House, services: Services) -> None:
+    paths = ["/api/organizations", *reads(acme, of=acme)]
+
+    async def seen() -> Mapping[str, Any]:
+        return {path: (await street.ask(acme, "GET", path)).json() for path in paths}
+
+    # Whether an entry of the log is linked yet is none of anybody's business here.
+    before = await seen()
+    for _ in range(3):
+        await street.act(globex, "globex")
+        someone = street.tenants.member(globex.tenant, globex.role)
+        street.tenants.uses(someone, street.tenants.service(globex.tenant, f"more-{uuid4().hex[:8]}"), last=services.clock.now())
+        street.tenants.session(someone, globex.service)
+    street.tenants.session(street.guest, globex.service)
+    street.people.change("update service_users set last_login_at = now() where org_id = %s", globex.tenant.id)
+    street.people.change("update all_organizations set max_users = 1, max_services = 1 where id = %s", globex.tenant.id)
+    assert await seen() == before
+    # Its own do move: what was compared is alive.
+    await street.act(acme, "acme")
+    assert await seen() != before
+
+
+async def test_a_persons_own_invitations_are_those_to_their_own_address(street: Street, acme: House, globex: House) -> None:
+    for house, email in ((acme, "member@globex.example"), (globex, "member@acme.example"), (globex, "MEMBER@acme.example.org")):
+        answer = await street.ask(house, "POST", f"/api/organizations/{house.slug}/invitations", {"email": email, "role": "member"})
+        assert answer.status == 200
+    street.people.change("update users set email_verified_at = now()")
+    for person, inviting in ((acme.member, "globex"), (globex.member, "acme")):
+        found = (await street.ask(acme, "GET", "/api/invitations", by=person)).json()
+        assert [(one["email"], one["organization"]["slug"]) for one in found] == [(person.email, inviting)]
+    assert (await street.ask(acme, "GET", "/api/invitations", by=acme.owner)).json() == []
+
+
+async def test_a_deleted_organization_is_in_nobodys_answers(street: Street, acme: House, globex: House) -> None:
+    assert (await street.ask(globex, "DELETE", "/api/organizations/globex")).status == 204
+    listed = (await street.ask(acme, "GET", "/api/organizations", by=street.guest)).json()
+    assert [one["organization"]["slug"] for one in listed] == ["acme"]
+    for method, path in (("GET", "/api/organizations/globex"), ("POST", "/api/organizations/globex/select")):
+        assert (await street.ask(globex, method, path)).status == 404
+    # Its slug is free, and who takes it gets nothing of what was there.
+    founded = await street.ask(acme, "POST", "/api/organizations", {"slug": "globex", "name": "Another"})
+    assert founded.status == 200
+    street.people.change("update organizations set status = 'active' where slug = 'globex'")
+    for path in reads(globex, of=globex):
+        answer = await street.ask(acme, "GET", path)
+        assert answer.status in {200, 404}, path
+        assert [str(one) for one in globex.ids["users"] if str(one) in answer.body.decode()] == [], path

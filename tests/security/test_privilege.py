@@ -1,0 +1,157 @@
+"""SECURITY.md row 10: nobody gets further in an organization than they were let, by any way that leads up; its owner stays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from core.domain.roles import BuiltInRole, Capability
+from entrypoints.bootstrap import Services
+from tests.http import conftest as http
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenants import OwnRole, Tenant, Tenants
+
+database_url, services, people = http.database_url, http.services, http.people
+
+ACME = "/api/organizations/acme"
+# Somebody who looks after people and roles, and holds nothing else that members do not.
+STEWARD = (*sorted(BuiltInRole.MEMBER.capabilities), Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE)
+
+
+@dataclass
+class House:
+    client: Client
+    tenants: Tenants
+    people: People
+    acme: Tenant
+    steward_role: OwnRole
+    owner: Person
+    admin: Person
+    steward: Person
+    member: Person
+
+    async def ask(self, by: Person, method: str, path: str, body: Any = None) -> Received:
+        return await self.client.request(method, ACME + path, body=body, token=await self.tenants.token(by))
+
+    def standing(self) -> Mapping[str, Any]:
+        """Who is what, and what that permits."""
+        return {
+            "memberships": self.people.rows("select user_id, role, role_id from memberships order by user_id"),
+            "relations": self.people.rows("select * from relations order by user_id, role_id, relation, object_id"),
+            "owner": self.people.rows("select owner_user_id from organizations"),
+            "invitations": self.people.rows("select email, role, status from invitations order by id"),
+        }
+
+
+@pytest.fixture
+def house(services: Services, people: People) -> House:
+    tenants = Tenants(services, people)
+    acme = tenants.add("acme")
+    steward_role = tenants.role(acme, "steward", STEWARD)
+    return House(
+        client=unlimited(services, replace(http.SETTINGS, rate_limits=False)),
+        tenants=tenants,
+        people=people,
+        acme=acme,
+        steward_role=steward_role,
+        owner=tenants.member(acme, "owner", "owner@acme.example"),
+        admin=tenants.member(acme, "admin", "admin@acme.example"),
+        steward=tenants.member(acme, steward_role, "steward@acme.example"),
+        member=tenants.member(acme, "member", "member@acme.example"),
+    )
+
+
+async def test_a_role_is_no_ladder(house: House) -> None:
+    """With the right to manage people and roles, and every request that would turn it into more."""
+    mighty = house.tenants.role(house.acme, "mighty", list(Capability))
+    invited = await house.ask(house.owner, "POST", "/invitations", {"email": "mighty@acme.example", "role": "mighty"})
+    invitation = invited.json()["invitation"]["id"]
+    before = house.standing()
+    own, me = house.steward_role.id, house.steward.user
+    more = [*map(str, STEWARD), "audit_logs.view"]
+    tries: list[tuple[str, str, Any]] = [
+        ("POST", "/invitations", {"email": "friend@example.org", "role": "admin"}),
+        ("POST", "/invitations", {"email": "friend@example.org", "role": "mighty"}),
+        ("POST", "/invitations", {"email": "friend@example.org", "role": "owner"}),
+        ("POST", f"/invitations/{invitation}/accept", None),
+        ("POST", "/roles", {"slug": "more", "name": "More", "permissions": ["audit_logs.view"]}),
+        ("POST", "/roles", {"slug": "all", "name": "All", "permissions": list(map(str, Capability))}),
+        ("PATCH", f"/roles/{own}", {"permissions": more}),
+        ("PATCH", f"/roles/{mighty.id}", {"permissions": []}),
+        ("DELETE", f"/roles/{mighty.id}", None),
+        ("PATCH", f"/members/{me}", {"role": "admin"}),
+        ("PATCH", f"/members/{house.member.user}", {"role": "admin"}),
+        ("POST", f"/members/{house.owner.user}", None),
+        ("POST", f"/members/{house.admin.user}", None),
+        ("POST", f"/members/{me}", None),
+        ("POST", "/transfer-ownership", {"new_owner_user_id": str(me)}),
+        ("PATCH", "", {"name": "Mine"}),
+        ("DELETE", "", None),
+        ("GET", "/audit-log", None),
+        ("DELETE", f"/users/{house.member.user}/sessions", None),
+    ]
+    for method, path, body in tries:
+        answer = await house.ask(house.steward, method, path, body)
+        assert answer.status in {400, 403}, (method, path, body, answer.status)
+    assert house.standing() == before
+    # What the role is for, it does.
+    less = {"slug": "less", "name": "Less", "permissions": ["services.view"]}
+    assert (await house.ask(house.steward, "POST", "/roles", less)).status == 201
+    assert (await house.ask(house.steward, "POST", "/invitations", {"email": "friend@example.org", "role": "less"})).status == 200
+    assert (await house.ask(house.steward, "POST", f"/members/{house.member.user}")).status == 200
+
+
+async def test_members_change_nothing(house: House) -> None:
+    before = house.standing()
+    for method, path, body in (
+        ("POST", "/invitations", {"email": "friend@example.org", "role": "member"}),
+        ("GET", "/invitations", None),
+        ("POST", "/roles", {"slug": "own", "name": "Own", "permissions": ["services.view"]}),
+        ("PATCH", f"/roles/{house.steward_role.id}", {"name": "Mine"}),
+        ("DELETE", f"/roles/{house.steward_role.id}", None),
+        ("PATCH", f"/members/{house.member.user}", {"role": "admin"}),
+        ("POST", f"/members/{house.admin.user}", None),
+        ("POST", f"/members/{house.member.user}", None),
+        ("POST", "/transfer-ownership", {"new_owner_user_id": str(house.member.user)}),
+        ("PATCH", "", {"name": "Mine"}),
+        ("DELETE", "", None),
+        ("GET", "/audit-log", None),
+    ):
+        answer = await house.ask(house.member, method, path, body)
+        assert (answer.status, answer.error_code) == (403, "FORBIDDEN"), (method, path)
+    assert house.standing() == before
+
+
+async def test_the_owner_stays_whoever_wants_them_gone_and_is_one(house: House) -> None:
+    before = house.standing()
+    owner = house.owner.user
+    for by in (house.owner, house.admin):
+        for method, path, body in (
+            ("POST", f"/members/{owner}", None),
+            ("PATCH", f"/members/{owner}", {"role": "admin"}),
+            ("PATCH", f"/members/{owner}", {"role": "member"}),
+            ("PATCH", f"/members/{house.admin.user}", {"role": "owner"}),
+            ("POST", "/invitations", {"email": "second@example.org", "role": "owner"}),
+            ("POST", "/transfer-ownership", {"new_owner_user_id": str(house.people.add().user)}),
+        ):
+            answer = await house.ask(by, method, path, body)
+            assert answer.status in {400, 403, 404}, (by.email, method, path)
+    assert house.standing() == before
+    owners = house.people.rows("select user_id from memberships where role = 'owner'")
+    assert [one["user_id"] for one in owners] == [owner]
+
+
+async def test_what_somebody_may_give_ends_with_their_own_rights(house: House) -> None:
+    """Invitations and roles are weighed by what their maker holds now, not by what they held when they signed in."""
+    answer = await house.ask(house.admin, "POST", "/invitations", {"email": "a@example.org", "role": "admin"})
+    assert answer.status == 200
+    assert (await house.ask(house.owner, "PATCH", f"/members/{house.admin.user}", {"role": "member"})).status == 200
+    for method, path, body in (
+        ("POST", "/invitations", {"email": "b@example.org", "role": "admin"}),
+        ("POST", "/roles", {"slug": "own", "name": "Own", "permissions": ["services.view"]}),
+        ("GET", "/audit-log", None),
+    ):
+        assert (await house.ask(house.admin, method, path, body)).status == 403
