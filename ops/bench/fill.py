@@ -66,7 +66,7 @@ def grow(database_url: str, users: int, sessions: int, login_events: int) -> Seq
     with psycopg.connect(database_url, autocommit=True) as connection:
         for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
             connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
-        with _without_indexes(connection, _TABLES):
+        with without_indexes(connection, _TABLES):
             for statement in _GROW:
                 connection.execute(statement, {"users": users, "sessions": sessions, "login_events": login_events})
         connection.execute(sql.SQL("vacuum analyze {}").format(sql.SQL(", ").join(map(sql.Identifier, _TABLES))))
@@ -76,7 +76,7 @@ def grow(database_url: str, users: int, sessions: int, login_events: int) -> Seq
 
 
 @contextmanager
-def _without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[None]:
+def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[None]:
     """Made anew at the end, all of them, in a fraction of the time that keeping them takes."""
     indexes = connection.execute(_INDEXES, {"tables": list(tables)}).fetchall()
     keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()

@@ -1,8 +1,10 @@
 """The guides run as they are written: their shell blocks, in one shell, against the real server."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,30 +21,48 @@ def blocks(guide: Path) -> list[str]:
     return _BLOCK.findall(guide.read_text())
 
 
-@pytest.mark.skipif(shutil.which("oathtool") is None or shutil.which("jq") is None, reason="oathtool or jq is missing")
-def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
+FIRST_ORGANIZATION = ROOT / "docs" / "guides" / "first-organization.md"
+
+
+def follow(guide: Path, installation: Installation, directory: Path) -> tuple[str, str]:
+    """What the guide's blocks show, and what the server writes into its log meanwhile."""
     port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    server = Postern(copy(installation.data_dir, e2e_directory / "guide"), settings={"POSTERN_BIND": f"127.0.0.1:{port}"})
+    server = Postern(copy(installation.data_dir, directory / guide.stem), settings={"POSTERN_BIND": f"127.0.0.1:{port}"})
     try:
         server.start()
         # The first command that fails ends it; the last number told is its block's.
-        told = "\n".join(f"echo --- block {number} >&2\n{block}" for number, block in enumerate(blocks(FIRST_SIGN_IN), 1))
+        told = "\n".join(f"echo --- block {number} >&2\n{block}" for number, block in enumerate(blocks(guide), 1))
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-euc", told],
-            env=environment(server.data_dir, {"POSTERN": address}),
-            cwd=e2e_directory,
+            env=environment(server.data_dir, {"POSTERN": f"http://127.0.0.1:{port}", "PATH": path}),
+            cwd=directory,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=90,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert server.stop() == 0
     finally:
         server.close()
-    for shown in ("access_token", "backup_codes", "device_trust_token", '"token_type": "Bearer"', '"is_current": true'):
-        assert shown in done.stdout
-    log = server.err.read_text()
-    for secret in ("three wet matches", "nine dry candles", *re.findall(r"[A-Z2-9]{4}-[A-Z2-9]{4}", done.stdout)):
+    return done.stdout, server.err.read_text()
+
+
+@pytest.mark.skipif(shutil.which("oathtool") is None or shutil.which("jq") is None, reason="oathtool or jq is missing")
+def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
+    shown, log = follow(FIRST_SIGN_IN, installation, e2e_directory)
+    for part in ("access_token", "backup_codes", "device_trust_token", '"token_type": "Bearer"', '"is_current": true'):
+        assert part in shown
+    for secret in ("three wet matches", "nine dry candles", *re.findall(r"[A-Z2-9]{4}-[A-Z2-9]{4}", shown)):
+        assert secret not in log
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
+def test_a_first_organization_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
+    shown, log = follow(FIRST_ORGANIZATION, installation, e2e_directory)
+    for part in ('"status": "pending"', '"role": "auditor"', "301 http://127.0.0.1", '"new_role": "admin"', '"action": "user.joined"'):
+        assert part in shown
+    assert re.search(r"ok +acme-\d+ +\d+ entries, head \d+:\w+", shown)
+    for secret in ("five tall lighthouses", "three wet matches", "nine dry candles", "@example.org"):
         assert secret not in log

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ops.bench.cases import clients, faults, identity, scale, single_use, speed, starting, timing
+from ops.bench.cases import clients, faults, identity, scale, single_use, speed, starting, tenancy, timing
 from ops.bench.harness import Options
 from ops.bench.report import Figure
 
@@ -28,4 +28,9 @@ CASES: Final[Mapping[str, Case]] = {
     "users": scale.users,
     "redeem": single_use.redeem,
     "timing": timing.timing,
+    "tenants": tenancy.tenants,
+    "audit": tenancy.audit,
+    "seat": tenancy.seat,
+    "deletion": tenancy.deletion,
+    "sweeper": tenancy.sweeper,
 }

@@ -1,0 +1,194 @@
+"""Makes organizations with their people, roles, services, invitations and audit logs: rows made by the server itself, in bulk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, LiteralString
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from ops.bench.fill import Person, without_indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """An organization, its owner with a live session, and one end user of its service."""
+
+    id: UUID
+    slug: str
+    owner: Person
+    end_user: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    organizations: int
+    members: int
+    """Of each, the owner among them. They use its service, too."""
+    audit_entries: int
+    """Of all together, evenly."""
+    invitations: int = 10
+    """Of each: pending, and not due."""
+
+
+def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequence[Tenant]:
+    """Add so much; slugs and addresses begin with the name. Returns up to five hundred of the organizations, from all over."""
+    parameters = {
+        "name": name,
+        "organizations": size.organizations,
+        "members": size.members,
+        "people": size.organizations * size.members,
+        "invitations": size.organizations * size.invitations,
+        "entries": size.audit_entries,
+    }
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
+            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+        with without_indexes(connection, _TABLES):
+            for statement in _GROW:
+                connection.execute(statement, parameters)
+        connection.execute(sql.SQL("vacuum analyze {}").format(sql.SQL(", ").join(map(sql.Identifier, _TABLES))))
+        rows = connection.execute(_SOME, parameters).fetchall()
+        connection.execute("drop table grown_tenants, grown_members, grown_entries")
+    return [Tenant(tenant, slug, Person(user, session, email), end_user) for tenant, slug, user, session, email, end_user in rows]
+
+
+def invite_past(database_url: str, tenants: Sequence[Tenant], invitations: int) -> None:
+    """So many pending invitations of these organizations, all of them due since a moment ago."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("set synchronous_commit = off")
+        connection.execute(_INVITE_PAST, {"tenants": [one.id for one in tenants], "invitations": invitations})
+        connection.execute("analyze invitations")
+
+
+_TABLES: Final = (
+    "users",
+    "sessions",
+    "all_organizations",
+    "roles",
+    "memberships",
+    "relations",
+    "services",
+    "service_users",
+    "invitations",
+    "audit_entries",
+    "audit_personal",
+    "audit_links",
+)
+
+# Member m of organization n is person n * members + m: the first owns it, the second administers it, every tenth has the organization's own
+# role. Ids are by time, as the product's are.
+_GROW: Final[Sequence[LiteralString]] = (
+    """
+    create unlogged table grown_tenants as
+    select number, age, uuidv7(-age) as id, uuidv7(-age) as role, uuidv7(-age) as service, %(name)s || '-' || number as slug
+      from generate_series(0, %(organizations)s - 1) as series (number),
+   lateral (select interval '180 days' * (1 - number::double precision / %(organizations)s) as age) as ages
+    """,
+    "analyze grown_tenants",
+    """
+    create unlogged table grown_members as
+    select series.number, series.number %% %(members)s as place, uuidv7(-grown_tenants.age) as id, uuidv7(-grown_tenants.age) as session,
+           grown_tenants.id as tenant, grown_tenants.role, grown_tenants.service, grown_tenants.age,
+           %(name)s || '-person-' || series.number || '@scale.test' as email,
+           case series.number %% %(members)s when 0 then 'owner' when 1 then 'admin' else 'member' end as built_in
+      from generate_series(0, %(people)s - 1) as series (number)
+      join grown_tenants on grown_tenants.number = series.number / %(members)s
+    """,
+    "analyze grown_members",
+    """
+    insert into users (id, email, email_key, email_verified_at, created_at, updated_at)
+    select id, email, email, now() - age, now() - age, now() - age from grown_members
+    """,
+    """
+    insert into all_organizations (id, slug, name, status, tier_id, owner_user_id, max_users, approved_at, created_at, updated_at)
+    select grown_tenants.id, slug, initcap(slug), 'active', tiers.id, grown_members.id, 1000000, now() - grown_tenants.age,
+           now() - grown_tenants.age, now() - grown_tenants.age
+      from grown_tenants
+      join grown_members on grown_members.number = grown_tenants.number * %(members)s
+      join tiers on tiers.name = 'professional'
+    """,
+    """
+    insert into roles (id, org_id, slug, name, created_at, updated_at)
+    select role, id, 'clerk', 'Clerk', now() - age, now() - age from grown_tenants
+    """,
+    """
+    insert into memberships (id, org_id, user_id, role, role_id, created_at)
+    select uuidv7(-age), tenant, id, case place %% 10 when 9 then 'clerk' else built_in end, case place %% 10 when 9 then role end,
+           now() - age + interval '1 second' * place
+      from grown_members
+    """,
+    """
+    insert into relations (organization_id, user_id, role_id, relation, object_type, object_id)
+    select tenant, id, null, case place %% 10 when 9 then 'holder' else built_in end,
+           case place %% 10 when 9 then 'role' else 'organization' end, case place %% 10 when 9 then role else tenant end
+      from grown_members
+     union all
+    select grown_tenants.id, null, grown_tenants.role, permitted.relation, 'organization', grown_tenants.id
+      from grown_tenants, unnest(array['org.members.view', 'end_users.view', 'audit_logs.view']) as permitted (relation)
+    """,
+    """
+    insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    select service, id, 'shop', 'Shop', 'web', gen_random_uuid(), now() - age, now() - age from grown_tenants
+    """,
+    """
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    select service, id, tenant, now() - age, now() - age / 2, now() - age from grown_members
+    """,
+    """
+    insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at, authenticated_by)
+    select session, id, now() - interval '1 day', now() - interval '1 day', now() + interval '29 days', now() + interval '89 days', '{pwd}'
+      from grown_members where built_in = 'owner'
+    """,
+    """
+    insert into invitations (id, org_id, email, email_key, role, invited_by, token_digest, expires_at, created_at)
+    select uuidv7(), grown_tenants.id, 'guest-' || series.number || '@scale.test', 'guest-' || series.number || '@scale.test', 'member',
+           grown_members.id, sha256(uuid_send(gen_random_uuid())), now() + interval '6 days', now() - interval '1 day'
+      from generate_series(0, %(invitations)s - 1) as series (number)
+      join grown_tenants on grown_tenants.number = series.number %% %(organizations)s
+      join grown_members on grown_members.number = grown_tenants.number * %(members)s
+    """,
+    """
+    create unlogged table grown_entries as
+    select series.number, uuidv7(-ages.age) as id, grown_tenants.id as tenant, grown_members.id as actor, ages.age,
+           series.number / %(organizations)s + 1 as sequence
+      from generate_series(0, %(entries)s - 1) as series (number)
+      join grown_tenants on grown_tenants.number = series.number %% %(organizations)s
+      join grown_members
+        on grown_members.number = grown_tenants.number * %(members)s + (series.number / %(organizations)s) %% %(members)s,
+   lateral (select interval '180 days' * (1 - series.number::double precision / %(entries)s) as age) as ages (age)
+    """,
+    """
+    insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, personal_digest, created_at)
+    select id, tenant, actor,
+           (array['user.invited', 'user.joined', 'user.role_updated', 'user.removed', 'invitation.accepted'])[number %% 5 + 1], 'user',
+           actor::text, true, '{"role": "member"}', sha256(uuid_send(id)), now() - age
+      from grown_entries
+    """,
+    """
+    insert into audit_personal (entry_id, actor_id, address, user_agent, details, salt)
+    select id, actor, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', '{}', uuid_send(id)
+      from grown_entries
+    """,
+    # In the order of the entries. Nobody verifies these chains: their digests are made up.
+    "insert into audit_links (chain_id, sequence, entry_id, digest) select tenant, sequence, id, sha256(uuid_send(id)) from grown_entries",
+)
+
+_SOME: Final = """
+    select grown_tenants.id, grown_tenants.slug, owners.id, owners.session, owners.email, users.id
+      from grown_tenants
+      join grown_members as owners on owners.number = grown_tenants.number * %(members)s
+      join grown_members as users on users.number = grown_tenants.number * %(members)s + %(members)s - 1
+     where grown_tenants.number %% greatest(1, %(organizations)s / 500) = 0
+     order by grown_tenants.number
+     limit 500
+"""
+
+_INVITE_PAST: Final = """
+    insert into invitations (id, org_id, email, email_key, role, token_digest, expires_at, created_at)
+    select uuidv7(interval '-8 days'), (%(tenants)s::uuid[])[number %% cardinality(%(tenants)s::uuid[]) + 1],
+           'late-' || number || '@scale.test', 'late-' || number || '@scale.test', 'member', sha256(uuid_send(gen_random_uuid())),
+           now() - interval '1 second', now() - interval '7 days'
+      from generate_series(0, %(invitations)s - 1) as series (number)
+"""

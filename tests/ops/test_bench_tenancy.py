@@ -1,0 +1,45 @@
+"""What the benchmark fills in for tenants hangs together as the product's own rows do."""
+
+import psycopg
+
+from ops.bench.fill_tenancy import Size, grow_tenancy, invite_past
+
+_STRUCTURE = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
+
+
+def look(connection: psycopg.Connection[tuple[str]]) -> set[str]:
+    return {definition.removesuffix(" NOT VALID") for (definition,) in connection.execute(_STRUCTURE)}
+
+
+def test_tenants_are_grown_with_all_that_belongs_to_them(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        before = look(connection)
+        tenants = grow_tenancy(database_url, Size(6, 12, 90, invitations=2))
+        more = grow_tenancy(database_url, Size(1, 3, 5), "other")
+        invite_past(database_url, tenants, 20)
+        assert look(connection) == before
+
+        def one(statement: str, *values: object) -> object:
+            return (connection.execute(statement.encode(), values).fetchone() or ())[0]
+
+        counts = {"users": 75, "memberships": 75, "service_users": 75, "all_organizations": 7, "roles": 7, "services": 7, "sessions": 7}
+        counts |= {"audit_entries": 95, "audit_personal": 95, "audit_links": 95, "audit_pending": 0, "invitations": 12 + 10 + 20}
+        counts |= {"relations": 75 + 7 * 3}
+        assert {table: one(f"select count(*) from {table}") for table in counts} == counts
+        assert one("select count(*) from invitations where expires_at < now()") == 20
+        assert one("select array_agg(distinct member_count order by member_count)::text from organizations") == "{3,12}"
+        # Who has a role of the organization's own holds it, and nobody else does.
+        assert (
+            one(
+                "select count(*) from memberships join relations using (user_id)"
+                " where (memberships.role_id is null) = (relations.relation = 'holder')"
+            )
+            == 0
+        )
+        assert one("select count(*) from audit_links join audit_entries on id = entry_id where organization_id <> chain_id") == 0
+        assert one("select count(*) from audit_links group by chain_id order by 1 desc") == 15
+        assert [len(tenants), len(more)] == [6, 1]
+        for tenant in (*tenants, *more):
+            assert one("select slug from organizations where id = %s and owner_user_id = %s", tenant.id, tenant.owner.user) == tenant.slug
+            assert one("select user_id from sessions where id = %s and expires_at > now()", tenant.owner.session) == tenant.owner.user
+            assert one("select org_id from service_users where user_id = %s", tenant.end_user) == tenant.id
