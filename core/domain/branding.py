@@ -5,7 +5,11 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from core.domain.errors import BadRequest
+
 LONGEST_NAME: Final = 100
+# Longer than anything that is taken, with much space around it. Going over a megabyte letter by letter would hold up everybody else.
+LONGEST_TYPED: Final = 2000
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 # Nothing that could end an attribute, and no user information in front of the host.
 _LOGO: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?(/[^\s\"'<>\\`@]*)?", re.IGNORECASE)
@@ -42,6 +46,13 @@ def one_line(text: str) -> str:
     """
     line = " ".join(text.split())
     return "".join(letter for letter in line if letter in _JOINERS or unicodedata.category(letter) not in {"Cc", "Cf"})
+
+
+def typed_line(field: str, text: str) -> str:
+    """What somebody typed, as one line. Raises `BadRequest` for what is too long to be looked at."""
+    if len(text) > LONGEST_TYPED:
+        raise BadRequest(f"{field}: at most {LONGEST_TYPED} characters, with the space around them")
+    return one_line(text)
 
 
 def _luminance(color: str) -> float:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.branding import one_line
+from core.domain.branding import typed_line
 from core.domain.errors import BadRequest
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId, TierId, UserId
@@ -92,7 +92,7 @@ def organization_slug(text: str) -> str:
 
 def organization_name(text: str) -> str:
     """As it is kept. Raises `BadRequest`."""
-    name = one_line(text)
+    name = typed_line("name", text)
     if not SHORTEST_NAME <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: {SHORTEST_NAME} to {LONGEST_NAME} characters")
     return name

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from core.domain.branding import one_line
+from core.domain.branding import typed_line
 from core.domain.errors import BadRequest, Forbidden
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId, RoleId
@@ -56,6 +56,8 @@ _BY_NAME: Final = {capability.value: frozenset({capability}) for capability in C
 
 # Of one organization: all are listed at once.
 MOST_ROLES: Final = 100
+# Of the words in one list of permissions: there are far fewer capabilities, but one may be said twice.
+MOST_NAMED: Final = 100
 LONGEST_SLUG: Final = 50
 LONGEST_NAME: Final = 100
 LONGEST_DESCRIPTION: Final = 500
@@ -115,6 +117,8 @@ def require_no_more(theirs: Collection[Capability], held: Collection[Capability]
 
 def permissions_of(names: Collection[str]) -> frozenset[Capability]:
     """Raises `BadRequest` for a word that names no capability."""
+    if len(names) > MOST_NAMED:
+        raise BadRequest(f"permissions: at most {MOST_NAMED}")
     try:
         return frozenset(Capability(name) for name in names)
     except ValueError:
@@ -131,14 +135,14 @@ def role_slug(text: str) -> str:
 
 
 def role_name(text: str) -> str:
-    name = one_line(text)
+    name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
     return name
 
 
 def role_description(text: str) -> str:
-    description = one_line(text)
+    description = typed_line("description", text)
     if len(description) > LONGEST_DESCRIPTION:
         raise BadRequest(f"description: at most {LONGEST_DESCRIPTION} characters")
     return description

@@ -84,7 +84,7 @@ def test_a_name(text: str, name: str) -> None:
     assert organization_name(text) == name
 
 
-@pytest.mark.parametrize("text", ["", " ", "a", " a ", "x" * 101, "\u202e\u202e\u202e", "\x1b\x1b"])
+@pytest.mark.parametrize("text", ["", " ", "a", " a ", "x" * 101, "\u202e\u202e\u202e", "\x1b\x1b", "Acme" + " " * 2000])
 def test_no_name(text: str) -> None:
     with pytest.raises(BadRequest, match="name"):
         organization_name(text)

@@ -71,7 +71,7 @@ def test_any_other_slug_is_refused(slug: str) -> None:
 def test_names_and_descriptions_are_one_line_of_bounded_length() -> None:
     assert role_name(" a \n b\u202e") == "a b"
     assert role_description(" ") == ""
-    for check, text in ((role_name, "\u202e"), (role_name, "x" * 101), (role_description, "x" * 501)):
+    for check, text in ((role_name, "\u202e"), (role_name, "x" * 101), (role_description, "x" * 501), (role_name, "a" + " " * 2000)):
         with pytest.raises(BadRequest):
             check(text)
 
@@ -81,6 +81,8 @@ def test_permissions_are_known_words() -> None:
     for word in ("owner", "holder", "", "AUDIT_LOGS.VIEW"):
         with pytest.raises(BadRequest):
             permissions_of(["audit_logs.view", word])
+    with pytest.raises(BadRequest):
+        permissions_of(["audit_logs.view"] * 101)
 
 
 def test_an_update_that_is_only_of_time_names_nothing_but_the_role() -> None:
