@@ -46,7 +46,8 @@ class Authority:
     operator: str = ""
 
     @property
-    def details(self) -> Mapping[str, Json]:
+    def personal(self) -> Mapping[str, str]:
+        """The name is somebody's: it must be possible to forget it."""
         return {"operator": self.operator} if self.operator else {}
 
 
@@ -87,8 +88,8 @@ class Decision:
     def event(self, by: Authority) -> Event:
         # The interface's list of webhook events has no name for it, and the installation's owners are no part of the tenant's systems.
         organization = self.organization.id
-        details = {**self.details, **by.details}
-        return Event(self.name, by.actor, Target("organization", str(organization)), organization, details, published=False)
+        target = Target("organization", str(organization))
+        return Event(self.name, by.actor, target, organization, self.details, published=False, personal=by.personal)
 
 
 def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> Decision:

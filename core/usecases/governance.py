@@ -103,7 +103,7 @@ class Governance:
             await unit.organizations.delete(organization, now)
             await unit.jobs.add(purge_job(organization))
             for event in organization_deleted(held.organization, by.actor):
-                await unit.record(replace(event, details={**event.details, **by.details}))
+                await unit.record(replace(event, personal=by.personal))
             await unit.commit()
         return held.organization
 

@@ -157,4 +157,4 @@ def test_what_is_on_record_names_who_decided() -> None:
     assert (event.target.type, event.target.id) == ("organization", str(UUID(int=1)))
     assert (event.details, event.published, event.audited, event.success) == ({"reason": "Spam"}, False, True, True)
     told = decision.event(Authority(SYSTEM, "grace"))
-    assert (told.actor, told.details) == (SYSTEM, {"reason": "Spam", "operator": "grace"})
+    assert (told.actor, told.details, told.personal) == (SYSTEM, {"reason": "Spam"}, {"operator": "grace"})
