@@ -10,7 +10,7 @@ from datetime import datetime
 from core.domain.accounts import Account
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Unauthorized
 from core.domain.events import Actor
-from core.domain.identifiers import AuditEntryId, ImpersonationId, UserId
+from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationId, UserId
 from core.domain.impersonation import Impersonation, reason_of, request_made
 from core.domain.sessions import PLATFORM, Caller, Context, Impersonated, TokenPair
 from core.usecases.sessions import Sessions
@@ -68,10 +68,12 @@ class Impersonations:
         tokens = await self._sessions.tokens(opened)
         return Impersonating(impersonated.id, account, tokens, session.ends_at, entry)
 
-    async def witness(self, caller: Caller, method: str, path: str, actor: Actor) -> None:
-        """Note a request in another's name, before it is answered: what cannot be noted is not done."""
+    async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
+        """Note a request in another's name, before it is answered: what cannot be noted is not done. It stands in the log of the
+        organization that it is about, or else of the one that the session is in.
+        """
         async with self._unit_of_work() as unit:
-            await unit.record(request_made(caller.user, caller.organization_id, method, path, actor))
+            await unit.record(request_made(caller.user, organization or caller.organization_id, method, path, actor))
             await unit.commit()
 
 

@@ -169,7 +169,7 @@ class _Member:
         member = await services.callers.resolve_member(bearer_token(request), slug, self.participation)
         request.caller = member.caller
         if member.caller.impersonator is not None:
-            await services.impersonations.witness(member.caller, request.method, request.path, request.actor)
+            await services.impersonations.witness(member.caller, request.method, request.path, request.actor, member.organization)
         if self.owner and not member.is_owner:
             raise Forbidden
         if self.capability is not None:

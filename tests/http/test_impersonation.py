@@ -339,6 +339,21 @@ async def test_an_organization_of_the_users_can_be_named(house: House) -> None:
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 403
 
 
+async def test_a_request_about_an_organization_is_on_its_own_record(house: House) -> None:
+    """Whichever organization the session is in, if it is in any: its people see who has been there."""
+    acme = house.organization("acme")
+    house.people.change(
+        "insert into relations (organization_id, user_id, relation, object_type, object_id) values (%s, %s, 'member', 'organization', %s)",
+        acme,
+        house.user.user,
+        acme,
+    )
+    begun = await house.begin()
+    for path, status in (("/api/organizations/acme/members", 200), ("/api/organizations/acme/audit-log", 403), ("/api/user", 200)):
+        assert (await house.client.get(path, token=begun["access_token"])).status == status
+    assert [entry["organization_id"] for entry in house.audited("%.request")] == [acme, acme, None]
+
+
 async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(house: House) -> None:
     house.organization("theirs", member=False)
     house.organization("halted", "suspended")
