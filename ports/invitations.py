@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, OrganizationId, UserId
+from core.domain.identifiers import InvitationId, OrganizationId, SessionId, UserId
 from core.domain.invitations import Invitation, InvitationStatus, Inviter, Lapsed, Offer, OwnInvitation, Prospect
 from core.domain.pages import Page
 
@@ -20,10 +20,11 @@ class ByToken:
 
 @dataclass(frozen=True, slots=True)
 class ById:
-    """With an organization, only when it is that one's."""
+    """With an organization, only when it is that one's; with a session, only while that one lives."""
 
     id: InvitationId
     organization: OrganizationId | None = None
+    session: SessionId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.pool import Pool
 from adapters.postgres.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.sessions import SESSION_LIVES
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.accounts import Account
@@ -271,7 +272,9 @@ class PostgresInvitations:
 
 
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
-    return {"digest": which.digest} if isinstance(which, ByToken) else {"id": which.id, "organization": which.organization}
+    if isinstance(which, ByToken):
+        return {"digest": which.digest}
+    return {"id": which.id, "organization": which.organization, "session": which.session}
 
 
 _INVITATION: Final = """
@@ -319,7 +322,10 @@ _ADD: Final = """
 """
 
 _OF_TOKEN: Final = "token_digest = %(digest)s"  # noqa: S105 - a condition, not a password
-_OF_ID: Final = "id = %(id)s and (%(organization)s::uuid is null or org_id = %(organization)s)"
+_OF_ID: Final[LiteralString] = f"""id = %(id)s
+       and (%(organization)s::uuid is null or org_id = %(organization)s)
+       and (%(session)s::uuid is null or {SESSION_LIVES})
+"""
 
 # Statements of their own: what follows sees what was committed while they waited, the number of members above all.
 _HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"

@@ -173,6 +173,17 @@ _IS_LIVE: Final = """
 """
 
 
+# A part of any statement that has a session's id at hand, as `session`.
+SESSION_LIVES: Final[LiteralString] = f"""exists (
+               select
+                 from sessions
+                 join users on users.id = sessions.user_id
+                 left join organizations on organizations.id = sessions.organization_id
+                where sessions.id = %(session)s
+                  and {_IS_LIVE}
+           )"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Caller:
     user_id: UUID

@@ -16,7 +16,7 @@ from core.domain.branding import Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.events import SYSTEM, Actor, Event, Target
-from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
+from core.domain.identifiers import InvitationId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.roles import Assignable, BuiltInRole, Capability, require_grantable
 from core.domain.secrets import Token
 from core.domain.tiers import UserLimit
@@ -174,10 +174,13 @@ class OwnInvitation:
 
 @dataclass(frozen=True, slots=True)
 class ListedToken:
-    """What the tokens in a person's own list say: this invitation, for this person, until then; and who asked for it in their name."""
+    """What the tokens in a person's own list say: this invitation, for this person, as long as this session of theirs lives, until then;
+    and who asked for it in their name.
+    """
 
     invitation: InvitationId
     user: UserId
+    session: SessionId
     impersonator: UserId | None
     expires_at: datetime
 
@@ -187,6 +190,7 @@ class ListedToken:
             (
                 self.invitation.bytes,
                 self.user.bytes,
+                self.session.bytes,
                 (self.impersonator or _NOBODY).bytes,
                 int(self.expires_at.timestamp()).to_bytes(_TIME_BYTES),
             )
@@ -196,7 +200,7 @@ class ListedToken:
 
 _NOBODY: Final = UUID(int=0)
 _TIME_BYTES: Final = 8
-_SAID: Final = 3 * 16 + _TIME_BYTES
+_SAID: Final = 4 * 16 + _TIME_BYTES
 _LENGTH: Final = -(-(_SAID + sha256().digest_size) * 4 // 3)
 
 
@@ -212,12 +216,13 @@ def read_listed_token(token: Token, key: bytes) -> ListedToken | None:
     said, signature = read[:_SAID], read[_SAID:]
     if not hmac.compare_digest(signature, _signature(key, said)):
         return None
-    invitation, user, impersonator = (UUID(bytes=said[at : at + 16]) for at in (0, 16, 32))
+    invitation, user, session, impersonator = (UUID(bytes=said[at : at + 16]) for at in (0, 16, 32, 48))
     return ListedToken(
         InvitationId(invitation),
         UserId(user),
+        SessionId(session),
         None if impersonator == _NOBODY else UserId(impersonator),
-        datetime.fromtimestamp(int.from_bytes(said[48:]), UTC),
+        datetime.fromtimestamp(int.from_bytes(said[64:]), UTC),
     )
 
 

@@ -160,12 +160,17 @@ class Invitations:
             await uow.commit()
 
     async def list_own(self, caller: Caller) -> Sequence[tuple[OwnInvitation, Token]]:
-        """Those to the caller's own address that can be answered, each with a token for that: once, and within a quarter of an hour."""
+        """Those to the caller's own address that can be answered, each with a token for that: once, within a quarter of an hour, and while
+        the caller's session lives.
+        """
         now = self._clock.now()
         own = await self._lookup.list_own(caller.user, now)
         key = await self._server_secrets.get(LISTED_TOKENS)
         until = now + LISTED_TOKEN_LIFETIME
-        return [(one, ListedToken(one.id, caller.user, caller.impersonator, min(until, one.expires_at)).signed(key)) for one in own]
+        return [
+            (one, ListedToken(one.id, caller.user, caller.session, caller.impersonator, min(until, one.expires_at)).signed(key))
+            for one in own
+        ]
 
     async def look(self, token: Token) -> Offer:
         """What a link leads to, which it does as often as it is opened. Raises `BadRequest` when nobody can answer it any more."""
@@ -222,7 +227,7 @@ class Invitations:
             return Presented(ByToken(token.digest()), Way.LINK)
         if listed.expires_at <= self._clock.now():
             raise InvitationExpired("This token has expired; list your invitations again")
-        return Presented(ById(listed.invitation), Way.OWN_LIST, listed.user, listed.impersonator)
+        return Presented(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
     async def _accept(self, uow: UnitOfWork, offer: Offer, way: Way, actor: Actor) -> bool:
         """False when the account, or the membership, appeared at this very moment: then everything is to be looked at again."""

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from adapters.postgres.members import MemberRows
-from core.domain.identifiers import InvitationId, UserId
+from core.domain.identifiers import InvitationId, SessionId, UserId
 from core.domain.invitations import ListedToken
 from core.domain.members import Membership
 from core.domain.roles import Capability
@@ -24,6 +24,7 @@ from tests.http.postbox import Postbox, token_in
 from tests.http.tenants import Tenants
 
 ROUNDS = 3
+PAGE = "/ui/invitations/accept"
 
 
 @pytest.fixture
@@ -345,7 +346,8 @@ async def test_a_listed_token_is_for_its_person_as_long_as_they_have_the_address
 
 async def derived(house: Inviting, person: Person, issued: dict[str, Any], minutes: float, key: bytes | None = None) -> str:
     until = house.services.clock.now() + timedelta(minutes=minutes)
-    token = ListedToken(InvitationId(UUID(issued["invitation"]["id"])), UserId(person.user), None, until)
+    invitation = InvitationId(UUID(issued["invitation"]["id"]))
+    token = ListedToken(invitation, UserId(person.user), SessionId(person.session), None, until)
     return token.signed(key or await house.services.server_secrets.get(LISTED_TOKENS)).reveal()
 
 
@@ -357,7 +359,7 @@ async def test_a_listed_token_lasts_a_quarter_of_an_hour_and_cannot_be_made_up(h
         assert (answer.status, answer.error_code) == (400, "INVITATION_EXPIRED")
     forged = await derived(house, bob, issued, 10, b"?" * 32)
     (own,) = await house.own(bob)
-    broken = [own["token"][:at] + ("A" if own["token"][at] != "A" else "B") + own["token"][at + 1 :] for at in range(0, 118, 9)]
+    broken = [own["token"][:at] + ("A" if own["token"][at] != "A" else "B") + own["token"][at + 1 :] for at in range(0, 138, 9)]
     for token in (forged, *broken, own["token"] + "A", own["token"][:-1]):
         answer = await house.accept(token)
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), token
@@ -376,6 +378,23 @@ async def test_what_is_answered_while_impersonating_names_the_impersonator(house
     joined, accepted = house.events()[-2:]
     for event in (joined, accepted):
         assert (event["actor_id"], event["impersonator_id"]) == (bob.user, root.user)
+
+
+async def test_a_listed_token_ends_with_the_session_that_it_was_given_to(house: Inviting) -> None:
+    """SECURITY.md rows 3 and 20: whoever is signed out, or impersonates no more, answers nothing with what is left in their hands."""
+    root = house.people.add("root@example.org", platform_owner=True)
+    bob = house.verified("bob@example.org")
+    await house.invite()
+    begun = await house.client.post(f"/api/platform/impersonate/{bob.user}", {"reason": "Support"}, token=await house.people.token(root))
+    impersonating = begun.json()["access_token"]
+    answer = await house.client.get(OWN, token=impersonating)
+    (own,) = await house.own(bob)
+    assert (await house.client.post("/api/auth/logout", token=impersonating)).status == 200
+    assert (await house.client.post("/api/auth/logout", token=await house.people.token(bob))).status == 200
+    for token in (answer.json()[0]["token"], own["token"]):
+        for refused in (await house.accept(token), await house.decline(token), await house.client.get(f"{PAGE}?token={token}")):
+            assert refused.status == 400
+    assert house.statuses() == ["pending"]
 
 
 async def test_a_manager_accepts_in_the_persons_place(house: Inviting) -> None:
