@@ -118,7 +118,7 @@ class _Offer(_Invitation):
     user_deactivated_at: datetime | None
     user_created_at: datetime | None
     is_member: bool
-    manager_relations: list[str] | None
+    backer_relations: list[str] | None
 
     def offer(self) -> Offer:
         # Either is empty: a built-in role has no id, one of the organization's own is named like none of them.
@@ -133,7 +133,7 @@ class _Offer(_Invitation):
             capabilities,
             self._account(),
             self.is_member,
-            capabilities_of(self.manager_relations or []),
+            capabilities_of(self.backer_relations or []),
         )
 
     def _account(self) -> Account | None:
@@ -354,8 +354,8 @@ _SELECT_OFFER: Final = f"""
                select {RELATIONS_OF_MEMBER}
                  from users
                  join organizations as wanted on wanted.id = invitations.org_id
-                where users.id = %(manager)s
-           ) as manager_relations
+                where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
+           ) as backer_relations
       from invitations
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id

@@ -128,8 +128,22 @@ class Offer:
     account: Account | None
     """Whose address it goes to."""
     is_member: bool
-    managers_capabilities: frozenset[Capability]
-    """Those of whoever answers in their place, now that nothing about the organization changes; none when nobody does."""
+    backing: frozenset[Capability]
+    """What whoever stands behind it holds, as things are now: who answers in the person's place, or else who invited them. Nothing when
+    they have left, or their account is deactivated.
+    """
+
+    @property
+    def offered(self) -> Assignable:
+        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
+
+    def require_backed(self) -> None:
+        """Who may give a role no more has given it nobody who has not come yet: they may have invited themselves. Raises `BadRequest`."""
+        try:
+            require_may_offer(self.offered, self.backing)
+        except Forbidden:
+            # What has become of whoever invited is not for everybody to know who holds a link.
+            raise BadRequest("This invitation holds no more", detail="whoever invited may not give this role any more") from None
 
     def require_acceptable(self) -> None:
         """For one that is pending. Raises `OrganizationNotActive`, `TeamLimitExceeded`, `BadRequest`."""

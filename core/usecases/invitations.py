@@ -35,7 +35,7 @@ from core.domain.invitations import (
 from core.domain.links import Links
 from core.domain.members import Member, Membership
 from core.domain.pages import Page
-from core.domain.roles import Assignable, BuiltInRole
+from core.domain.roles import BuiltInRole
 from core.domain.secrets import Token
 from core.domain.sessions import Caller
 from core.usecases.accounts import Accounts
@@ -179,6 +179,7 @@ class Invitations:
         require_pending(offer.invitation)
         if offer.invitation.is_overdue(self._clock.now()):
             raise InvitationExpired
+        offer.require_backed()
         return offer
 
     async def accept(self, token: Token, actor: Actor) -> None:
@@ -198,8 +199,7 @@ class Invitations:
                 offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.user)
                 if offer is None:
                     raise NotFound("There is no such invitation")
-                offered = Assignable(offer.invitation.role, offer.invitation.role_id, offer.capabilities)
-                require_may_offer(offered, offer.managers_capabilities)
+                require_may_offer(offer.offered, offer.backing)
                 done = await self._accept(uow, offer, Way.ON_BEHALF, actor)
 
     async def decline(self, token: Token, actor: Actor) -> None:
@@ -240,6 +240,7 @@ class Invitations:
             await uow.record(expired(invitation.lapsed()))
             await uow.commit()
             raise InvitationExpired
+        offer.require_backed()
         offer.require_acceptable()
         account = offer.account or _new_account(UserId(self._ids.new()), invitation.email, now)
         if actor.user is None:

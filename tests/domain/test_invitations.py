@@ -54,7 +54,7 @@ OFFER = Offer(
     capabilities=frozenset(),
     account=BOB,
     is_member=False,
-    managers_capabilities=frozenset(),
+    backing=frozenset({Capability.MEMBERS_MANAGE}),
 )
 
 
@@ -89,6 +89,13 @@ def test_what_stands_against_accepting() -> None:
     ):
         with pytest.raises(refusal):
             replace(OFFER, **changes).require_acceptable()
+
+
+def test_it_holds_as_long_as_somebody_stands_behind_it() -> None:
+    OFFER.require_backed()
+    for offer in (replace(OFFER, backing=frozenset()), replace(OFFER, capabilities=frozenset({Capability.AUDIT_LOGS_VIEW}))):
+        with pytest.raises(BadRequest):
+            offer.require_backed()
 
 
 @pytest.mark.parametrize("role", ["member", "admin", "auditor"])

@@ -155,3 +155,30 @@ async def test_what_somebody_may_give_ends_with_their_own_rights(house: House) -
         ("GET", "/audit-log", None),
     ):
         assert (await house.ask(house.admin, method, path, body)).status == 403
+
+
+@pytest.mark.parametrize("how", ["demoted", "removed", "deactivated", "of a lesser role"])
+async def test_nobody_comes_back_by_an_invitation_of_their_own(house: House, how: str) -> None:
+    """Made to another address while they could, for the day on which they can no more. They have its link: they were shown it."""
+    role, by = ("steward", house.steward) if how == "of a lesser role" else ("admin", house.admin)
+    invited = await house.ask(by, "POST", "/invitations", {"email": "again@example.org", "role": role})
+    assert invited.status == 200, invited.body
+    invitation, token = invited.json()["invitation"]["id"], invited.json()["token"]
+    page = f"/ui/invitations/accept?token={token}"
+    assert (await house.client.get(page)).status == 200
+    match how:
+        case "demoted":
+            assert (await house.ask(house.owner, "PATCH", f"/members/{by.user}", {"role": "member"})).status == 200
+        case "removed":
+            assert (await house.ask(house.owner, "POST", f"/members/{by.user}")).status == 200
+        case "deactivated":
+            house.people.change("update users set deactivated_at = now() where id = %s", by.user)
+        case _:
+            less = {"permissions": ["org.members.view"]}
+            assert (await house.ask(house.owner, "PATCH", f"/roles/{house.steward_role.id}", less)).status == 200
+    before = house.standing()
+    for refused in (await house.client.post("/api/invitations/accept", {"token": token}), await house.client.get(page)):
+        assert refused.status == 400
+    assert house.standing() == before
+    # Whoever still may can let them in all the same.
+    assert (await house.ask(house.owner, "POST", f"/invitations/{invitation}/accept")).status == 200

@@ -336,10 +336,11 @@ def _invite(database_url: str, organization: uuid.UUID) -> Sequence[str]:
     tokens = [str(uuid.uuid4()) for _ in range(AT_ONCE)]
     with psycopg.connect(database_url, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.executemany(
-            "insert into invitations (id, org_id, email, email_key, role, token_digest, expires_at, created_at)"
-            " values (gen_random_uuid(), %s, %s, %s, 'member', %s, now() + interval '1 day', now())",
+            "insert into invitations (id, org_id, email, email_key, role, invited_by, token_digest, expires_at, created_at)"
+            " select gen_random_uuid(), org_id, %s, %s, 'member', user_id, %s, now() + interval '1 day', now()"
+            "   from memberships where org_id = %s and role = 'owner'",
             [
-                (organization, email, email, sha256(token.encode()).digest())
+                (email, email, sha256(token.encode()).digest(), organization)
                 for token, email in ((token, f"{token}@scale.test") for token in tokens)
             ],
         )
