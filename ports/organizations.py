@@ -1,10 +1,9 @@
-"""Where organizations are kept, and what is left of those that are being deleted."""
+"""Where organizations are kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
-from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.organizations import Organization, OrganizationOverview
@@ -55,30 +54,3 @@ class OrganizationLookup(Protocol):
 
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         """None when there is none, or the person is no member of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """One batch. The next begins after `last`; None when there was nothing left."""
-
-    last: UUID | None
-    rows: int
-
-
-class OrganizationRemains(Protocol):
-    """What organizations leave behind that are being deleted. Each call is a transaction of its own and touches no other organization; all
-    of it may be repeated, and by several at once.
-    """
-
-    @property
-    def parts(self) -> Sequence[str]:
-        """In the order in which they go."""
-
-    async def sweep(self, part: str, organization: OrganizationId, after: UUID | None, limit: int) -> Swept:
-        """Take the next batch of a part away, of `limit` rows or little more. Nothing of an organization that is not being deleted."""
-
-    async def finish(self, organization: OrganizationId) -> bool:
-        """The organization itself, after its parts. False when it is gone already, or is not being deleted."""
-
-    async def stranded(self, patience: timedelta, limit: int) -> Sequence[OrganizationId]:
-        """Deleted longer ago than this, and no job is there to take them away."""

@@ -1,6 +1,5 @@
 """Where sessions are kept."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -71,14 +70,3 @@ class CallerLookup(Protocol):
         """The same caller, and how they stand to the organization of this slug: None when there is none. Whoever is no member of it stands
         in no relation to it.
         """
-
-
-class PresenceStore(Protocol):
-    async def mark_seen(self, sessions: Mapping[SessionId, datetime]) -> None:
-        """Move last-seen forward for many sessions in one statement. Never moves it back; unknown sessions are passed over."""
-
-
-class Presence(Protocol):
-    """What a request calls: never waits, never fails. When the buffer is full the mark is dropped and counted."""
-
-    def seen(self, session: SessionId, at: datetime) -> None: ...

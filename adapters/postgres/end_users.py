@@ -196,7 +196,7 @@ LISTS: Final[dict[tuple[bool, bool], LiteralString]] = {
 _IN_SERVICES: Final = """
                        sessions.user_id = %(user)s
                    and sessions.organization_id = %(organization)s
-                   and sessions.service_slug is not null
+                   and sessions.service_id is not null
                    and sessions.revoked_at is null
 """
 

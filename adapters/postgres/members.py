@@ -290,7 +290,7 @@ _END_SESSIONS: Final = """
     with living as (
              select id
                from sessions
-              where user_id = %(user)s and organization_id = %(organization)s and service_slug is null and revoked_at is null
+              where user_id = %(user)s and organization_id = %(organization)s and service_id is null and revoked_at is null
               order by id
                 for no key update
          )

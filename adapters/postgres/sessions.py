@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.accounts import AccountRow
@@ -11,9 +11,10 @@ from adapters.postgres.pool import Pool
 from adapters.postgres.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
+from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.members import Standing
 from core.domain.sessions import IDLE_LIFETIME, Caller, Context, Impersonated, Presented, Session
 from ports.sessions import Opener
@@ -50,7 +51,7 @@ class SessionRows:
                 "user": session.user,
                 "device": session.device,
                 "organization": session.context.organization,
-                "service": session.context.service_slug or None,
+                "service": session.context.service,
                 "created_at": session.created_at,
                 "last_seen_at": session.last_seen_at,
                 "expires_at": session.expires_at,
@@ -96,7 +97,7 @@ _HOLD_OPENER: Final = """
 """
 
 _ADD: Final = """
-    insert into sessions (id, user_id, device_id, organization_id, service_slug, created_at, last_seen_at, expires_at, ends_at,
+    insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
             %(authenticated_by)s, %(impersonator)s, %(impersonation)s)
@@ -163,7 +164,8 @@ _IS_LIVE: Final = """
        and sessions.expires_at > now()
        and sessions.ends_at > now()
        and users.deactivated_at is null
-       and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted
+       and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted, nor is its service
+       and (sessions.service_id is null or services.id is not null)
        and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
                select from users as impersonators
                 where impersonators.id = sessions.impersonator_id
@@ -179,6 +181,7 @@ SESSION_LIVES: Final[LiteralString] = f"""exists (
                  from sessions
                  join users on users.id = sessions.user_id
                  left join organizations on organizations.id = sessions.organization_id
+                 left join services on services.id = sessions.service_id
                 where sessions.id = %(session)s
                   and {_IS_LIVE}
            )"""
@@ -247,13 +250,14 @@ class PostgresCallers:
 _CALLER: Final = """
            users.id as user_id, sessions.id as session_id, users.email, users.is_platform_owner, sessions.device_id,
            sessions.impersonator_id, sessions.organization_id, organizations.slug as organization_slug,
-           organizations.status = 'active' as organization_is_active, sessions.service_slug, memberships.role
+           organizations.status = 'active' as organization_is_active, services.slug as service_slug, memberships.role
 """
 
 _LIVE_SESSION: Final = """
       from sessions
       join users on users.id = sessions.user_id
       left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
 """
 
@@ -284,6 +288,7 @@ class _Presented:
     device_id: UUID | None
     organization_id: UUID | None
     organization_slug: str | None
+    service_id: UUID | None
     service_slug: str | None
     created_at: datetime
     last_seen_at: datetime
@@ -300,12 +305,14 @@ class _Presented:
     rotated: bool
     rotated_at: datetime | None
     rotated_by: bytes | None
+    subscription: Mapping[str, Any] | None
 
     def presented(self) -> Presented:
         impersonated = None
         if self.impersonator_id is not None and self.impersonation_id is not None:
             impersonated = Impersonated(ImpersonationId(self.impersonation_id), UserId(self.impersonator_id))
         organization = None if self.organization_id is None else OrganizationId(self.organization_id)
+        service = None if self.service_id is None else ServiceId(self.service_id)
         session = Session(
             id=SessionId(self.session_id),
             user=UserId(self.user_id),
@@ -314,7 +321,7 @@ class _Presented:
             expires_at=self.expires_at,
             ends_at=self.ends_at,
             device=None if self.device_id is None else DeviceId(self.device_id),
-            context=Context(organization, self.organization_slug or "", self.service_slug or ""),
+            context=Context(organization, self.organization_slug or "", service, self.service_slug or ""),
             authenticated_by=tuple(self.authenticated_by),
             impersonated=impersonated,
         )
@@ -328,6 +335,7 @@ class _Presented:
             rotated=self.rotated,
             rotated_at=self.rotated_at,
             rotated_by=self.rotated_by,
+            subscription=subscription_state(self.subscription),
         )
 
 
@@ -350,16 +358,19 @@ class PostgresRefreshTokens:
 _ROTATE: Final[LiteralString] = f"""
     with found as (
              select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
-                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_slug, sessions.created_at,
+                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_id, services.slug as service_slug,
+                    sessions.created_at,
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {_IS_LIVE} as is_live,
-                    coalesce(memberships.role is not null or sessions.service_slug is not null, false) as is_member,
-                    coalesce(organizations.status = 'active', false) as organization_is_active
+                    coalesce(memberships.role is not null or sessions.service_id is not null, false) as is_member,
+                    coalesce(organizations.status = 'active', false) as organization_is_active,
+                    {SUBSCRIPTION_STATE} as subscription
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
                join users on users.id = sessions.user_id
                left join organizations on organizations.id = sessions.organization_id
+               left join services on services.id = sessions.service_id
                left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
               where tokens.digest = %(digest)s
          ),
@@ -383,10 +394,11 @@ _ROTATE: Final[LiteralString] = f"""
               where sessions.id = rotated.session_id and sessions.revoked_at is null
           returning sessions.id
          )
-  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_slug,
-         found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by, found.impersonator_id,
+  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
+         found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
+         found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
-         found.rotated_by,
+         found.rotated_by, found.subscription,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found
@@ -396,14 +408,14 @@ _ROTATE: Final[LiteralString] = f"""
 
 
 class PostgresPresence:
-    """Implements `ports.sessions.PresenceStore`."""
+    """Implements `ports.presence.PresenceStore` for sessions."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def mark_seen(self, sessions: Mapping[SessionId, datetime]) -> None:
-        if sessions:
-            await tell(self._pool, _MARK_SEEN, {"ids": list(sessions.keys()), "times": list(sessions.values())})
+    async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
+        if times:
+            await tell(self._pool, _MARK_SEEN, {"ids": list(times.keys()), "times": list(times.values())})
 
 
 _MARK_SEEN: Final = """

@@ -32,6 +32,11 @@ class TeamLimitExceeded(BadRequest):
     text = "The organization has as many members as it may have"
 
 
+class ServiceLimitExceeded(BadRequest):
+    code = "SERVICE_LIMIT_EXCEEDED"
+    text = "The organization has as many services as it may have"
+
+
 class Unauthorized(Refusal):
     code = "UNAUTHORIZED"
     text = "Authentication is required"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, UserId
+from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
 
 
 class LoginFailure(StrEnum):
@@ -29,6 +29,7 @@ class LoginEvent:
     user_agent: str | None
     created_at: datetime
     organization: OrganizationId | None = None
+    service: ServiceId | None = None
     device: DeviceId | None = None
     risk_score: float = 0.0
     risk_factors: tuple[str, ...] = ()

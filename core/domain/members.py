@@ -14,7 +14,7 @@ from core.domain.sessions import Caller
 from core.domain.tiers import UserLimit
 
 NOT_YOUR_ORGANIZATION: Final = "This token is for another organization"
-IN_A_SERVICE: Final = "A token for a service does not administer its organization"
+IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
 @dataclass(frozen=True, slots=True)

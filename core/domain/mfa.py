@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
 
@@ -106,6 +106,8 @@ class Preauthentication:
     organization: OrganizationId | None
     created_at: datetime
     expires_at: datetime
+    service: ServiceId | None = None
+    """Where the sign-in is to lead, if not to the platform."""
 
 
 def step_at(moment: datetime) -> int:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from core.domain.branding import typed_line
 from core.domain.errors import BadRequest
@@ -23,8 +24,6 @@ LONGEST_NAME: Final = 100
 # Of one person's. Whoever governs the platform must be able to see the others' among them.
 MOST_WAITING: Final = 100
 PURGE_JOB: Final = "organization.purge"
-# Requests that found the organization alive may end before its row goes, which what they write refers to.
-PURGE_DELAY: Final = timedelta(seconds=3)
 
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 # What our own paths, hosts and tokens are called, or people would take for us.
@@ -117,7 +116,7 @@ def organization_deleted(organization: Organization, actor: Actor) -> Sequence[E
     ]
 
 
-def purge_job(organization: OrganizationId) -> NewJob:
+def purge_job(organization: UUID) -> NewJob:
     """Takes away what a deleted organization leaves behind."""
     return NewJob(PURGE_JOB, {"organization": str(organization)})
 

@@ -14,7 +14,7 @@ from typing import Final
 from core.domain.devices import Client
 from core.domain.email import Email
 from core.domain.events import Actor, Event, Target
-from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.secrets import Token
 
@@ -39,6 +39,7 @@ class Context:
 
     organization: OrganizationId | None = None
     organization_slug: str = ""
+    service: ServiceId | None = None
     service_slug: str = ""
 
     @property
@@ -49,6 +50,19 @@ class Context:
 
 
 PLATFORM = Context()
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """What the tokens of a service say of their user: without a subscription, what everybody has."""
+
+    plan: str = "free"
+    features: tuple[str, ...] = ()
+    status: str = "active"
+    current_period_end: datetime | None = None
+
+
+NO_SUBSCRIPTION: Final = SubscriptionState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,8 @@ class OpenedSession:
     email: Email
     is_platform_owner: bool
     refresh_token: Token
+    subscription: SubscriptionState = NO_SUBSCRIPTION
+    """To the service of the session's context, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +149,7 @@ class Presented:
     rotated_at: datetime | None
     """When it was rotated before."""
     rotated_by: bytes | None
+    subscription: SubscriptionState = NO_SUBSCRIPTION
 
 
 class RefreshOutcome(Enum):
@@ -204,10 +221,9 @@ def token_reused(session: Session, actor: Actor) -> Event:
     )
 
 
-def access_claims(
-    session: Session, email: Email, *, is_platform_owner: bool, issuer: str, token_id: str, now: datetime, lifetime: timedelta
-) -> Mapping[str, Json]:
+def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
     """What an access token says. Never longer than its session, and while impersonating as long: both tokens end together."""
+    session = opened.session
     expires_at = session.ends_at if session.impersonated is not None else min(now + lifetime, session.ends_at)
     claims: dict[str, Json] = {
         "iss": issuer,
@@ -217,15 +233,20 @@ def access_claims(
         "iat": int(now.timestamp()),
         "jti": token_id,
         "sid": str(session.id),
-        "email": str(email),
-        "is_platform_owner": is_platform_owner,
+        "email": str(opened.email),
+        "is_platform_owner": opened.is_platform_owner,
         "token_use": TokenUse.ACCESS.value,
         "amr": list(session.authenticated_by),
     }
     if session.context.organization_slug:
         claims["org"] = session.context.organization_slug
     if session.context.service_slug:
-        claims["service"] = session.context.service_slug
+        claims |= {
+            "service": session.context.service_slug,
+            "plan": opened.subscription.plan,
+            "features": list(opened.subscription.features),
+            "subscription_status": opened.subscription.status,
+        }
     if session.impersonated is not None:
         claims |= {
             "token_use": TokenUse.IMPERSONATION.value,

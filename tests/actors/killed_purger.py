@@ -7,20 +7,20 @@ from uuid import UUID
 import trio
 
 from actors.job_worker import Pace
-from actors.organization_purger import OrganizationPurger
+from actors.purger import Purger
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.organization_remains import PostgresOrganizationRemains
 from adapters.postgres.pool import Pool
-from core.domain.identifiers import OrganizationId
-from core.usecases.organization_purge import OrganizationPurge
-from ports.organizations import Swept
+from core.domain.organizations import PURGE_JOB, purge_job
+from core.usecases.purge import Purge
+from ports.remains import Swept
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import make_store
 
 
 class _HaltingRemains(PostgresOrganizationRemains):
-    async def sweep(self, part: str, organization: OrganizationId, after: UUID | None, limit: int) -> Swept:
-        swept = await super().sweep(part, organization, after, limit)
+    async def sweep(self, part: str, owner: UUID, after: UUID | None, limit: int) -> Swept:
+        swept = await super().sweep(part, owner, after, limit)
         if part == "memberships":
             sys.stdout.write(f"{swept.rows}\n")
             sys.stdout.flush()
@@ -32,8 +32,9 @@ async def _work(url: str) -> None:
     pool = Pool(url)
     await pool.open()
     store = make_store(url, pool)
-    await OrganizationPurger(
-        OrganizationPurge(store.unit_of_work, _HaltingRemains(pool)),
+    await Purger(
+        PURGE_JOB,
+        Purge(store.unit_of_work, _HaltingRemains(pool), purge_job),
         queue=PostgresJobQueue(pool, store.keyring),
         doorbell=store.doorbell,
         clock=store.clock,

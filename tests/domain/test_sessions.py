@@ -8,15 +8,18 @@ import pytest
 
 from core.domain.devices import Client
 from core.domain.email import Email
-from core.domain.identifiers import ImpersonationId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.secrets import Token
 from core.domain.sessions import (
     GRACE,
+    NO_SUBSCRIPTION,
     Context,
     Impersonated,
+    OpenedSession,
     Presented,
     RefreshOutcome,
     Session,
+    SubscriptionState,
     access_claims,
     fingerprint,
     refresh_outcome,
@@ -38,6 +41,7 @@ PRESENTED = Presented(
     rotated_by=None,
 )
 ACME = Context(OrganizationId(OTHER), "acme")
+SHOP = Context(OrganizationId(OTHER), "acme", ServiceId(USER), "shop")
 IN_ACME = replace(PRESENTED, session=replace(SESSION, context=ACME), is_member=True, organization_is_active=True)
 ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
 
@@ -79,9 +83,9 @@ def test_a_client_is_the_same_by_its_device_token_and_without_one_by_its_looks()
     assert len({fingerprint(client), fingerprint(bare), fingerprint(replace(bare, user_agent="Safari"))}) == 3
 
 
-def claims(session: Session, lifetime: timedelta = timedelta(minutes=15)) -> dict[str, object]:
-    email = Email("ada@example.org")
-    return dict(access_claims(session, email, is_platform_owner=True, issuer="https://id", token_id="t", now=NOW, lifetime=lifetime))
+def claims(session: Session, subscription: SubscriptionState = NO_SUBSCRIPTION) -> dict[str, object]:
+    opened = OpenedSession(session, Email("ada@example.org"), True, Token("refresh"), subscription)
+    return dict(access_claims(opened, issuer="https://id", token_id="t", now=NOW, lifetime=timedelta(minutes=15)))
 
 
 def test_an_access_token_says_who_where_and_how_long() -> None:
@@ -106,10 +110,19 @@ def test_no_token_outlives_its_session() -> None:
     assert claims(ending)["exp"] == int(NOW.timestamp()) + 60
 
 
+def test_in_a_service_and_only_there_a_token_says_what_its_user_has_paid_for() -> None:
+    pro = SubscriptionState("Pro", ("export", "api"), "past_due", NOW)
+    names = ("plan", "features", "subscription_status")
+    assert [claims(replace(SESSION, context=SHOP), pro)[name] for name in names] == ["Pro", ["export", "api"], "past_due"]
+    assert [claims(replace(SESSION, context=SHOP))[name] for name in names] == ["free", [], "active"]
+    for context in (Context(), ACME):
+        assert not set(names) & set(claims(replace(SESSION, context=context), pro))
+
+
 def test_a_token_names_the_organization_the_service_and_the_impersonator() -> None:
     acme = claims(replace(SESSION, context=ACME))
     assert (acme["aud"], acme["org"], "service" in acme) == ("org:acme", "acme", False)
-    shop = claims(replace(SESSION, context=Context(OrganizationId(OTHER), "acme", "shop")))
+    shop = claims(replace(SESSION, context=SHOP))
     assert (shop["aud"], shop["org"], shop["service"]) == ("service:acme/shop", "acme", "shop")
     session = replace(SESSION, impersonated=Impersonated(ImpersonationId(USER), UserId(OTHER)), ends_at=NOW + timedelta(hours=1))
     acting = claims(session)

@@ -91,8 +91,7 @@ class House:
     def living(self, who: Person) -> int:
         """Their sessions in acme itself."""
         (row,) = self.people.rows(
-            "select count(*) as n from sessions"
-            " where user_id = %s and organization_id = %s and service_slug is null and revoked_at is null",
+            "select count(*) as n from sessions where user_id = %s and organization_id = %s and service_id is null and revoked_at is null",
             who.user,
             self.acme.id,
         )

@@ -33,8 +33,8 @@ _FILL: Final = """
       from services
       join organizations on organizations.id = services.org_id
       join lateral (select id from users order by id limit case organizations.slug when 'o-0' then 12000 else 500 end) as users on true;
-    insert into sessions (id, user_id, organization_id, service_slug, created_at, last_seen_at, expires_at)
-    select gen_random_uuid(), user_id, org_id, 'shop', now(), now(), now() + interval '1 day' from service_users;
+    insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)
+    select gen_random_uuid(), user_id, org_id, service_id, now(), now(), now() + interval '1 day' from service_users;
 """
 
 
@@ -43,7 +43,7 @@ async def grown(store: Store) -> Store:
     for statement in _FILL.split(";"):
         if statement.strip():
             await store.query(statement)
-    await store.settle("users", "mfa_secrets", "all_organizations", "services", "service_users", "sessions")
+    await store.settle("users", "mfa_secrets", "all_organizations", "all_services", "service_users", "sessions")
     return store
 
 
@@ -69,7 +69,7 @@ async def generic_plan(store: Store, statement: str) -> list[dict[str, Any]]:
 
 def read_whole(steps: list[dict[str, Any]]) -> set[str]:
     """The tables that a plan reads from one end to the other. The few rows of all services are read sooner than an index of them."""
-    return {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"} - {"services"}
+    return {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"} - {"all_services"}
 
 
 def most_rows(steps: list[dict[str, Any]]) -> int:

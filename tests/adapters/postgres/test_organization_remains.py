@@ -52,6 +52,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     assert all(before[table] for table in before if table != "audit_links"), "the test fills every table, also those that came later"
     await delete(store)
     batches = await purge(remains)
+    # Nothing is left to the last step, which would do it all in one transaction.
+    assert await left_of(store, ACME) == 0
     assert await remains.finish(ACME)
     left = await counted(store, ACME)
     assert {table: rows for table, rows in left.items() if rows} == {table: before[table] for table in KEPT if before[table]}
@@ -71,6 +73,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     assert refresh["n"] == 2 * MEMBERS
     # In batches, each of them small.
     assert sum(batches["memberships"]) == MEMBERS
+    of_services = ("subscriptions", "plans", "api_keys", "client_secrets", "origins", "services")
+    assert [sum(batches[part]) for part in of_services] == [3 * MEMBERS, 3, 3, 3, 25, 3]
     assert max(rows for part in set(batches) - {"service_users"} for rows in batches[part]) <= BATCH
     assert max(batches["service_users"]) <= BATCH * 3
 
@@ -184,6 +188,13 @@ _MANY: Final = """
     select gen_random_uuid(), id, 's', 'S', 'web', gen_random_uuid(), now(), now() from all_organizations;
     insert into service_users (service_id, user_id, org_id, created_at)
     select services.id, user_id, org_id, now() from memberships join services using (org_id);
+    insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)
+    select gen_random_uuid(), id, 'Plan', 0, 'usd', now(), now() from services;
+    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
+    select gen_random_uuid(), plans.service_id, user_id, plans.id, 'active', now(), now(), now()
+      from service_users join plans using (service_id);
+    insert into users (id, email, email_key, origin_service_id)
+    select gen_random_uuid(), user_id::text || service_id, user_id::text || service_id, service_id from service_users;
     insert into sessions (id, user_id, organization_id, created_at, last_seen_at, expires_at)
     select gen_random_uuid(), user_id, org_id, now(), now(), now() from memberships;
     insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
@@ -216,7 +227,9 @@ def scans(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from scans(inner)
 
 
-_LARGE: Final = ("sessions", "memberships", "invitations", "service_users", "events", "login_events", "audit_personal")
+_LARGE: Final = (
+    *("sessions", "memberships", "invitations", "service_users", "subscriptions", "origins", "events", "login_events", "audit_personal"),
+)
 
 
 async def test_a_batch_reads_what_it_takes_away_and_little_more(many: Store) -> None:
@@ -227,7 +240,7 @@ async def test_a_batch_reads_what_it_takes_away_and_little_more(many: Store) -> 
         connection.commit()
         for part in _LARGE:
             numbered: str = PARTS[part]
-            for number, name in enumerate(("organization", "after", "limit"), start=1):
+            for number, name in enumerate(("owner", "after", "limit"), start=1):
                 numbered = numbered.replace(f"%({name})s", f"${number}")
             connection.execute(f"prepare {part} (uuid, uuid, int) as {numbered}".encode())
             explained = connection.execute(f"explain (analyze, format json) execute {part} ('{ACME}', '{middle}', {_LIMIT})".encode())

@@ -8,10 +8,10 @@ import trio
 from adapters.postgres.driver import RoundTrips, round_trips
 from adapters.postgres.sessions import PostgresRefreshTokens
 from core.domain.accounts import Account
-from core.domain.sessions import IDLE_LIFETIME, Presented, Session
+from core.domain.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Presented, Session, SubscriptionState
 from tests.adapters.postgres.conftest import Store
 
-FIRST, SECOND, THIRD, BY = (bytes([number]) * 32 for number in range(4))
+FIRST, SECOND, THIRD, FOURTH, BY = (bytes([number]) * 32 for number in range(5))
 LONG = timedelta(days=90)
 
 
@@ -112,8 +112,51 @@ async def test_in_an_organization_only_for_members_while_it_is_active(store: Sto
         """,
         {"id": session.id},
     )
-    await store.query("update sessions set service_slug = 'shop'")
-    assert (await rotate(store, SECOND, THIRD)).rotated
+    await store.query("update sessions set service_id = %(id)s", {"id": session.id})
+    presented = await rotate(store, SECOND, THIRD)
+    assert (presented.rotated, presented.session.context.audience, presented.subscription) == (True, "service:acme/shop", NO_SUBSCRIPTION)
+    # Their token says what they have paid for, as it is at this moment.
+    await store.query(
+        """
+        with plan as (
+                 insert into plans (id, service_id, name, price_cents, currency, features, created_at, updated_at)
+                 values (%(id)s, %(id)s, 'Pro', 900, 'usd', '{export}', now(), now()) returning id
+             )
+        insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
+        select id, id, %(user)s, id, 'past_due', '2030-01-01 00:00+00', now(), now() from plan
+        """,
+        {"id": session.id, "user": account.id},
+    )
+    presented = await rotate(store, THIRD, FOURTH)
+    assert presented.subscription == SubscriptionState("Pro", ("export",), "past_due", datetime(2030, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update all_services set deleted_at = now()",
+        "update all_organizations set deleted_at = now()",
+        "update organizations set status = 'suspended'",
+    ],
+)
+async def test_in_a_service_nothing_is_exchanged_once_it_or_its_organization_is_gone_or_closed(store: Store, change: str) -> None:
+    _, session = await sign_in(store)
+    await store.query(
+        "insert into organizations (id, slug, name, status, created_at, updated_at) values (%(id)s, 'acme', 'X', 'active', now(), now())",
+        {"id": session.id},
+    )
+    await store.query(
+        """
+        insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+        values (%(id)s, %(id)s, 'shop', 'Shop', 'web', %(id)s, now(), now())
+        """,
+        {"id": session.id},
+    )
+    await store.query("update sessions set organization_id = %(id)s, service_id = %(id)s", {"id": session.id})
+    await store.query(change)
+    presented = await rotate(store)
+    assert (presented.rotated, presented.is_live and presented.organization_is_active) == (False, False)
+    assert await store.count("refresh_tokens") == 1
 
 
 async def test_it_is_one_round_trip(store: Store) -> None:

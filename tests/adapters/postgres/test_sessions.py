@@ -79,7 +79,7 @@ async def test_a_session_in_an_organization_tells_the_role_and_whether_that_is_a
     account, session = await store.sign_up()
     organization = await join(store, account)
     await store.query(ADD_SERVICE, {"id": organization})
-    await store.query("update sessions set organization_id = %(id)s, service_slug = 'shop'", {"id": organization})
+    await store.query("update sessions set organization_id = %(id)s, service_id = %(id)s", {"id": organization})
     callers = PostgresCallers(store.pool)
 
     async def found() -> tuple[object, ...]:
@@ -94,6 +94,12 @@ async def test_a_session_in_an_organization_tells_the_role_and_whether_that_is_a
     await store.query("update organizations set status = 'active'")
     await store.query("delete from memberships")
     assert await found() == (organization, "acme", "shop", "", True)
+    # Deleted at once, while its rows are still there.
+    for table in ("all_services", "all_organizations"):
+        await store.query(f"update {table} set deleted_at = now()")
+        assert await callers.find(session.id, account.id) is None
+        await store.query(f"update {table} set deleted_at = null")
+    assert await callers.find(session.id, account.id)
     await store.query("delete from organizations")
     assert await callers.find(session.id, account.id) is None
 
