@@ -16,6 +16,12 @@ PASSWORD_LENGTH: Final = 20
 # Without 0 O 1 l I and their like: a person reads it off a screen once. 20 characters of these 55 are 115 bits.
 PASSWORD_ALPHABET: Final = "".join(sorted((set(string.ascii_letters) | set(string.digits)) - set("01OIloi")))
 
+_NAME_ALPHABET: Final = string.ascii_lowercase + string.digits
+_NAME_LENGTH: Final = 6
+_BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
+# 62 to the 43rd is just above 2 to the 256th.
+_BASE62_LENGTH: Final = 43
+
 _COUNTER_BITS: Final = 26
 _RANDOM_BITS: Final = 48
 
@@ -62,6 +68,14 @@ class SystemSecrets:
 
     def mailed_token(self) -> Token:
         return Token(str(uuid4()))
+
+    def key(self, kind: str) -> Token:
+        name = "".join(secrets.choice(_NAME_ALPHABET) for _ in range(_NAME_LENGTH))
+        number, digits = int.from_bytes(secrets.token_bytes(32)), ""
+        for _ in range(_BASE62_LENGTH):
+            number, digit = divmod(number, len(_BASE62))
+            digits += _BASE62[digit]
+        return Token(f"{kind}_{name}_{digits}")
 
     def password(self) -> Password:
         return Password("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(PASSWORD_LENGTH)))

@@ -1,5 +1,6 @@
 """The machine's clock, ids and randomness."""
 
+import re
 import time
 from datetime import UTC, timedelta
 from uuid import UUID
@@ -50,6 +51,15 @@ def test_ids_ascend_when_a_millisecond_is_full() -> None:
 def test_two_processes_do_not_make_the_same_id() -> None:
     made = {UUID(int=SystemIds().new().int & (1 << 74) - 1) for _ in range(1000)}
     assert len(made) == 1000
+
+
+def test_keys_have_a_public_name_and_256_bits_behind_it() -> None:
+    made = [SystemSecrets().key("cs").reveal() for _ in range(2000)]
+    assert all(re.fullmatch(r"cs_[a-z0-9]{6}_[0-9A-Za-z]{43}", one) for one in made)
+    assert len({one.rpartition("_")[2] for one in made}) == len(made)
+    # Every letter and digit comes up, and the public part says nothing of the other.
+    assert len(set("".join(one.rpartition("_")[2] for one in made))) == 62
+    assert len({one.split("_")[1] for one in made}) > 1990
 
 
 def test_tokens_are_256_bits_and_differ() -> None:

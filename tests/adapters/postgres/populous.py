@@ -34,9 +34,22 @@ _FILL: Final = """
       from generate_series(1, 3) as n;
     insert into service_users (service_id, user_id, org_id, created_at)
     select services.id, users.id, org_id, now() from services cross join users where org_id = %(organization)s;
-    insert into sessions (id, user_id, organization_id, service_slug, created_at, last_seen_at, expires_at)
-    select gen_random_uuid(), users.id, %(organization)s, place.slug, now(), now(), now() + interval '1 day'
-      from users cross join (values (null), ('service-1')) as place (slug);
+    update users set origin_service_id = (select id from services where org_id = %(organization)s order by id limit 1)
+     where id in (select id from users where origin_service_id is null order by id limit 25);
+    insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)
+    select gen_random_uuid(), id, 'Plan', 0, 'usd', now(), now() from services where org_id = %(organization)s;
+    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
+    select gen_random_uuid(), services.id, users.id, plans.id, 'active', now(), now(), now()
+      from services join plans on plans.service_id = services.id cross join users where org_id = %(organization)s;
+    insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
+    select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
+      from services where org_id = %(organization)s;
+    insert into client_secrets (id, service_id, prefix, digest, created_at)
+    select gen_random_uuid(), id, 'cs_', sha256(id::text::bytea), now() from services where org_id = %(organization)s;
+    insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)
+    select gen_random_uuid(), users.id, %(organization)s, place.id, now(), now(), now() + interval '1 day'
+      from users cross join (select null::uuid union all select id from services where org_id = %(organization)s and slug = 'service-1')
+        as place (id);
     insert into refresh_tokens (digest, session_id, created_at)
     select sha256(id::text::bytea), id, now() from sessions where organization_id = %(organization)s;
     insert into preauthentications (id, user_id, organization_id, created_at, expires_at)
@@ -67,19 +80,24 @@ async def fill(store: Store) -> None:
 
 
 async def tables(store: Store) -> Mapping[str, str]:
-    """Every table whose rows are an organization's, and the column that says so; later ones too."""
+    """Every table whose rows are an organization's, or a service's of its, and the condition that says so; later ones too."""
     rows = await store.query(
-        "select c.table_name, c.column_name from information_schema.columns as c"
+        "select c.table_name, min(c.column_name) filter (where c.column_name in ('org_id', 'organization_id', 'chain_id')) as own,"
+        "       min(c.column_name) as of_service"
+        "  from information_schema.columns as c"
         "  join information_schema.tables as t using (table_schema, table_name)"
-        " where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name in ('org_id', 'organization_id', 'chain_id')"
+        " where c.table_schema = 'public' and t.table_type = 'BASE TABLE'"
+        "   and c.column_name in ('org_id', 'organization_id', 'chain_id', 'service_id', 'origin_service_id')"
+        " group by c.table_name"
     )
-    return {row["table_name"]: row["column_name"] for row in rows}
+    its_services = "in (select id from all_services where org_id = %(organization)s)"
+    return {row["table_name"]: f"{row['own']} = %(organization)s" if row["own"] else f"{row['of_service']} {its_services}" for row in rows}
 
 
 async def counted(store: Store, organization: OrganizationId) -> Mapping[str, int]:
     found = {}
-    for table, column in (await tables(store)).items():
-        (row,) = await store.query(f"select count(*) as n from {table} where {column} = %(organization)s", {"organization": organization})
+    for table, condition in (await tables(store)).items():
+        (row,) = await store.query(f"select count(*) as n from {table} where {condition}", {"organization": organization})
         found[table] = row["n"]
     return found
 
@@ -87,10 +105,8 @@ async def counted(store: Store, organization: OrganizationId) -> Mapping[str, in
 async def everything_of(store: Store, organization: OrganizationId) -> Mapping[str, list[Any]]:
     """Row by row, as text."""
     found = {}
-    for table, column in {**await tables(store), "all_organizations": "id"}.items():
-        rows = await store.query(
-            f"select t::text as row from {table} as t where {column} = %(organization)s order by 1", {"organization": organization}
-        )
+    for table, condition in {**await tables(store), "all_organizations": "id = %(organization)s"}.items():
+        rows = await store.query(f"select t::text as row from {table} as t where {condition} order by 1", {"organization": organization})
         found[table] = [row["row"] for row in rows]
     return found
 

@@ -1,0 +1,87 @@
+"""`postern service …`: what services there are, and what there is to know of one."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from adapters.postgres.migrate import SchemaMismatch, require_current
+from core.domain.pages import MOST_COUNTED
+from core.domain.services import RegisteredService
+from core.usecases.services import RegisteredServices
+from entrypoints.bootstrap import open_services
+from entrypoints.cli.user import moment, printable
+from entrypoints.failures import OK, StartFailed
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    trio.run(_run, arguments, settings)
+    return OK
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
+    async with reachable_database(settings):
+        try:
+            await require_current(conninfo(settings))
+        except SchemaMismatch as error:
+            raise StartFailed(str(error)) from error
+        async with open_services(settings) as services:
+            await _ACTIONS[arguments.action](services.registered_services, arguments)
+
+
+async def _list(registered: RegisteredServices, given: argparse.Namespace) -> None:
+    found = await registered.list(given.organization, given.limit, given.offset)
+    for line in table(found.items):
+        print(line)
+    at_least = "at least " if found.total == MOST_COUNTED else ""
+    shown = f"{given.offset + 1}-{given.offset + len(found.items)}" if found.items else "none"
+    print(f"{shown} of {at_least}{found.total}")
+
+
+async def _show(registered: RegisteredServices, given: argparse.Namespace) -> None:
+    for name, text in lines(await registered.show(given.organization, given.service)):
+        print(f"{name:<14} {text}".rstrip())
+
+
+_ACTIONS: Final = {"list": _list, "show": _show}
+
+
+def table(services: Sequence[RegisteredService]) -> list[str]:
+    rows = [("organization", "slug", "type", "users", "created", "name")] if services else []
+    rows += [
+        (
+            one.organization_slug,
+            one.service.slug,
+            one.service.service_type.value,
+            str(one.users),
+            f"{one.service.created_at:%Y-%m-%d}",
+            printable(one.service.name),
+        )
+        for one in services
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def lines(seen: RegisteredService) -> list[tuple[str, str]]:
+    service = seen.service
+    keeps = "can keep a secret" if service.service_type.is_confidential else "can keep no secret: PKCE"
+    return [
+        ("id", str(service.id)),
+        ("organization", f"{seen.organization_slug}{'' if seen.organization_is_active else ' (not active)'}"),
+        ("slug", service.slug),
+        ("name", printable(service.name, 100)),
+        ("type", f"{service.service_type} ({keeps})"),
+        ("client id", str(service.client_id)),
+        ("users", str(seen.users)),
+        ("plans", f"{seen.plans}, with {seen.subscriptions} subscribed"),
+        ("API keys", str(seen.api_keys)),
+        ("client secrets", str(seen.client_secrets)),
+        *((("redirect URIs", "none"),) if not service.redirect_uris else ()),
+        *(("redirect URIs" if at == 0 else "", uri) for at, uri in enumerate(service.redirect_uris)),
+        ("activation", service.device_activation_uri or "none"),
+        ("created", moment(service.created_at)),
+    ]

@@ -1,0 +1,93 @@
+"""Two services of one organization that have something of everything, and what is left of them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from tests.adapters.postgres.conftest import Store
+
+ACME: Final = UUID("01900000-0000-7000-8000-00000000000a")
+SHOP: Final = UUID("01900000-0000-7000-8000-0000000000a1")
+APP: Final = UUID("01900000-0000-7000-8000-0000000000a2")
+USERS: Final = 60
+PLANS: Final = 3
+
+# For each of the two services: of everything that there is.
+_FILL: Final = """
+    insert into all_services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    values (%(service)s, %(organization)s, %(slug)s, 'Service', 'web', gen_random_uuid(), now(), now());
+    insert into service_users (service_id, user_id, org_id, created_at)
+    select %(service)s, id, %(organization)s, now() from users;
+    update users set origin_service_id = %(service)s where id in (select id from users where origin_service_id is null limit 25);
+    insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)
+    select gen_random_uuid(), id, %(organization)s, %(service)s, now(), now(), now() + interval '1 day' from users;
+    insert into refresh_tokens (digest, session_id, created_at)
+    select sha256(id::text::bytea), id, now() from sessions where service_id = %(service)s;
+    insert into preauthentications (id, user_id, organization_id, service_id, created_at, expires_at)
+    select gen_random_uuid(), id, %(organization)s, %(service)s, now(), now() from users limit 20;
+    insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at, deleted_at)
+    select gen_random_uuid(), %(service)s, 'Plan ' || n, n, 'usd', now(), now(), case n when 2 then now() end
+      from generate_series(1, 3) as n;
+    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
+    select gen_random_uuid(), %(service)s, users.id, plans.id, case plans.price_cents when 1 then 'active' else 'expired' end, now(),
+           now(), now()
+      from users cross join plans where plans.service_id = %(service)s;
+    insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
+    select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
+      from generate_series(1, 20) as n;
+    insert into client_secrets (id, service_id, prefix, digest, created_at)
+    select gen_random_uuid(), %(service)s, 'cs_' || n, sha256((%(slug)s || n)::bytea), now() from generate_series(1, 2) as n;
+    insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
+    select gen_random_uuid(), users.id, %(organization)s, %(service)s, 'password', success, now()
+      from users cross join (values (true), (false)) as outcome (success)
+"""
+
+
+async def fill(store: Store) -> None:
+    await store.query(
+        "insert into users (id, email, email_key) select gen_random_uuid(), 'u' || n, 'u' || n from generate_series(1, %(users)s) as n",
+        {"users": USERS},
+    )
+    await store.query(
+        "insert into all_organizations (id, slug, name, status, created_at, updated_at)"
+        " values (%(id)s, 'acme', 'Acme', 'active', now(), now())",
+        {"id": ACME},
+    )
+    for service, slug in ((SHOP, "shop"), (APP, "app")):
+        for statement in _FILL.split(";"):
+            await store.query(statement, {"organization": ACME, "service": service, "slug": slug})
+
+
+async def tables(store: Store) -> Mapping[str, str]:
+    """Every table with rows that point to a service, and the column that does; later ones too."""
+    rows = await store.query(
+        "select c.table_name, c.column_name from information_schema.columns as c"
+        "  join information_schema.tables as t using (table_schema, table_name)"
+        " where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name in ('service_id', 'origin_service_id')"
+    )
+    return {row["table_name"]: row["column_name"] for row in rows}
+
+
+async def counted(store: Store, service: UUID) -> Mapping[str, int]:
+    found = {}
+    for table, column in (await tables(store)).items():
+        (row,) = await store.query(f"select count(*) as n from {table} where {column} = %(service)s", {"service": service})
+        found[table] = row["n"]
+    return found
+
+
+async def everything_of(store: Store, service: UUID) -> Mapping[str, list[Any]]:
+    """Row by row, as text."""
+    found = {}
+    for table, column in {**await tables(store), "all_services": "id"}.items():
+        rows = await store.query(f"select t::text as row from {table} as t where {column} = %(service)s order by 1", {"service": service})
+        found[table] = [row["row"] for row in rows]
+    return found
+
+
+async def left_of(store: Store, service: UUID) -> int:
+    return sum((await counted(store, service)).values())
+
+
+async def delete(store: Store, service: UUID) -> None:
+    await store.query("update all_services set deleted_at = now() where id = %(service)s", {"service": service})

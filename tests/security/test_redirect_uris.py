@@ -1,0 +1,96 @@
+"""Row 8, open redirects: what is registered is what was sent, byte for byte, or it is refused, by every door, for every type of service."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pytest
+
+from core.domain.services import ServiceType
+from entrypoints.bootstrap import Services
+from tests.domain.test_redirect_uris import GOOD, GOOD_ON_A_PHONE
+from tests.hostile_uris import ALWAYS, FOR_THE_WEB
+from tests.http import conftest as http
+from tests.http.client import Client, Received
+from tests.http.people import People
+from tests.http.tenants import Tenants
+
+database_url, services, people, client = http.database_url, http.services, http.people, http.client
+
+SERVICES: Final = "/api/organizations/acme/services"
+
+
+class House:
+    """Acme with a service of each type, that has one good redirect URI."""
+
+    def __init__(self, people: People, client: Client, token: str) -> None:
+        self.people = people
+        self.client = client
+        self._token = token
+
+    async def ask(self, method: str, path: str, body: dict[str, Any]) -> Received:
+        return await self.client.request(method, f"{SERVICES}{path}", body=body, token=self._token)
+
+    async def is_refused(self, service_type: ServiceType, said: dict[str, Any], complaint: str) -> None:
+        create = {"slug": "new", "name": "New", "service_type": service_type, **said}
+        for answer in (await self.ask("PATCH", f"/{service_type}", said), await self.ask("POST", "", create)):
+            assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), (service_type, said)
+            assert answer.json()["error"].startswith(complaint), (service_type, said)
+
+    def kept(self) -> set[tuple[str, tuple[str, ...], str | None]]:
+        rows = self.people.rows("select slug, redirect_uris, device_activation_uri from services")
+        return {(row["slug"], tuple(row["redirect_uris"]), row["device_activation_uri"]) for row in rows}
+
+
+@pytest.fixture
+async def house(services: Services, people: People, client: Client) -> House:
+    tenants = Tenants(services, people)
+    acme = tenants.add("acme")
+    for service_type in ServiceType:
+        tenants.service(acme, service_type.value, service_type.value)
+    people.change("update all_organizations set max_services = 100")
+    people.change("update services set redirect_uris = '{https://app.example.com/callback}'")
+    return House(people, client, await tenants.token(tenants.member(acme, "owner")))
+
+
+def hostile_to(service_type: ServiceType) -> Iterable[str]:
+    return ALWAYS if service_type in {ServiceType.MOBILE, ServiceType.DESKTOP} else (*ALWAYS, *FOR_THE_WEB)
+
+
+async def test_no_hostile_redirect_uri_is_registered(house: House) -> None:
+    before = house.kept()
+    # Each type has them all; so that this takes a second and not four, two of the types beside a good one, as the last of a list.
+    for service_type in (ServiceType.WEB, ServiceType.MOBILE):
+        for hostile in hostile_to(service_type):
+            await house.is_refused(service_type, {"redirect_uris": [hostile]}, "redirect_uris[0]: ")
+    for service_type in (ServiceType.API, ServiceType.DESKTOP):
+        good = ["https://app.example.com/callback"]
+        answer = await house.ask("PATCH", f"/{service_type}", {"redirect_uris": [*good, *hostile_to(service_type)][:100]})
+        assert answer.status == 400
+        for hostile in list(hostile_to(service_type))[::9]:
+            await house.is_refused(service_type, {"redirect_uris": [*good, hostile]}, "redirect_uris[1]: ")
+    assert house.kept() == before
+
+
+async def test_no_hostile_activation_page_is_registered(house: House) -> None:
+    before = house.kept()
+    # A scheme of an application's own opens no page, so it is hostile here for phones too.
+    for hostile in (*ALWAYS, *FOR_THE_WEB):
+        await house.is_refused(ServiceType.MOBILE, {"device_activation_uri": hostile}, "device_activation_uri: ")
+    assert house.kept() == before
+
+
+async def test_a_good_one_is_kept_and_given_back_byte_for_byte(house: House) -> None:
+    for service_type in ServiceType:
+        good = [*GOOD, *(() if service_type.is_confidential else GOOD_ON_A_PHONE)]
+        answer = await house.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
+        assert answer.status == 200, answer.body
+        assert answer.json()["redirect_uris"] == good
+        assert (service_type.value, tuple(good), good[5]) in house.kept()
+
+
+async def test_nothing_is_read_past_the_end_of_a_list(house: House) -> None:
+    answer = await house.ask("PATCH", "/web", {"redirect_uris": [["https://app.example.com/"]]})
+    assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    for odd in ({"0": "https://app.example.com/"}, "https://app.example.com/", 7, True):
+        answer = await house.ask("PATCH", "/web", {"redirect_uris": odd})
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
