@@ -1,0 +1,80 @@
+"""The subscription expirer over time: its rounds, its pauses, and an outage."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import trio
+
+from actors.subscription_expirer import SubscriptionExpirer
+from core.domain.errors import Unavailable
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+class Due:
+    """So many that are due, in place of the use case and its database. Each batch takes a tenth of a second."""
+
+    def __init__(self, number: int, *, away_until: float = 0.0) -> None:
+        self.left = number
+        self.away_until = away_until
+        self.asked: list[tuple[float, datetime | None]] = []
+
+    async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
+        self.asked.append((trio.current_time(), since))
+        await trio.sleep(0.1)
+        if trio.current_time() < self.away_until:
+            raise Unavailable(retry_after=2)
+        expired = min(self.left, most)
+        self.left -= expired
+        return expired, (since or BEGAN) + timedelta(seconds=expired) if expired else since
+
+
+@asynccontextmanager
+async def at_work(due: Due, spread: float = 0.0) -> AsyncIterator[None]:
+    expirer = SubscriptionExpirer(due, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    async with trio.open_nursery() as nursery:
+        await nursery.start(expirer.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+def pauses(due: Due) -> list[float]:
+    return [round(later - earlier, 3) for (earlier, _), (later, _) in pairwise(due.asked)]
+
+
+async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(log: CapturedLog) -> None:
+    due = Due(25)
+    async with at_work(due):
+        await trio.sleep(5)
+    assert due.left == 0
+    # As long a breath as the batch took.
+    assert pauses(due) == [0.2, 0.2]
+    assert [since for _, since in due.asked] == [None, BEGAN + timedelta(seconds=10), BEGAN + timedelta(seconds=20)]
+    assert [entry["subscriptions"] for entry in log.events("subscriptions_expired")] == [25]
+
+
+async def test_the_rounds_are_fifteen_seconds_apart_and_begin_anew() -> None:
+    due = Due(0)
+    async with at_work(due):
+        await trio.sleep(100)
+    assert pauses(due) == [15.1] * 6
+    assert {since for _, since in due.asked} == {None}
+
+
+async def test_processes_that_start_together_do_not_look_together() -> None:
+    early, late, began = Due(0), Due(0), trio.current_time()
+    async with at_work(early, spread=0.1), at_work(late, spread=0.9):
+        await trio.sleep(14)
+    assert [round(due.asked[0][0] - began, 3) for due in (early, late)] == [1.5, 13.5]
+
+
+async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
+    due = Due(5, away_until=trio.current_time() + 300)
+    async with at_work(due):
+        await trio.sleep(400)
+    assert due.left == 0
+    assert len(log.events("actor_waits")) == 1
