@@ -1,45 +1,49 @@
-"""Presence: the requests' last-seen marks, gathered and written in one statement a second, so that no request waits for them."""
+"""Presence: the requests' last-seen marks, of sessions and of API keys, gathered and written in one statement a second, so that no request
+waits for them.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import structlog
 import trio
 
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.identifiers import SessionId
 from ports.metrics import Metrics
-from ports.sessions import PresenceStore
+from ports.presence import PresenceStore
 
 log = structlog.get_logger()
 
-# Marks between two writes, and sessions kept over an outage: a few megabytes each.
+Seen = TypeVar("Seen")
+
+# Marks between two writes, and those kept over an outage: a few megabytes each.
 _MOST: Final = 20_000
 _INTERVAL: Final = 1.0
 # At shutdown, what was gathered last may still be written for this long. Losing it costs a minute's truth in "last seen".
 _LAST_WRITE: Final = 1.0
 
 
-class Presence:
-    """An actor, and `ports.sessions.Presence`. When the channel is full, the mark is dropped and counted: the session's next request
-    brings another.
+class Presence(Generic[Seen]):
+    """An actor, and `ports.presence.Presence`. When the channel is full, the mark is dropped and counted: the next request of whoever it
+    was brings another.
     """
 
-    name = "presence"
-
-    def __init__(self, store: PresenceStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
+    def __init__(
+        self, store: PresenceStore[Seen], metrics: Metrics, *, spread: Callable[[], float], name: str = "presence", most: int = _MOST
+    ) -> None:
+        self.name = name
         self._store = store
         self._metrics = metrics
         self._most = most
         self._outage = Outage(self.name, spread)
-        self._send, self._receive = trio.open_memory_channel[tuple[SessionId, datetime]](most)
-        self._newest: dict[SessionId, datetime] = {}
+        self._send, self._receive = trio.open_memory_channel[tuple[Seen, datetime]](most)
+        self._newest: dict[Seen, datetime] = {}
 
-    def seen(self, session: SessionId, at: datetime) -> None:
+    def seen(self, one: Seen, at: datetime) -> None:
         try:
-            self._send.send_nowait((session, at))
+            self._send.send_nowait((one, at))
         except trio.WouldBlock:
             self._metrics.presence_dropped()
 
@@ -57,15 +61,15 @@ class Presence:
                 self._gather_all()
                 await self._write()
             if self._newest:
-                log.warning("presence_not_written", sessions=len(self._newest))
+                log.warning("presence_not_written", actor=self.name, marks=len(self._newest))
             raise
 
-    def _gather(self, session: SessionId, at: datetime) -> None:
-        known = self._newest.get(session)
+    def _gather(self, one: Seen, at: datetime) -> None:
+        known = self._newest.get(one)
         if known is None and len(self._newest) >= self._most:
             self._metrics.presence_dropped()
         elif known is None or known < at:
-            self._newest[session] = at
+            self._newest[one] = at
 
     def _gather_all(self) -> None:
         while True:

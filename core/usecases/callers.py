@@ -11,7 +11,8 @@ from core.domain.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
 from core.domain.roles import capabilities_of
 from core.domain.sessions import NOT_A_MEMBER, Caller, Participation
 from ports.clock import Clock
-from ports.sessions import CallerLookup, Presence
+from ports.presence import Presence
+from ports.sessions import CallerLookup
 from ports.tokens import TokenVerifier
 
 
@@ -28,7 +29,7 @@ class _Claims:
 
 
 class Callers:
-    def __init__(self, verifier: TokenVerifier, lookup: CallerLookup, presence: Presence, clock: Clock) -> None:
+    def __init__(self, verifier: TokenVerifier, lookup: CallerLookup, presence: Presence[SessionId], clock: Clock) -> None:
         self._verifier = verifier
         self._lookup = lookup
         self._presence = presence

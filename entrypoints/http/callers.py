@@ -1,11 +1,12 @@
 """Who may call. A rule lets a request in as somebody or refuses it; every endpoint declares one.
 
-A further kind of caller (an API key, a SCIM token) is one more object of this shape.
+A further kind of caller (a SCIM token) is one more object of this shape.
 """
 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
+from core.domain.api_keys import KeyHolder, Permission
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
 from core.domain.events import Actor
 from core.domain.identifiers import SessionId
@@ -53,6 +54,8 @@ class CallerRule(Protocol):
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
 # An access token of ours is well below; beyond it nothing is worth hashing or parsing.
 _LONGEST_TOKEN = 8192
+# Likewise.
+_LONGEST_KEY = 200
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
 
 
@@ -89,7 +92,9 @@ class _UserOfInactive(_User):
 
 
 class _OwnUser(_User):
-    """For what only the person may do: whoever acts in their name is refused."""
+    """For what only the person may do: whoever acts in their name is refused, and so is an application that they are signed in to. With the
+    token that it holds it could move the account to an address of its own.
+    """
 
     name = "own_user"
 
@@ -97,6 +102,8 @@ class _OwnUser(_User):
         caller = await super().admit(request, services)
         if caller.impersonator is not None:
             raise Forbidden(WHILE_IMPERSONATING)
+        if caller.service:
+            raise Forbidden(IN_A_SERVICE)
         return caller
 
 
@@ -177,6 +184,26 @@ class _Member:
         return member
 
 
+class _Key:
+    """For a service's own servers, with an API key that permits it."""
+
+    scheme = SecurityScheme("api_key", {"type": "apiKey", "in": "header", "name": "X-Api-Key"})
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, Forbidden, OrganizationNotActive)
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, permission: Permission) -> None:
+        self.name = permission.value
+        self.permission = permission
+
+    async def admit(self, request: Request, services: RequestServices) -> KeyHolder:
+        header = request.header(b"x-api-key")
+        if header is None or not header.isascii() or not 0 < len(header) <= _LONGEST_KEY:
+            raise Unauthorized
+        holder = await services.api_keys.resolve(Token(header.decode("ascii")))
+        holder.require(self.permission)
+        return holder
+
+
 class _Leaving:
     """For who wants to end a session: the token must be one of ours and name it, but the session may have ended already, so that saying it
     twice is no error, and its organization does not matter.
@@ -239,6 +266,12 @@ MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", participat
 OWNER: Final[CallerRule] = _Member("owner", owner=True)
 OWNER_OF_INACTIVE: Final[CallerRule] = _Member("owner_of_inactive", owner=True, participation=Participation.MEMBER)
 _ABLE: Final[dict[Capability, CallerRule]] = {capability: _Member(capability.value, capability=capability) for capability in Capability}
+_KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for permission in Permission}
+
+
+def key(permission: Permission) -> CallerRule:
+    """Servers of a service whose API key has this permission, in an active organization."""
+    return _KEYS[permission]
 
 
 def able(capability: Capability) -> CallerRule:

@@ -9,6 +9,7 @@ from core.domain.devices import Client
 from core.domain.events import Actor
 from core.domain.secrets import Token
 from core.domain.sessions import Caller
+from core.usecases.api_keys import ApiKeys
 from core.usecases.callers import Callers
 from core.usecases.impersonation import Impersonations
 from core.usecases.sign_in import SignIn
@@ -47,6 +48,8 @@ class RequestServices(Protocol):
 
     @property
     def callers(self) -> Callers: ...
+    @property
+    def api_keys(self) -> ApiKeys: ...
     @property
     def metrics(self) -> Metrics: ...
     @property

@@ -19,7 +19,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class KeptMarks:
-    """Implements `ports.sessions.PresenceStore` for what the actor does over hours."""
+    """Implements `ports.presence.PresenceStore` for what the actor does over hours."""
 
     def __init__(self) -> None:
         self.batches: list[Mapping[SessionId, datetime]] = []
@@ -27,12 +27,12 @@ class KeptMarks:
         self.away_until = 0.0
         self.hangs = False
 
-    async def mark_seen(self, sessions: Mapping[SessionId, datetime]) -> None:
+    async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
         self.attempts += 1
         await trio.sleep(3600 if self.hangs else 0)
         if trio.current_time() < self.away_until:
             raise Unavailable(retry_after=2) if self.attempts % 2 else Overloaded(retry_after=1)
-        self.batches.append(dict(sessions))
+        self.batches.append(dict(times))
 
 
 def session(number: int) -> SessionId:
@@ -40,7 +40,7 @@ def session(number: int) -> SessionId:
 
 
 @asynccontextmanager
-async def at_work(presence: Presence) -> AsyncIterator[None]:
+async def at_work(presence: Presence[SessionId]) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         await nursery.start(presence.run)
         yield
@@ -123,7 +123,7 @@ async def test_shutdown_does_not_wait_for_a_database_that_does_not_answer(log: C
         stopped = trio.current_time()
     assert trio.current_time() - stopped < 1.1
     [entry] = log.events("presence_not_written")
-    assert entry["sessions"] == 1
+    assert (entry["actor"], entry["marks"]) == ("presence", 1)
 
 
 async def test_marks_outlive_a_restart_of_the_actor() -> None:

@@ -1,0 +1,157 @@
+"""API keys: made and deleted by members, revoked by the operator, and shown by services on every request."""
+
+import hmac
+from dataclasses import dataclass
+
+from core.domain.api_keys import (
+    KIND,
+    ApiKey,
+    KeyHolder,
+    Permission,
+    PlacedKey,
+    api_key_created,
+    api_key_deleted,
+    key_expiry,
+    key_name,
+    key_permissions,
+    require_grantable,
+    require_room,
+)
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.events import SYSTEM, Actor
+from core.domain.identifiers import ApiKeyId
+from core.domain.members import Member
+from core.domain.pages import Listed
+from core.domain.roles import Capability
+from core.domain.secrets import Token
+from core.domain.sessions import NOT_A_MEMBER
+from core.usecases.services import found
+from ports.api_keys import ApiKeyLookup
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.presence import Presence
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_NO_SUCH_KEY = "The service has no such API key"
+
+
+@dataclass(frozen=True, slots=True)
+class NewApiKey:
+    """The only moment at which the key itself is known."""
+
+    key: ApiKey
+    text: Token
+
+
+class ApiKeys:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ApiKeyLookup,
+        presence: Presence[ApiKeyId],
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._presence = presence
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def resolve(self, key: Token) -> KeyHolder:
+        """Whose key it is. Raises `Unauthorized` when it is nobody's, or expired, and `OrganizationNotActive`."""
+        digest = key.digest()
+        now = self._clock.now()
+        known = await self._lookup.find(digest)
+        if known is None or not hmac.compare_digest(known.digest, digest) or known.is_expired(now):
+            # One answer for all: which of them it is, is nobody's business who has no good key.
+            raise Unauthorized("The API key is not valid")
+        if not known.organization_is_active:
+            raise OrganizationNotActive
+        self._presence.seen(known.holder.key, now)
+        return known.holder
+
+    async def create(
+        self,
+        member: Member,
+        service_slug: str,
+        actor: Actor,
+        *,
+        name: str,
+        permissions: tuple[Permission, ...],
+        expires_in_days: int | None = None,
+    ) -> NewApiKey:
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` for what the member may not do themselves."""
+        name, permissions = key_name(name), key_permissions(permissions)
+        now = self._clock.now()
+        expires_at = key_expiry(expires_in_days, now)
+        async with self._unit_of_work() as unit:
+            require_grantable(permissions, await _held(unit, member))
+            service = found(await unit.services.hold(member.organization, service_slug))
+            while True:
+                text = self._secrets.key(KIND)
+                key = ApiKey(
+                    id=ApiKeyId(self._ids.new()),
+                    service=service.id,
+                    name=name,
+                    prefix=text.reveal().rpartition("_")[0],
+                    permissions=permissions,
+                    expires_at=expires_at,
+                    created_by=member.user,
+                    created_at=now,
+                )
+                count = await unit.api_keys.add(key, text.digest())
+                if count is not None:
+                    break
+                # One in two thousand millions for each key that there is: the prefix is taken, so another is drawn.
+            require_room(count)
+            placed = PlacedKey(key, service.slug, member.organization, member.organization_slug)
+            await unit.record(api_key_created(placed, actor))
+            await unit.commit()
+        return NewApiKey(key, text)
+
+    async def list(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[ApiKey]:
+        """The youngest first, those too that have expired. Raises `NotFound`."""
+        return found(await self._lookup.list(member.organization, service_slug, limit, offset))
+
+    async def get(self, member: Member, service_slug: str, key: ApiKeyId) -> ApiKey:
+        """Raises `NotFound`."""
+        known = await self._lookup.get(member.organization, service_slug, key)
+        if known is None:
+            raise NotFound(_NO_SUCH_KEY)
+        return known
+
+    async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor) -> None:
+        """It is refused from the next request on. Raises `NotFound`."""
+        async with self._unit_of_work() as unit:
+            deleted = await unit.api_keys.delete(member.organization, service_slug, key)
+            if deleted is None:
+                raise NotFound(_NO_SUCH_KEY)
+            await unit.record(api_key_deleted(deleted, actor))
+            await unit.commit()
+
+    async def revoke(self, prefix: str, operator: str) -> PlacedKey:
+        """The same for the operator, who has seen to it that they may, and knows how the key begins. Raises `NotFound`."""
+        async with self._unit_of_work() as unit:
+            deleted = await unit.api_keys.revoke(prefix)
+            if deleted is None:
+                raise NotFound("There is no API key with this prefix")
+            await unit.record(api_key_deleted(deleted, SYSTEM, operator))
+            await unit.commit()
+        return deleted
+
+
+async def _held(unit: UnitOfWork, member: Member) -> frozenset[Capability]:
+    """What the member may do, as things are now that the organization is held: the answer to the request's first question may be older
+    than a change of their role, and the key would outlive it.
+    """
+    acting = (await unit.members.hold(member.organization, member.user)).get(member.user)
+    if acting is None:
+        raise Forbidden(NOT_A_MEMBER)
+    if Capability.SERVICES_MANAGE not in acting.capabilities:
+        raise Forbidden
+    return acting.capabilities

