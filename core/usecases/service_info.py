@@ -1,0 +1,43 @@
+"""What a service's own servers may know of the service itself, and change of it: its name."""
+
+from dataclasses import replace
+
+from core.domain.api_keys import KeyHolder
+from core.domain.errors import Unauthorized
+from core.domain.events import Actor
+from core.domain.services import Service, ServiceChange, changed, service_updated
+from ports.clock import Clock
+from ports.services import ServiceLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class ServiceInfo:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+
+    async def get(self, holder: KeyHolder) -> Service:
+        return _own(await self._lookup.get(holder.organization, holder.service_slug), holder)
+
+    async def rename(self, holder: KeyHolder, name: str | None, actor: Actor) -> Service:
+        """None: as it is. Raises `BadRequest`."""
+        async with self._unit_of_work() as uow:
+            before = _own(await uow.services.hold(holder.organization, holder.service_slug), holder)
+            if name is None:
+                return before
+            after = changed(before, ServiceChange(name=name), self._clock.now())
+            if after == before:
+                return before
+            await uow.services.save(after)
+            event = service_updated(before, after, actor)
+            await uow.record(replace(event, details={**event.details, "api_key_id": str(holder.key)}))
+            await uow.commit()
+        return after
+
+
+def _own(service: Service | None, holder: KeyHolder) -> Service:
+    """Deleted since the request came in, and its keys with it; what has its slug by now is another."""
+    if service is None or service.id != holder.service:
+        raise Unauthorized("The API key is not valid")
+    return service
