@@ -6,14 +6,14 @@ from typing import Protocol
 
 from core.domain.accounts import Account, AccountPassword
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import ServiceId, UserId
 
 
 class AccountStore(Protocol):
     """Part of the unit of work. What changes an account passes over deactivated ones."""
 
-    async def add(self, account: Account, password_hash: str | None) -> bool:
-        """False when the e-mail is taken: of two callers, one gets False."""
+    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
+        """`origin` is the service through which it comes to be, if any. False when the e-mail is taken: of two callers, one gets False."""
 
     async def find(self, email: Email) -> Account | None: ...
 
@@ -31,12 +31,15 @@ class AccountStore(Protocol):
         """
 
     async def reset_password(self, user: UserId, email: Email, new: str, at: datetime) -> bool:
-        """Whatever the password was. Whoever holds a link that was mailed to this address has proved it: it is verified now. False when the
-        account has another address by now. A pending change of address ends.
+        """Whatever the password was. Whoever holds a link that was mailed to this address has proved it: it is verified now, and if
+        somebody else may have registered it, no service is its origin any more. False when the account has another address by now. A
+        pending change of address ends.
         """
 
     async def forget_unverified_password(self, user: UserId, at: datetime) -> bool:
-        """Take the password from an account whose address nobody has proved. False when it is verified. May be repeated."""
+        """Take the password, and the service that it came through, from an account whose address nobody has proved. False when it is
+        verified. May be repeated.
+        """
 
     async def verify_email(self, user: UserId, email: Email, at: datetime) -> bool:
         """False when the account has another address by now. May be repeated."""

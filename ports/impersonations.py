@@ -6,6 +6,8 @@ from typing import Protocol
 from core.domain.accounts import Account
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.impersonation import Impersonation
+from core.domain.sessions import NO_SUBSCRIPTION, SubscriptionState
+from core.domain.sign_in import Destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,20 @@ class Impersonable:
     membership: Membership | None
     by_live_session: bool
     """Whether the session still lives from which the platform owner asks."""
+    service: Destination | None = None
+    """The one that was asked for, if the user is a user of it."""
+    subscription: SubscriptionState = NO_SUBSCRIPTION
 
 
 class ImpersonationStore(Protocol):
     """Part of the unit of work."""
 
-    async def find_user(self, user: UserId, organization_slug: str, *, by: UserId, session: SessionId) -> Impersonable | None:
-        """None when there is no such user. Without a membership when the user is in no organization of this slug. Both accounts stay as
-        they are until the unit of work ends, and whoever is about to end the sessions of either waits for it.
+    async def find_user(
+        self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
+    ) -> Impersonable | None:
+        """None when there is no such user. Without a membership when the user is in no organization of this slug, without a service when
+        they use none of these slugs. Both accounts stay as they are until the unit of work ends, and whoever is about to end the sessions
+        of either waits for it; the rows of the service stay as long.
         """
 
     async def add(self, impersonation: Impersonation) -> None:

@@ -13,7 +13,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.accounts import Account, AccountPassword
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import UserId
+from core.domain.identifiers import ServiceId, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class AccountRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def add(self, account: Account, password_hash: str | None) -> bool:
+    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
         added = await self._transaction.ask(
             _Identity,
             _ADD,
@@ -72,6 +72,7 @@ class AccountRows:
                 "is_platform_owner": account.is_platform_owner,
                 "email_verified_at": account.email_verified_at,
                 "deactivated_at": account.deactivated_at,
+                "origin": origin,
                 "created_at": account.created_at,
             },
         )
@@ -156,11 +157,13 @@ class AccountRows:
         await self._transaction.hold(locks.PLATFORM_OWNERS)
 
 
-# Two that add the same e-mail at once: the second waits for the first's commit and then adds nothing.
+# Two that add the same e-mail at once: the second waits for the first's commit and then adds nothing. A service that is deleted at this
+# moment was the origin of nothing.
 _ADD: Final = """
-    insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, created_at, updated_at)
+    insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
+                       created_at, updated_at)
     values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
-            %(created_at)s, %(created_at)s)
+            (select services.id from services where services.id = %(origin)s for key share), %(created_at)s, %(created_at)s)
         on conflict (email_key) do nothing
  returning id
 """
@@ -189,9 +192,11 @@ _REPLACE_HASH: Final = """
  returning id
 """
 
+# Who chose the password before anybody had proved the address need not be who proves it now: the service they came through loses its hold.
 _RESET_HASH: Final = """
     update users
-       set password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
+       set origin_service_id = case when email_verified_at is null and password_hash is not null then null else origin_service_id end,
+           password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
            email_verified_at = coalesce(email_verified_at, %(at)s)
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
  returning id
@@ -199,7 +204,7 @@ _RESET_HASH: Final = """
 
 _FORGET_UNVERIFIED_HASH: Final = """
     update users
-       set password_hash = null, pending_email = null, pending_email_key = null, updated_at = %(at)s
+       set password_hash = null, origin_service_id = null, pending_email = null, pending_email_key = null, updated_at = %(at)s
      where id = %(user)s and email_verified_at is null
  returning id
 """

@@ -1,11 +1,14 @@
 """Impersonations in PostgreSQL."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.sign_in import DESTINATION, DestinationRow
 from adapters.postgres.storable import storable_text
+from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.transaction import Transaction
 from core.domain.accounts import Account
 from core.domain.email import Email
@@ -14,18 +17,19 @@ from core.domain.impersonation import Impersonation
 from ports.impersonations import Impersonable, Membership
 
 
-@dataclass(frozen=True, slots=True)
-class _User:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _User(DestinationRow):
     id: UUID
     email: str
     is_platform_owner: bool
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
-    organization_id: UUID | None
-    organization_slug: str | None
-    organization_is_active: bool | None
+    joined_id: UUID | None
+    joined_slug: str | None
+    joined_is_active: bool | None
     by_live_session: bool
+    subscription: Mapping[str, Any] | None
 
 
 class ImpersonationRows:
@@ -34,11 +38,12 @@ class ImpersonationRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def find_user(self, user: UserId, organization_slug: str, *, by: UserId, session: SessionId) -> Impersonable | None:
+    async def find_user(
+        self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
+    ) -> Impersonable | None:
         await self._transaction.tell(_HOLD, {"users": [user, by]})
-        found = await self._transaction.ask(
-            _User, _FIND_USER, {"user": user, "slug": storable_text(organization_slug), "by": by, "session": session}
-        )
+        slugs = {"slug": storable_text(organization_slug), "service_slug": storable_text(service_slug)}
+        found = await self._transaction.ask(_User, _FIND_USER, {"user": user, **slugs, "by": by, "session": session})
         if not found:
             return None
         row = found[0]
@@ -51,9 +56,9 @@ class ImpersonationRows:
             created_at=row.created_at,
         )
         membership = None
-        if row.organization_id is not None:
-            membership = Membership(OrganizationId(row.organization_id), row.organization_slug or "", bool(row.organization_is_active))
-        return Impersonable(account, membership, row.by_live_session)
+        if row.joined_id is not None:
+            membership = Membership(OrganizationId(row.joined_id), row.joined_slug or "", bool(row.joined_is_active))
+        return Impersonable(account, membership, row.by_live_session, row.destination(), subscription_state(row.subscription))
 
     async def add(self, impersonation: Impersonation) -> None:
         await self._transaction.tell(
@@ -75,15 +80,27 @@ class ImpersonationRows:
 # own: the next one sees what was committed while this one waited.
 _HOLD: Final = "select from users where id = any(%(users)s) order by id for share"
 
-_FIND_USER: Final = """
+# The service is held as a foreign key holds it: the session comes to be in it while its rows stay.
+_FIND_USER: Final[LiteralString] = f"""
+    with services as (
+             select {DESTINATION}, services.id
+               from service_users
+               join services on services.id = service_users.service_id
+               join organizations on organizations.id = services.org_id
+              where service_users.user_id = %(user)s and organizations.slug = %(slug)s and services.slug = %(service_slug)s
+                for key share
+         )
     select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
-           organizations.id as organization_id, organizations.slug as organization_slug,
-           organizations.status = 'active' as organization_is_active,
+           joined.id as joined_id, joined.slug as joined_slug, joined.status = 'active' as joined_is_active,
+           services.service_id, services.service_slug, services.organization_id, services.organization_slug,
+           services.organization_is_active,
+           {SUBSCRIPTION_STATE} as subscription,
            exists (
                select from sessions where sessions.id = %(session)s and sessions.user_id = %(by)s and sessions.revoked_at is null
            ) as by_live_session
       from users
-      left join (memberships join organizations on organizations.id = memberships.org_id and organizations.slug = %(slug)s)
+      left join services on true
+      left join (memberships join organizations as joined on joined.id = memberships.org_id and joined.slug = %(slug)s)
              on memberships.user_id = users.id
      where users.id = %(user)s
 """

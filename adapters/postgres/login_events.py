@@ -21,6 +21,7 @@ class LoginEventRows:
                 "id": event.id,
                 "user": event.user,
                 "organization": event.organization,
+                "service": event.service,
                 "device": event.device,
                 "provider": event.provider,
                 "success": event.failure is None,
@@ -38,8 +39,8 @@ class LoginEventRows:
 
 
 _ADD: Final = """
-    insert into login_events (id, user_id, organization_id, device_id, provider, success, reason, address, user_agent, risk_score,
-                              risk_factors, flagged, country, city, created_at)
-    values (%(id)s, %(user)s, %(organization)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s, %(user_agent)s,
-            %(risk_score)s, %(risk_factors)s, %(flagged)s, %(country)s, %(city)s, %(at)s)
+    insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
+                              risk_score, risk_factors, flagged, country, city, created_at)
+    values (%(id)s, %(user)s, %(organization)s, %(service)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s,
+            %(user_agent)s, %(risk_score)s, %(risk_factors)s, %(flagged)s, %(country)s, %(city)s, %(at)s)
 """

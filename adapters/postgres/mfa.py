@@ -16,7 +16,7 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.devices import LONGEST_USER_AGENT, Client
 from core.domain.events import Actor
-from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
 from core.domain.rate_limits import RateLimit
@@ -59,6 +59,7 @@ class _Preauthentication:
     user_id: UUID
     device_id: UUID | None
     organization_id: UUID | None
+    service_id: UUID | None
     created_at: datetime
     expires_at: datetime
 
@@ -148,6 +149,7 @@ class MfaRows:
                 "user": preauthentication.user,
                 "device": preauthentication.device,
                 "organization": preauthentication.organization,
+                "service": preauthentication.service,
                 "created_at": preauthentication.created_at,
                 "expires_at": preauthentication.expires_at,
             },
@@ -165,6 +167,7 @@ class MfaRows:
             organization=None if row.organization_id is None else OrganizationId(row.organization_id),
             created_at=row.created_at,
             expires_at=row.expires_at,
+            service=None if row.service_id is None else ServiceId(row.service_id),
         )
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
@@ -280,12 +283,12 @@ _LOG: Final = """
 """
 
 _ADD_PREAUTHENTICATION: Final = """
-    insert into preauthentications (id, user_id, device_id, organization_id, created_at, expires_at)
-    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(created_at)s, %(expires_at)s)
+    insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at)
+    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s)
 """
 
 _FIND_PREAUTHENTICATION: Final = """
-    select user_id, device_id, organization_id, created_at, expires_at
+    select user_id, device_id, organization_id, service_id, created_at, expires_at
       from preauthentications
      where id = %(id)s and consumed_at is null and failures < %(most)s and expires_at > now()
        for update                                      -- of guesses at once, each sees the failures of those before it

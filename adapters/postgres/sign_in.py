@@ -11,16 +11,55 @@ from adapters.postgres.devices import KNOWLEDGE, knowledge_of, knowledge_paramet
 from adapters.postgres.pool import Pool
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.transaction import Transaction
 from core.domain.accounts import Account
 from core.domain.devices import Approach
 from core.domain.email import Email
-from core.domain.identifiers import UserId
-from core.domain.sign_in import TRIES_FROM_ANYWHERE, TRIES_FROM_DEVICE, Alone, Applicant, Application, Tries, account_key
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.sessions import Context
+from core.domain.sign_in import (
+    TRIES_FROM_ANYWHERE,
+    TRIES_FROM_DEVICE,
+    Alone,
+    Applicant,
+    Application,
+    Confirmed,
+    Destination,
+    ServiceName,
+    Tries,
+    account_key,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Application:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationRow:
+    """What `DESTINATION` reads; to be extended by what a statement reads beside it."""
+
+    service_id: UUID | None
+    service_slug: str | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    organization_is_active: bool | None
+
+    def destination(self) -> Destination | None:
+        if self.service_id is None or self.organization_id is None:
+            return None
+        context = Context(
+            OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
+        )
+        return Destination(context, is_open=self.organization_is_active or False)
+
+
+# Columns of a statement that reads `services` and, of the same one, `organizations`.
+DESTINATION: Final = """
+           services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Application(DestinationRow):
     limit_name: str
     key: str
     wait: float
@@ -32,11 +71,12 @@ class _Application:
     deactivated_at: datetime | None
     created_at: datetime | None
     mfa_enabled: bool
+    has_been_there: bool
     knowledge: dict[str, Any]
 
     def application(self) -> Application:
         limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
-        return Application(Tries(limit, self.key, self.wait), self._applicant())
+        return Application(Tries(limit, self.key, self.wait), self._applicant(), self.destination())
 
     def _applicant(self) -> Applicant | None:
         if self.id is None or self.email is None or self.created_at is None:
@@ -49,16 +89,30 @@ class _Application:
             deactivated_at=self.deactivated_at,
             created_at=self.created_at,
         )
-        return Applicant(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge))
+        return Applicant(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    id: UUID
+class _Confirmed:
+    """The account, and beside it the service, or nothing in its columns."""
+
+    def __init__(self, *, has_been_there: bool, subscription: Mapping[str, Any] | None, **columns: Any) -> None:
+        of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
+        self.confirmed = Confirmed(
+            AccountRow(**columns).account(),
+            DestinationRow(**of_destination).destination(),
+            has_been_there,
+            subscription_state(subscription),
+        )
 
 
 def _alone(alone: Alone | None) -> Mapping[str, Any]:
     return {"alone": alone is not None, "device": None if alone is None else alone.device}
+
+
+def _named(service: ServiceName | None) -> Mapping[str, Any]:
+    if service is None:
+        return {"organization_slug": None, "service_slug": None}
+    return {"organization_slug": storable_text(service.organization), "service_slug": storable_text(service.service)}
 
 
 class PostgresApplications:
@@ -67,7 +121,7 @@ class PostgresApplications:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, email: Email, approach: Approach) -> Application:
+    async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Application:
         (row,) = await ask(
             self._pool,
             _Application,
@@ -82,9 +136,21 @@ class PostgresApplications:
                 "device_burst": float(TRIES_FROM_DEVICE.burst),
                 "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
                 **knowledge_parameters(approach),
+                **_named(service),
             },
         )
         return row.application()
+
+
+class PostgresDestinations:
+    """Implements `ports.sign_in.Destinations`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, service: ServiceName) -> Destination | None:
+        rows = await ask(self._pool, DestinationRow, _FIND_DESTINATION, _named(service))
+        return rows[0].destination() if rows else None
 
 
 class SignInRows:
@@ -93,20 +159,35 @@ class SignInRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def confirm(self, user: UserId, encoded: str, alone: Alone | None = None) -> bool:
-        return bool(await self._transaction.ask(_Identity, _CONFIRM, {"user": user, "encoded": encoded, **_alone(alone)}))
+    async def confirm(self, user: UserId, encoded: str, alone: Alone | None = None, service: ServiceId | None = None) -> Confirmed | None:
+        return await self._confirmed(_CONFIRM, {"user": user, "encoded": encoded, "service": service, **_alone(alone)})
 
-    async def renew(self, user: UserId, encoded: str, renewed: str, alone: Alone | None = None) -> bool:
-        parameters = {"user": user, "encoded": encoded, "renewed": renewed, **_alone(alone)}
-        return bool(await self._transaction.ask(_Identity, _RENEW, parameters))
+    async def renew(
+        self, user: UserId, encoded: str, renewed: str, alone: Alone | None = None, service: ServiceId | None = None
+    ) -> Confirmed | None:
+        parameters = {"user": user, "encoded": encoded, "renewed": renewed, "service": service, **_alone(alone)}
+        return await self._confirmed(_RENEW, parameters)
 
-    async def confirm_since(self, user: UserId, since: datetime) -> Account | None:
-        rows = await self._transaction.ask(AccountRow, _CONFIRM_SINCE, {"user": user, "since": since})
-        return rows[0].account() if rows else None
+    async def confirm_since(self, user: UserId, since: datetime, service: ServiceId | None = None) -> Confirmed | None:
+        return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
+
+    async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
+        await self._transaction.tell(_ENTER, {"user": user, "service": service, "at": at})
 
     async def give_back(self, tries: Tries) -> None:
         await give_back(self._transaction, tries.limit, tries.key)
 
+    async def _confirmed(self, statement: LiteralString, parameters: Mapping[str, Any]) -> Confirmed | None:
+        rows = await self._transaction.ask(_Confirmed, statement, parameters)
+        return rows[0].confirmed if rows else None
+
+
+_NAMED: Final[LiteralString] = f"""
+      select {DESTINATION}
+        from organizations
+        join services on services.org_id = organizations.id
+       where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
+"""
 
 # A try from a device that shows one of this account's device tokens draws from that device's bucket, any other from the account's. For an
 # address that nobody has, everything is looked for all the same, and nothing found.
@@ -125,14 +206,26 @@ _FIND: Final[LiteralString] = f"""
                from (values (true)) as this (try)
                left join known on this.try
          ),
-         taken as ({TAKE_WANTED})
+         taken as ({TAKE_WANTED}),
+         destination as ({_NAMED})
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
          users.email_verified_at, users.deactivated_at, users.created_at,
          exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
-         {KNOWLEDGE} as knowledge
+         {KNOWLEDGE} as knowledge,
+         destination.*,
+         exists (
+             select
+               from service_users
+              where service_users.service_id = destination.service_id
+                and service_users.user_id = users.id
+                and service_users.first_login_at is not null
+         ) as has_been_there
     from taken
+    left join destination on true
     left join users on users.email_key = %(email_key)s
 """
+
+_FIND_DESTINATION: Final = _NAMED
 
 # The lock keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be ended with them.
 # While the password was checked, a second factor may have been enabled, or the device revoked that was trusted to do without.
@@ -149,20 +242,66 @@ _ENOUGH: Final = """
            )
 """
 
+# Held as a foreign key holds it: a session or a user may come to be in it while its rows stay. It may be deleted all the same, and then
+# the session is over on its first request.
+_SERVICE: Final = """
+    with destination as (
+             select services.id, services.slug, services.org_id, organizations.slug as organization_slug, organizations.status
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.id = %(service)s
+                for key share
+         )
+"""
+
+_CONFIRMED: Final[LiteralString] = f"""
+           users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
+           services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
+           services.status = 'active' as organization_is_active,
+           exists (
+               select
+                 from service_users
+                where service_users.service_id = services.id
+                  and service_users.user_id = users.id
+                  and service_users.first_login_at is not null
+           ) as has_been_there,
+           {SUBSCRIPTION_STATE} as subscription"""
+
 _CONFIRM: Final[LiteralString] = f"""
-    select id from users where id = %(user)s and deactivated_at is null and password_hash = %(encoded)s and {_ENOUGH} for share of users
+    {_SERVICE}
+  select {_CONFIRMED}
+    from users
+    left join destination as services on true
+   where users.id = %(user)s and users.deactivated_at is null and users.password_hash = %(encoded)s and {_ENOUGH}
+     for share of users
 """
 
 _RENEW: Final[LiteralString] = f"""
-    update users
-       set password_hash = %(renewed)s
-     where id = %(user)s and deactivated_at is null and password_hash = %(encoded)s and {_ENOUGH}
- returning id
+    {_SERVICE}
+  update users
+     set password_hash = %(renewed)s
+    from (values (true)) as this (account)
+    left join destination as services on true
+   where users.id = %(user)s and users.deactivated_at is null and users.password_hash = %(encoded)s and {_ENOUGH}
+returning {_CONFIRMED}
 """
 
-_CONFIRM_SINCE: Final = """
-    select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at
-      from users
-     where id = %(user)s and deactivated_at is null and (password_changed_at is null or password_changed_at <= %(since)s)
-       for share
+_CONFIRM_SINCE: Final[LiteralString] = f"""
+    {_SERVICE}
+  select {_CONFIRMED}
+    from users
+    left join destination as services on true
+   where users.id = %(user)s and users.deactivated_at is null
+     and (users.password_changed_at is null or users.password_changed_at <= %(since)s)
+     for share of users
+"""
+
+_ENTER: Final = """
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s
+      from services
+     where services.id = %(service)s
+        on conflict (service_id, user_id) do update
+       set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+           last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
 """

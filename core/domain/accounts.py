@@ -5,9 +5,11 @@ from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import UserId
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Password
+from core.domain.sessions import PLATFORM, Context
 
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
@@ -44,6 +46,12 @@ class EmailChange:
 
     email: Email
     pending: Email | None
+
+
+def signed_up(user: UserId, actor: Actor, provider: str, through: Context = PLATFORM) -> Event:
+    """Told to the organization through whose service the account came to be, if it did."""
+    service = {} if through.service is None else {"service_id": str(through.service)}
+    return Event("user.signup.success", actor, Target("user", str(user)), through.organization, {"provider": provider, **service})
 
 
 def require_acceptable(password: Password, email: Email) -> None:

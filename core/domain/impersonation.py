@@ -6,6 +6,7 @@ from datetime import datetime
 from core.domain.errors import BadRequest
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import ImpersonationId, OrganizationId, SessionId, UserId
+from core.domain.sessions import Context
 
 LONGEST_REASON = 500
 # Ours are well below; what is cut off names nothing that exists.
@@ -22,9 +23,11 @@ class Impersonation:
     created_at: datetime
     expires_at: datetime
 
-    def started(self, organization: OrganizationId | None, actor: Actor) -> Event:
+    def started(self, context: Context, actor: Actor) -> Event:
         details = {"reason": self.reason, "impersonation_session": str(self.id), "expires_at": self.expires_at.isoformat()}
-        return Event("security.impersonation.started", actor, Target("user", str(self.user)), organization, details)
+        if context.service is not None:
+            details["service_id"] = str(context.service)
+        return Event("security.impersonation.started", actor, Target("user", str(self.user)), context.organization, details)
 
 
 def request_made(user: UserId, organization: OrganizationId | None, method: str, path: str, actor: Actor) -> Event:

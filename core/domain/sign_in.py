@@ -8,13 +8,14 @@ from typing import Final
 from core.domain.accounts import Account
 from core.domain.devices import Knowledge, Remembered, Risk, Sighting
 from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.login_events import LoginEvent, LoginFailure
 from core.domain.mfa import MfaMethod
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
-from core.domain.sessions import TokenPair
+from core.domain.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 
 # The last two of `LoginEvent.provider`'s words are other nouns' business.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
@@ -40,6 +41,46 @@ class Tries:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceName:
+    """A service, as somebody names it who wants to get in: by the slug of its organization and its own."""
+
+    organization: str
+    service: str
+
+
+def service_named(organization: str, service: str) -> ServiceName | None:
+    """None when no service is named: an organization alone is no place to sign in to. Raises `BadRequest`."""
+    if not service:
+        return None
+    if not organization:
+        raise BadRequest("service_slug: a service is named with its organization, as org_slug")
+    return ServiceName(organization, service)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A service that somebody wants to sign in to."""
+
+    context: Context
+    is_open: bool
+    """Its organization is active."""
+
+
+def context_in(named: ServiceName | None, found: Destination | None) -> Context:
+    """Where the session will be. Raises `NotFound`, `OrganizationNotActive`."""
+    return PLATFORM if named is None else open_context(found)
+
+
+def open_context(destination: Destination | None) -> Context:
+    """Raises `NotFound`, `OrganizationNotActive`."""
+    if destination is None:
+        raise NotFound("There is no such service")
+    if not destination.is_open:
+        raise OrganizationNotActive
+    return destination.context
+
+
+@dataclass(frozen=True, slots=True)
 class Applicant:
     """Whom an e-mail address names, with all that a sign-in needs to know of them."""
 
@@ -47,6 +88,8 @@ class Applicant:
     encoded: str | None
     mfa_enabled: bool
     knowledge: Knowledge
+    has_been_there: bool = False
+    """Signed in to the service that they want to get in to now. Being made its user by its servers does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +98,20 @@ class Application:
 
     tries: Tries
     applicant: Applicant | None
+    destination: Destination | None = None
+    """None: no service is named, or there is none of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The last look before a session: nothing has changed that would forbid it. The account, as it is now; and of the service that it leads
+    to, if it does, whether that is still there and open, and what its tokens say of this person.
+    """
+
+    account: Account
+    destination: Destination | None = None
+    has_been_there: bool = False
+    subscription: SubscriptionState = NO_SUBSCRIPTION
 
 
 def failure_of(applicant: Applicant | None, *, matches: bool) -> LoginFailure | None:
@@ -108,6 +165,7 @@ def methods(second: MfaMethod | None) -> tuple[str, ...]:
 
 def login_tried(event: LoginEvent, risk: Risk | None, actor: Actor) -> Event:
     """For the webhooks. The rows of the login events are the log: an audit entry would say the same once more."""
+    service = {} if event.service is None else {"service_id": str(event.service)}
     success = event.failure is None
     return Event(
         "user.login.success" if success else "user.login.failed",
@@ -117,6 +175,7 @@ def login_tried(event: LoginEvent, risk: Risk | None, actor: Actor) -> Event:
         {
             "login_event_id": str(event.id),
             "provider": event.provider,
+            **service,
             "risk_score": 0.0 if risk is None else risk.score,
             "risk_factors": [] if risk is None else [factor.value for factor in risk.factors],
             **({} if event.failure is None else {"reason": event.failure.value}),

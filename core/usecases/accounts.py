@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from core.domain.account_mails import AccountMail, account_mail_job
-from core.domain.accounts import EMAIL_CHANGES, Account, EmailChange
+from core.domain.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.events import Actor, Event, Target
@@ -11,6 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.links import Links
 from core.domain.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.secrets import Password, Token
+from core.domain.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
 from core.usecases.account_passwords import PasswordRules
 from ports.clock import Clock
 from ports.ids import Ids
@@ -18,6 +19,7 @@ from ports.mail_templates import MailTemplates
 from ports.passwords import PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
+from ports.sign_in import Destinations
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -28,6 +30,7 @@ class Accounts:
         unit_of_work: UnitOfWorkFactory,
         rules: PasswordRules,
         passwords: PasswordHasher,
+        destinations: Destinations,
         templates: MailTemplates,
         links: Links,
         buckets: SharedBuckets,
@@ -39,6 +42,7 @@ class Accounts:
         self._unit_of_work = unit_of_work
         self._rules = rules
         self._passwords = passwords
+        self._destinations = destinations
         self._templates = templates
         self._links = links
         self._buckets = buckets
@@ -47,18 +51,24 @@ class Accounts:
         self._secrets = secrets
         self._immediate_email_changes = immediate_email_changes
 
-    async def register(self, email: Email, password: Password, organization: str, actor: Actor) -> UserId:
-        """An account that can sign in once its address is verified. The organization, by its slug, lends the mail its looks."""
+    async def register(
+        self, email: Email, password: Password, organization: str, actor: Actor, service: ServiceName | None = None
+    ) -> UserId:
+        """An account that can sign in once its address is verified. The organization, by its slug, lends the mail its looks. The service is
+        where it comes from; its user one becomes by signing in there. Raises `BadRequest`, `Conflict`, `NotFound` for a service that is
+        none, `OrganizationNotActive`.
+        """
         self._rules.require(password, email)
+        context = context_in(service, None if service is None else await self._destinations.find(service))
         encoded = await self._passwords.hash(password)
         user = UserId(self._ids.new())
         now = self._clock.now()
         account = Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now)
         async with self._unit_of_work() as uow:
-            if not await uow.accounts.add(account, encoded):
+            if not await uow.accounts.add(account, encoded, context.service):
                 raise Conflict("This e-mail address is already registered")
             await uow.jobs.add(account_mail_job(AccountMail.VERIFICATION, email, organization))
-            await uow.record(Event("user.signup.success", replace(actor, user=user), _target(user), details={"provider": "password"}))
+            await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
         return user
 

@@ -13,9 +13,10 @@ from core.domain.events import Actor
 from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationId, UserId
 from core.domain.impersonation import Impersonation, reason_of, request_made
 from core.domain.sessions import PLATFORM, Caller, Context, Impersonated, TokenPair
+from core.domain.sign_in import open_context, service_named
 from core.usecases.sessions import Sessions
 from ports.ids import Ids
-from ports.impersonations import Membership
+from ports.impersonations import Impersonable
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -39,10 +40,12 @@ class Impersonations:
     async def begin(
         self, caller: Caller, user: UserId, reason: str, actor: Actor, *, organization: str = "", service: str = ""
     ) -> Impersonating:
-        """A session as this user, in this organization of theirs if one is named. The caller is a platform owner."""
+        """A session as this user, in this organization of theirs if one is named, or in this service that they use. The caller is a
+        platform owner.
+        """
         reason = reason_of(reason)
         async with self._unit_of_work() as unit:
-            found = await unit.impersonations.find_user(user, organization, by=caller.user, session=caller.session)
+            found = await unit.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
             if found is None:
                 raise NotFound("There is no such user")
             if not found.by_live_session:
@@ -54,15 +57,23 @@ class Impersonations:
             if account.deactivated_at is not None:
                 # A session of theirs would be refused on its first request.
                 raise BadRequest("The account is deactivated")
-            context = _context(organization, service, found.membership)
+            context = _context(organization, service, found)
             impersonated = Impersonated(ImpersonationId(self._ids.new()), caller.user)
-            opened = await self._sessions.open(unit, account, device=None, authenticated_by=(), context=context, impersonation=impersonated)
+            opened = await self._sessions.open(
+                unit,
+                account,
+                device=None,
+                authenticated_by=(),
+                context=context,
+                impersonation=impersonated,
+                subscription=found.subscription,
+            )
             session = opened.session
             impersonation = Impersonation(
                 impersonated.id, caller.user, user, reason, session.id, created_at=session.created_at, expires_at=session.ends_at
             )
             await unit.impersonations.add(impersonation)
-            entry = await unit.record(impersonation.started(context.organization, actor))
+            entry = await unit.record(impersonation.started(context, actor))
             await unit.commit()
         assert entry is not None  # noqa: S101 - for the type checker: the start is audited
         tokens = await self._sessions.tokens(opened)
@@ -77,12 +88,15 @@ class Impersonations:
             await unit.commit()
 
 
-def _context(organization: str, service: str, membership: Membership | None) -> Context:
-    if service:
-        # No organization has services yet.
-        raise BadRequest("The organization has no such service" if organization else "A service is named with its organization")
+def _context(organization: str, service: str, found: Impersonable) -> Context:
+    if service_named(organization, service) is not None:
+        if found.service is None:
+            # The same whether there is such a service or not, and also for its organization's members who have never been there.
+            raise BadRequest("The user does not use that service")
+        return open_context(found.service)
     if not organization:
         return PLATFORM
+    membership = found.membership
     if membership is None:
         # The same whether the organization exists or not: there is nothing to see there as this user.
         raise BadRequest("The user is not a member of that organization")

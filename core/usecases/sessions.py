@@ -14,6 +14,7 @@ from core.domain.sessions import (
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     LONGEST_REFRESH_TOKEN,
+    NO_SUBSCRIPTION,
     NOT_A_MEMBER,
     PLATFORM,
     Context,
@@ -21,6 +22,7 @@ from core.domain.sessions import (
     OpenedSession,
     RefreshOutcome,
     Session,
+    SubscriptionState,
     TokenPair,
     access_claims,
     fingerprint,
@@ -83,6 +85,7 @@ class Sessions:
         authenticated_by: tuple[str, ...],
         context: Context = PLATFORM,
         impersonation: Impersonated | None = None,
+        subscription: SubscriptionState = NO_SUBSCRIPTION,
         until: datetime | None = None,
     ) -> OpenedSession:
         """Within the caller's unit of work, after the device, and without a round trip of its own. `until` is the end of the session that
@@ -106,14 +109,12 @@ class Sessions:
         token = self._secrets.token()
         await unit.sessions.add(session)
         await unit.sessions.issue(session.id, token.digest(), now)
-        return OpenedSession(session, account.email, account.is_platform_owner, token)
+        return OpenedSession(session, account.email, account.is_platform_owner, token, subscription)
 
     async def tokens(self, opened: OpenedSession) -> TokenPair:
         """Signed after the session's unit of work is committed: what does not exist is not vouched for."""
         claims = access_claims(
-            opened.session,
-            opened.email,
-            is_platform_owner=opened.is_platform_owner,
+            opened,
             issuer=self._issuer,
             token_id=str(self._ids.new()),
             now=self._clock.now(),
@@ -138,7 +139,9 @@ class Sessions:
                 raise Unauthorized(_REFUSED)
             match refresh_outcome(presented, by, now):
                 case RefreshOutcome.GRANTED | RefreshOutcome.REPEATED:
-                    opened = OpenedSession(presented.session, presented.email, presented.is_platform_owner, following)
+                    opened = OpenedSession(
+                        presented.session, presented.email, presented.is_platform_owner, following, presented.subscription
+                    )
                     await self._witness(presented.session, client)
                     return await self.tokens(opened)
                 case RefreshOutcome.REUSED:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+import trio
 from psycopg.rows import dict_row
 
 from core.domain.secrets import Password
@@ -67,6 +68,13 @@ class People:
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         with psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row) as connection:
             return connection.execute(statement.encode(), values).fetchall()
+
+    async def somebody_waits(self) -> None:
+        """Until a statement waits for a lock that another transaction holds."""
+        waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        with trio.fail_after(10):
+            while not self.rows(waiting):
+                await trio.sleep(0.01)
 
     async def token(self, person: Person, *, at: datetime | None = None, **claims: Any) -> str:
         """An access token of the person's session, made at `at` or now; a claim given as None is left out."""

@@ -35,11 +35,11 @@ class Browser:
                 self.cookies[cookie] = kept
         return answer
 
-    async def login(self, person: Person, password: str = PASSWORD) -> Received:
-        return await self.post(LOGIN, {"email": person.email, "password": password})
+    async def login(self, person: Person, password: str = PASSWORD, **more: Any) -> Received:
+        return await self.post(LOGIN, {"email": person.email, "password": password, **more})
 
-    async def tokens(self, person: Person) -> Mapping[str, Any]:
-        answer = await self.login(person)
+    async def tokens(self, person: Person, **more: Any) -> Mapping[str, Any]:
+        answer = await self.login(person, **more)
         assert answer.status == 200, answer.body
         tokens: Mapping[str, Any] = answer.json()
         return tokens

@@ -19,6 +19,7 @@ from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People, Person
+from tests.http.tenants import Tenant, Tenants, UsedService
 from tests.http.test_authorization import OWN
 
 REASON = "Ticket 4711: sees an empty list"
@@ -364,12 +365,110 @@ async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(ho
         ({"org_slug": "MINE"}, 400, "BAD_REQUEST"),
         ({"org_slug": "x" * 10_000}, 400, "BAD_REQUEST"),
         ({"org_slug": "halted"}, 403, "ORGANIZATION_NOT_ACTIVE"),
-        ({"service_slug": "shop"}, 400, "BAD_REQUEST"),
-        ({"org_slug": "mine", "service_slug": "shop"}, 400, "BAD_REQUEST"),
     ):
         answer = await house.impersonate(**body)
         assert (answer.status, answer.error_code) == (status, code), body
     assert house.people.rows("select * from impersonations") == []
+
+
+@dataclass(frozen=True)
+class Mall:
+    """Acme with a shop that the user uses, and an app that others do; globex, halted, with a shop that they use."""
+
+    house: House
+    tenants: Tenants
+    acme: Tenant
+    shop: UsedService
+    app: UsedService
+    closed: UsedService
+
+
+@pytest.fixture
+def mall(house: House, services: Services) -> Mall:
+    tenants = Tenants(services, house.people)
+    acme, globex = tenants.add("acme"), tenants.add("globex", status="suspended")
+    mall = Mall(house, tenants, acme, tenants.service(acme, "shop"), tenants.service(acme, "app"), tenants.service(globex, "shop"))
+    for service in (mall.shop, mall.closed):
+        tenants.uses(house.user, service)
+    tenants.uses(house.people.add(), mall.app)
+    return mall
+
+
+async def test_a_service_that_the_user_uses_can_be_named_and_is_seen_as_they_see_it(mall: Mall) -> None:
+    house = mall.house
+    house.people.change(
+        "with plan as (insert into plans (id, service_id, name, price_cents, currency, features, created_at, updated_at)"
+        "              values (gen_random_uuid(), %s, 'Pro', 900, 'usd', '{export}', now(), now()) returning id, service_id)"
+        " insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)"
+        " select gen_random_uuid(), service_id, %s, id, 'active', now() + interval '1 day', now(), now() from plan",
+        mall.shop.id,
+        house.user.user,
+    )
+    before = house.people.rows("select * from service_users order by service_id")
+    begun = await house.begin(org_slug="acme", service_slug="shop")
+    for token in (begun["access_token"], (await house.refresh(begun["refresh_token"])).json()["access_token"]):
+        said = claims(token)
+        assert (said["aud"], said["org"], said["service"]) == ("service:acme/shop", "acme", "shop")
+        assert (said["plan"], said["features"], said["subscription_status"]) == ("Pro", ["export"], "active")
+        assert (said["token_use"], said["impersonator"]) == ("impersonation", str(house.owner.user))
+    profile = await house.client.get("/api/user", token=begun["access_token"])
+    assert (profile.json()["org"], profile.json()["service"]) == ("acme", "shop")
+    assert house.log.events("request")[0]["db_round_trips"] == 3
+    # Nor does it look as if they had been there.
+    assert house.people.rows("select * from service_users order by service_id") == before
+    assert house.people.rows("select * from login_events") == []
+    entries = house.audited()
+    assert [entry["action"] for entry in entries] == [
+        "security.impersonation.started",
+        "security.impersonation.request",
+        "security.impersonation.request",
+    ]
+    assert {entry["organization_id"] for entry in entries} == {mall.acme.id}
+    assert entries[0]["details"]["service_id"] == str(mall.shop.id)
+    house.people.change("update all_services set deleted_at = now() where id = %s", mall.shop.id)
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+
+
+async def test_a_service_that_the_user_does_not_use_is_refused_whether_there_is_one_or_not(mall: Mall) -> None:
+    house = mall.house
+    # Being a member of the organization does not make one a user of its services.
+    mall.tenants.join(house.user, mall.acme, "admin")
+    refusals = set()
+    for body in (
+        {"org_slug": "acme", "service_slug": "app"},
+        {"org_slug": "acme", "service_slug": "none"},
+        {"org_slug": "nowhere", "service_slug": "shop"},
+        {"org_slug": "acme", "service_slug": "SHOP"},
+    ):
+        answer = await house.impersonate(**body)
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), body
+        refusals.add(answer.json()["error"])
+    assert refusals == {"The user does not use that service"}
+    answer = await house.impersonate(service_slug="shop")
+    assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    answer = await house.impersonate(org_slug="globex", service_slug="shop")
+    assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
+    house.people.change("update all_services set deleted_at = now()")
+    answer = await house.impersonate(org_slug="acme", service_slug="shop")
+    assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    assert house.people.rows("select * from impersonations") == []
+    assert house.audited() == []
+
+
+async def test_a_service_whose_row_is_on_its_way_out_is_waited_for(mall: Mall, database_url: str) -> None:
+    answers: list[Received] = []
+
+    async def impersonate() -> None:
+        answers.append(await mall.house.impersonate(org_slug="acme", service_slug="shop"))
+
+    with psycopg.connect(database_url) as connection:
+        connection.execute("delete from all_services where slug = 'shop'")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(impersonate)
+            await mall.house.people.somebody_waits()
+            connection.commit()
+    assert [answer.status for answer in answers] == [400]
+    assert mall.house.people.rows("select * from impersonations") == []
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, LOGOUT, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
+from tests.http.tenants import Tenants
 
 database_url, services, people = http.database_url, http.services, http.people
 
@@ -56,9 +57,9 @@ class House:
     client: Client
     log: CapturedLog
 
-    async def sign_in(self, person: Person, agent: str = FIREFOX) -> SignedIn:
+    async def sign_in(self, person: Person, agent: str = FIREFOX, **more: Any) -> SignedIn:
         browser = Browser(self.client, agent)
-        tokens = await browser.tokens(person)
+        tokens = await browser.tokens(person, **more)
         self.remember(tokens, browser)
         return SignedIn(browser, tokens)
 
@@ -187,6 +188,48 @@ async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
         # A session is not ended by what closes its organization for a while.
         house.people.change(enabled)
         assert await inside.profile() == 200
+
+
+@pytest.mark.parametrize(
+    ("disabled", "enabled", "statuses"),
+    [
+        ("update all_services set deleted_at = now() where slug = 'shop'", None, (401,)),
+        ("delete from all_services where slug = 'shop'", None, (401,)),
+        ("update all_organizations set deleted_at = now() where slug = 'acme'", None, (401,)),
+        ("update organizations set status = 'suspended'", "update organizations set status = 'active'", (401, 403)),
+        ("update users set deactivated_at = now()", "update users set deactivated_at = null", (401,)),
+    ],
+)
+async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
+    house: House, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
+) -> None:
+    tenants = Tenants(house.services, house.people)
+    acme = tenants.add("acme")
+    tenants.service(acme, "shop")
+    # Belonging to the organization opens nothing that the service's end has closed.
+    tenants.join(ada, acme, "owner")
+    inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
+    assert await inside.profile() == 200
+    house.people.change(disabled)
+    await inside.is_refused(statuses)
+    if enabled is None:
+        assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status == 404
+    else:
+        assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status in statuses
+        house.people.change(enabled)
+        assert await inside.profile() == 200
+
+
+async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: House, ada: Person) -> None:
+    tenants = Tenants(house.services, house.people)
+    tenants.service(tenants.add("acme"), "shop")
+    inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
+    outside = await house.sign_in(ada, SAFARI)
+    body = {"current_password": PASSWORD, "new_password": "three wet matches"}
+    answer = await outside.browser.post("/api/user/change-password", body, token=outside.tokens["access_token"])
+    assert answer.status == 200, answer.body
+    await inside.is_refused()
+    assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status == 401
 
 
 async def test_an_impersonator_out_of_office_is_out_of_every_name(house: House, ada: Person, people: People) -> None:

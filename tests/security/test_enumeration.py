@@ -2,20 +2,25 @@
 that is done before it.
 """
 
+import re
 from typing import Any
 
 import pytest
 
+from adapters.postgres import sign_in
 from adapters.postgres.transaction import Transaction
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Services
+from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import client, database_url, people, services
 from tests.http.people import People
+from tests.http.tenants import Tenants
 
 __all__ = ["client", "database_url", "people", "services"]  # fixtures
 
-FORGOT, RESEND = "/api/auth/forgot-password", "/api/auth/resend-verification"
+FORGOT, RESEND, LOGIN = "/api/auth/forgot-password", "/api/auth/resend-verification", "/api/auth/login"
+SHOP = {"org_slug": "acme", "service_slug": "shop"}
 # Theirs by nature.
 OWN = {"x-request-id", "date"}
 
@@ -72,6 +77,53 @@ async def test_the_same_statements_run_for_everybody_and_none_of_them_looks_an_a
     assert not [statement for statement in ran["strangers"] if "users" in statement]
     for kind, one in ran.items():
         assert one == ran["strangers"], kind
+
+
+@pytest.mark.parametrize("named", [{}, SHOP, {**SHOP, "service_slug": "none"}, {**SHOP, "org_slug": "halted"}])
+async def test_signing_in_runs_the_same_statements_for_everybody_who_is_turned_away(
+    named: dict[str, str],
+    client: Client,
+    addresses: dict[str, str],
+    people: People,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    log: CapturedLog,
+) -> None:
+    tenants = Tenants(services, people)
+    shop = tenants.service(tenants.add("acme"), "shop")
+    tenants.service(tenants.add("halted", status="suspended"), "shop")
+    user = people.add("user@example.org")
+    people.change(
+        "update users set password_hash = (select max(password_hash) from users), email_verified_at = now() where id = %s", user.user
+    )
+    tenants.uses(user, shop)
+    statements: list[str] = []
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask")):
+        real = getattr(where, name)
+
+        async def recorded(*args: Any, _real: Any = real) -> Any:
+            statements.append(next(argument for argument in args if isinstance(argument, str)))
+            return await _real(*args)
+
+        monkeypatch.setattr(where, name, recorded)
+    answers, ran, trips = {}, {}, {}
+    # The first prepares the statements.
+    for number, (kind, address) in enumerate([("first", "first@example.org"), *addresses.items(), ("user", "user@example.org")]):
+        statements.clear()
+        tried = {"email": address, "password": "a wrong one", **named}
+        answers[kind] = said(await Client(client.application, f"198.51.100.{number}").post(LOGIN, tried))
+        ran[kind] = list(statements)
+        trips[kind] = log.events("request")[-1]["db_round_trips"]
+    assert answers["strangers"][0] in {401, 403, 404}
+    for kind in ("first", *addresses, "user"):
+        assert _untimed(answers[kind]) == _untimed(answers["strangers"]), kind
+        assert ran[kind] == ran["strangers"], kind
+        assert kind == "first" or trips[kind] == trips["strangers"], kind
+
+
+def _untimed(answer: tuple[int, list[tuple[str, str]], bytes]) -> tuple[int, list[tuple[str, str]], bytes]:
+    status, headers, body = answer
+    return status, headers, re.sub(rb'"timestamp":"[^"]*"', b"", body)
 
 
 async def test_only_whoever_reads_the_mailbox_learns_of_an_account(client: Client, addresses: dict[str, str], services: Services) -> None:

@@ -85,6 +85,22 @@ async def test_whoever_registered_an_address_without_proving_it_leaves_nothing_b
     assert {"how": "removed_unverified"} in [row["details"] for row in await rows(services, "select details from audit_log")]
 
 
+@pytest.mark.parametrize("verified", [False, True])
+async def test_nor_does_the_service_that_they_came_through(services: Services, ada: UserId, verified: bool) -> None:
+    if verified:
+        await services.accounts.prove_address(await token(services, AccountMail.VERIFICATION, ada), SYSTEM)
+    await rows(
+        services,
+        "with acme as (insert into organizations (id, slug, name, status, created_at, updated_at)"
+        "              select id, 'acme', 'X', 'active', now(), now() from users returning id)"
+        " insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)"
+        " select id, id, 'shop', 'X', 'web', id, now(), now() from acme returning id",
+    )
+    await rows(services, "update users set origin_service_id = id returning id")
+    await disown(services, ada)
+    assert await rows(services, "select origin_service_id = id as still from users") == [{"still": True if verified else None}]
+
+
 async def test_a_verified_account_keeps_what_it_has(services: Services, ada: UserId) -> None:
     await services.accounts.prove_address(await token(services, AccountMail.VERIFICATION, ada), SYSTEM)
     assert not await disown(services, ada)

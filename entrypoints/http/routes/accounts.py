@@ -2,34 +2,35 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from core.domain.account_mails import AccountMail
-from core.domain.errors import BadRequest, Conflict, NotFound, Overloaded, RateLimited
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.mailed_tokens import LinkRefused, MailedTokenPurpose
 from core.domain.secrets import Password, Token
+from core.domain.sign_in import service_named
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import Answer, Message
 from entrypoints.http.callers import ANYONE, OWN_USER, USER
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import endpoint
-from entrypoints.http.fields import email_field
+from entrypoints.http.fields import Slug, email_field
 from entrypoints.http.limits import AUTH, REGISTER, RESEND_VERIFICATION
 from entrypoints.http.pages import HTML, shipped_pages
 
-# Of an organization. Longer ones do not exist.
-Slug = Annotated[str, msgspec.Meta(max_length=50)]
-
 
 class Registration(msgspec.Struct, frozen=True):
-    """`org_slug` names an organization whose looks the mail is to have."""
+    """`org_slug` names an organization whose looks the mail is to have; with `service_slug`, the one of the service that the account is
+    registered for.
+    """
 
     email: str
     password: Password
     org_slug: Slug | None = None
+    service_slug: Slug | None = None
 
 
 class AddressInQuestion(msgspec.Struct, frozen=True):
@@ -68,14 +69,23 @@ class Identity(msgspec.Struct, frozen=True):
     linked_at: datetime
 
 
-@endpoint.post("/api/auth/register", caller=ANYONE, limit=(AUTH, REGISTER), refuses=(Conflict, Overloaded), tags=("registration",))
+@endpoint.post(
+    "/api/auth/register",
+    caller=ANYONE,
+    limit=(AUTH, REGISTER),
+    refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
+    tags=("registration",),
+)
 async def register(call: Call[Registration], services: Services) -> Message:
     """Register an account
 
-    A mail brings the link that verifies its address; until then nobody can sign in to it.
+    A mail brings the link that verifies its address; until then nobody can sign in to it. Whoever registers for a service becomes a user of
+    it by signing in there.
     """
-    email = email_field(call.body.email, services.email_syntax)
-    await services.accounts.register(email, call.body.password, call.body.org_slug or "", call.actor)
+    body = call.body
+    email = email_field(body.email, services.email_syntax)
+    organization = body.org_slug or ""
+    await services.accounts.register(email, body.password, organization, call.actor, service_named(organization, body.service_slug or ""))
     return Message("The account is registered. Please open the link in the mail that we have sent, to confirm the address.")
 
 

@@ -51,9 +51,9 @@ async def impersonate(call: Call[Impersonate, None, UserToImpersonate], services
     """Act in a user's name, for an hour at most
 
     The reason is kept in the audit log, and so is every request made with these tokens. With `org_slug` they are for that organization, of
-    which the user must be a member. Changing the password or the e-mail address, anything about the second factor, and deleting the account
-    are refused while impersonating. The session ends at once when the user or the platform owner is deactivated, or the platform owner is
-    none any more.
+    which the user must be a member; with `service_slug` beside it for that service, which the user must have used. Changing the password or
+    the e-mail address, anything about the second factor, and deleting the account are refused while impersonating. The session ends at once
+    when the user or the platform owner is deactivated, or the platform owner is none any more.
     """
     asked = call.body
     begun = await services.impersonations.begin(

@@ -6,15 +6,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Overloaded, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
 from core.domain.secrets import Password, Token
-from core.domain.sign_in import AwaitingSecondFactor, SignedIn
+from core.domain.sign_in import AwaitingSecondFactor, SignedIn, service_named
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import Answer
 from entrypoints.http.callers import ANYONE, PREAUTHENTICATED
 from entrypoints.http.calls import Call
 from entrypoints.http.device_cookies import device_headers
 from entrypoints.http.endpoints import endpoint
+from entrypoints.http.fields import Slug
 from entrypoints.http.limits import AUTH, LOGIN, MFA_VERIFY
 
 # RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
@@ -22,10 +23,14 @@ _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
 
 
 class Login(msgspec.Struct, frozen=True):
-    """`saml_state` has no effect yet."""
+    """With `org_slug` and `service_slug` one signs in to that service, and is a user of it from then on: the tokens are for it. An
+    organization alone has no effect, and nor has `saml_state` yet.
+    """
 
     email: _EmailText
     password: Password
+    org_slug: Slug | None = None
+    service_slug: Slug | None = None
     saml_state: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
 
 
@@ -61,7 +66,11 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(
-    "/api/auth/login", caller=ANYONE, limit=(AUTH, LOGIN), refuses=(BadRequest, Unauthorized, RateLimited, Overloaded), tags=("sign-in",)
+    "/api/auth/login",
+    caller=ANYONE,
+    limit=(AUTH, LOGIN),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, NotFound, RateLimited, Overloaded),
+    tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], services: Services) -> Answer[LoginTokens]:
     """Sign in with e-mail address and password
@@ -69,7 +78,9 @@ async def sign_in(call: Call[Login], services: Services) -> Answer[LoginTokens]:
     The answer's `X-Device-Token` header, which browsers also get as a cookie, is what this device is recognised by: send it with the next
     sign-in. Whoever has a second factor gets a pre-auth token instead, unless the device is trusted.
     """
-    result = await services.sign_in.with_password(Email(call.body.email), call.body.password, call.client)
+    body = call.body
+    service = service_named(body.org_slug or "", body.service_slug or "")
+    result = await services.sign_in.with_password(Email(body.email), body.password, call.client, service)
     if isinstance(result, AwaitingSecondFactor):
         return Answer(LoginTokens(result.preauth_token.reveal(), "", result.expires_in, mfa_required=True), 200)
     pair = result.tokens
@@ -80,14 +91,14 @@ async def sign_in(call: Call[Login], services: Services) -> Answer[LoginTokens]:
     "/api/auth/mfa/verify",
     caller=PREAUTHENTICATED,
     limit=(AUTH, MFA_VERIFY),
-    refuses=(BadRequest, RateLimited),
+    refuses=(BadRequest, OrganizationNotActive, RateLimited),
     tags=("sign-in",),
 )
 async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], services: Services) -> Answer[Tokens]:
     """Sign in with the second factor
 
-    Exchanges the pre-auth token, from the `Authorization` header or the body, and a code for the tokens of a session. The fifth wrong code
-    ends the pre-auth token.
+    Exchanges the pre-auth token, from the `Authorization` header or the body, and a code for the tokens of a session: in the service that
+    the password was given for, if it was for one. The fifth wrong code ends the pre-auth token.
     """
     body = call.body
     preauth_token = call.presented or body.preauth_token
