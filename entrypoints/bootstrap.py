@@ -1,12 +1,13 @@
 """Where everything is put together: one frozen `Services`, built by hand, closed in reverse."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Final
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -17,9 +18,10 @@ from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
-from actors.organization_purger import OrganizationPurger
 from actors.presence import Presence
+from actors.purger import Purger
 from actors.reencrypter import reencrypter
+from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
 from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
 from adapters.crypto.backup_codes import HmacBackupCodes
@@ -37,9 +39,11 @@ from adapters.metrics.prometheus import PrometheusMetrics
 from adapters.postgres import housekeeping
 from adapters.postgres.account_overviews import PostgresAccountOverviews
 from adapters.postgres.alerts import PostgresSuspiciousActivity
+from adapters.postgres.api_keys import PostgresApiKeys, PostgresKeyUse
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.audit_chains import PostgresAuditChains
 from adapters.postgres.branding import PostgresBrandings
+from adapters.postgres.client_secrets import PostgresClientSecrets
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.devices import PostgresDevices
 from adapters.postgres.doorbell import PostgresDoorbell
@@ -51,6 +55,7 @@ from adapters.postgres.members import PostgresMembers
 from adapters.postgres.mfa import PostgresMfa
 from adapters.postgres.organization_remains import PostgresOrganizationRemains
 from adapters.postgres.organizations import PostgresOrganizations
+from adapters.postgres.plans import PostgresPlans
 from adapters.postgres.platform_users import PostgresUserDirectory
 from adapters.postgres.pool import Pool
 from adapters.postgres.rate_limits import PostgresBuckets
@@ -58,15 +63,22 @@ from adapters.postgres.relations import PostgresRelations
 from adapters.postgres.roles import PostgresRoles
 from adapters.postgres.sealed_columns import PostgresSealedColumns
 from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.service_analytics import PostgresServiceAnalytics
+from adapters.postgres.service_remains import PostgresServiceRemains
+from adapters.postgres.service_users import PostgresServiceUsers
+from adapters.postgres.services import PostgresServiceRegister, PostgresServices
 from adapters.postgres.sessions import PostgresCallers, PostgresPresence, PostgresRefreshTokens
-from adapters.postgres.sign_in import PostgresApplications
+from adapters.postgres.sign_in import PostgresApplications, PostgresDestinations
+from adapters.postgres.subscriptions import PostgresSubscriptions
 from adapters.postgres.tiers import PostgresTiers
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from adapters.user_agents import LibraryUserAgents
+from core.domain import organizations, services
 from core.domain.branding import POSTERN
 from core.domain.identifiers import KeyId
+from core.domain.jobs import NewJob
 from core.domain.links import Links
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
 from core.usecases.access import Access
@@ -74,8 +86,10 @@ from core.usecases.account_administration import AccountAdministration
 from core.usecases.account_mails import AccountMails
 from core.usecases.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.accounts import Accounts
+from core.usecases.api_keys import ApiKeys
 from core.usecases.audit import Audit
 from core.usecases.callers import Callers
+from core.usecases.client_secrets import ClientSecrets
 from core.usecases.devices import Devices
 from core.usecases.encryption import Reencryption
 from core.usecases.end_users import EndUsers
@@ -84,14 +98,20 @@ from core.usecases.impersonation import Impersonations
 from core.usecases.invitations import Invitations
 from core.usecases.members import Members
 from core.usecases.mfa import Mfa
-from core.usecases.organization_purge import OrganizationPurge
 from core.usecases.organizations import Organizations
+from core.usecases.plans import Plans
 from core.usecases.platform_owners import PlatformOwners
 from core.usecases.platform_users import PlatformUsers
+from core.usecases.purge import Purge
 from core.usecases.roles import Roles
+from core.usecases.service_analytics import ServiceAnalysis
+from core.usecases.service_info import ServiceInfo
+from core.usecases.service_users import ServiceUsers
+from core.usecases.services import OrganizationServices, RegisteredServices
 from core.usecases.sessions import Sessions
 from core.usecases.sign_in import SignIn
 from core.usecases.signing_keys import SigningKeys, stored
+from core.usecases.subscriptions import Subscriptions
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings, SettingsError
@@ -104,6 +124,7 @@ from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
 from ports.passwords import CommonPasswords, PasswordHasher
+from ports.remains import Remains
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
 from ports.tokens import TokenSigner, TokenVerifier
@@ -148,6 +169,7 @@ class Services:
     token_signer: TokenSigner
     token_verifier: TokenVerifier
     callers: Callers
+    api_keys: ApiKeys
     sessions: Sessions
     impersonations: Impersonations
     sign_in: SignIn
@@ -163,6 +185,14 @@ class Services:
     roles: Roles
     access: Access
     end_users: EndUsers
+    plans: Plans
+    subscriptions: Subscriptions
+    services: OrganizationServices
+    registered_services: RegisteredServices
+    client_secrets: ClientSecrets
+    service_users: ServiceUsers
+    service_info: ServiceInfo
+    service_analytics: ServiceAnalysis
     audit: Audit
     actors: tuple[Actor, ...]
 
@@ -209,6 +239,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             unit_of_work=new_unit_of_work,
             rules=rules,
             passwords=passwords,
+            destinations=PostgresDestinations(pool),
             templates=mail_templates,
             links=links,
             buckets=buckets,
@@ -245,6 +276,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             secrets=secrets,
         )
         presence = Presence(PostgresPresence(pool), metrics, spread=secrets.spread)
+        key_presence = Presence(PostgresKeyUse(pool), metrics, spread=secrets.spread, name="key_presence")
         mfa = Mfa(
             new_unit_of_work,
             lookup=PostgresMfa(pool),
@@ -264,10 +296,15 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=clock,
             ids=ids,
         )
+        subscriptions = Subscriptions(new_unit_of_work, PostgresSubscriptions(pool), clock, ids)
         reencryption = Reencryption(keyring, PostgresSealedColumns(pool, keyring))
 
         async def key_ages() -> Mapping[str, timedelta]:
             return await ages(signing_keys, keyring, clock.now())
+
+        def purger(kind: str, remains: Remains, job: Callable[[UUID], NewJob]) -> Purger:
+            purge = Purge(new_unit_of_work, remains, job)
+            return Purger(kind, purge, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread)
 
         audit = Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), server_secrets)
 
@@ -308,6 +345,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             token_verifier=verifier,
             devices=devices,
             mfa=mfa,
+            api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
             callers=Callers(verifier, PostgresCallers(pool), presence, clock),
             sessions=sessions,
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
@@ -350,6 +388,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
             access=Access(PostgresRelations(pool)),
             end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool)),
+            plans=Plans(new_unit_of_work, PostgresPlans(pool), clock, ids),
+            subscriptions=subscriptions,
+            services=OrganizationServices(new_unit_of_work, PostgresServices(pool), clock, ids),
+            registered_services=RegisteredServices(PostgresServiceRegister(pool)),
+            client_secrets=ClientSecrets(new_unit_of_work, PostgresClientSecrets(pool), clock, ids, secrets),
+            service_users=ServiceUsers(new_unit_of_work, PostgresServiceUsers(pool), clock, ids),
+            service_info=ServiceInfo(new_unit_of_work, PostgresServices(pool), clock),
+            service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
             governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
             platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), mfa, clock),
             audit=audit,
@@ -358,14 +404,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 account_mailer(account_mails, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 reencrypter(reencryption, queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=secrets.spread),
                 presence,
-                OrganizationPurger(
-                    OrganizationPurge(new_unit_of_work, PostgresOrganizationRemains(pool)),
-                    queue=queue,
-                    doorbell=doorbell,
-                    clock=clock,
-                    metrics=metrics,
-                    spread=secrets.spread,
-                ),
+                key_presence,
+                SubscriptionExpirer(subscriptions, spread=secrets.spread),
+                purger(organizations.PURGE_JOB, PostgresOrganizationRemains(pool), organizations.purge_job),
+                purger(services.PURGE_JOB, PostgresServiceRemains(pool), services.purge_job),
                 AuditLinker(audit, spread=secrets.spread),
                 InvitationSweeper(invitations, spread=secrets.spread),
                 Janitor(

@@ -7,6 +7,8 @@ from typing import Protocol
 from core.domain.events import Event
 from core.domain.identifiers import AuditEntryId
 from ports.accounts import AccountStore
+from ports.api_keys import ApiKeyStore
+from ports.client_secrets import ClientSecretStore
 from ports.devices import DeviceStore
 from ports.end_users import EndUserStore
 from ports.impersonations import ImpersonationStore
@@ -17,10 +19,14 @@ from ports.mailed_tokens import MailedTokenStore
 from ports.members import MemberStore
 from ports.mfa import MfaStore
 from ports.organizations import OrganizationStore
+from ports.plans import PlanStore
 from ports.roles import RoleStore
+from ports.service_users import ServiceUserStore
+from ports.services import ServiceStore
 from ports.sessions import SessionStore
 from ports.sign_in import SignInStore
 from ports.signing_keys import SigningKeyStore
+from ports.subscriptions import SubscriptionStore
 
 
 class UnitOfWork(Protocol):
@@ -46,6 +52,18 @@ class UnitOfWork(Protocol):
     def members(self) -> MemberStore: ...
     @property
     def roles(self) -> RoleStore: ...
+    @property
+    def api_keys(self) -> ApiKeyStore: ...
+    @property
+    def client_secrets(self) -> ClientSecretStore: ...
+    @property
+    def plans(self) -> PlanStore: ...
+    @property
+    def service_users(self) -> ServiceUserStore: ...
+    @property
+    def services(self) -> ServiceStore: ...
+    @property
+    def subscriptions(self) -> SubscriptionStore: ...
     @property
     def invitations(self) -> InvitationStore: ...
     @property

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adapters.postgres.accounts import AccountRows
+from adapters.postgres.api_keys import ApiKeyRows
+from adapters.postgres.client_secrets import ClientSecretRows
 from adapters.postgres.devices import DeviceRows
 from adapters.postgres.end_users import EndUserRows
 from adapters.postgres.events import EventRows
@@ -16,11 +18,15 @@ from adapters.postgres.mailed_tokens import MailedTokenRows
 from adapters.postgres.members import MemberRows
 from adapters.postgres.mfa import MfaRows
 from adapters.postgres.organizations import OrganizationRows
+from adapters.postgres.plans import PlanRows
 from adapters.postgres.pool import Pool
 from adapters.postgres.roles import RoleRows
+from adapters.postgres.service_users import ServiceUserRows
+from adapters.postgres.services import ServiceRows
 from adapters.postgres.sessions import SessionRows
 from adapters.postgres.sign_in import SignInRows
 from adapters.postgres.signing_keys import SigningKeyRows
+from adapters.postgres.subscriptions import SubscriptionRows
 from adapters.postgres.transaction import Transaction
 from core.domain.events import Event
 from core.domain.identifiers import AuditEntryId
@@ -49,6 +55,12 @@ class PostgresUnitOfWork:
         self.organizations = OrganizationRows(transaction)
         self.members = MemberRows(transaction)
         self.roles = RoleRows(transaction)
+        self.api_keys = ApiKeyRows(transaction)
+        self.client_secrets = ClientSecretRows(transaction)
+        self.plans = PlanRows(transaction)
+        self.service_users = ServiceUserRows(transaction)
+        self.services = ServiceRows(transaction)
+        self.subscriptions = SubscriptionRows(transaction)
         self.invitations = InvitationRows(transaction)
         self.end_users = EndUserRows(transaction)
         self.signing_keys = SigningKeyRows(transaction)

@@ -127,6 +127,8 @@ ACTIONS: Final = (
         ("service.updated", "Service updated"),
         ("service.deleted", "Service deleted"),
         ("service.oauth_credentials.updated", "OAuth credentials of a service updated"),
+        ("client_secret.created", "Client secret of a service made"),
+        ("client_secret.deleted", "Client secret of a service deleted"),
     ),
     *_actions(
         "Organization management",

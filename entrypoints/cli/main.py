@@ -131,6 +131,12 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_organization_commands(_group(commands, "organization", "organizations: who is let in, who is halted, what they get"))
 
+    _add_service_commands(_group(commands, "service", "services: the applications of organizations"))
+
+    api_key = _group(commands, "api-key", "API keys: by which services' own servers speak to us")
+    revoke = _command(api_key, "revoke", "api_key", "delete a key: it is refused from the next request on", action="revoke")
+    revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="how it begins, up to the second underscore")
+
     access = _command(commands, "access", "access", "explain what somebody may do in an organization, and by which relation")
     access.add_argument("--user", required=True, help="whose account, by its e-mail")
     access.add_argument("--organization", required=True, help="by its slug")
@@ -188,6 +194,16 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
                 one.add_argument(limit, type=_limit, metavar="N", help="in place of the tier's number; `none`: the tier's again")
         if name == "delete":
             one.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
+    listed = _command(service, "list", "service", "list services, the youngest first", action="list")
+    listed.add_argument("--organization", metavar="SLUG", help="only those of this one")
+    listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="how many (default: 50)")
+    listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to pass over")
+    shown = _command(service, "show", "service", "show a service, with how many of what it has", action="show")
+    shown.add_argument("--organization", required=True, metavar="SLUG", help="whose")
+    shown.add_argument("--service", required=True, metavar="SLUG", help="which one")
 
 
 def _up_to(most: int) -> Callable[[str], int]:
