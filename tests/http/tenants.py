@@ -129,12 +129,12 @@ class Tenants:
         tenant = place.tenant if isinstance(place, UsedService) else place
         at = began or self._services.clock.now()
         self._people.change(
-            "insert into sessions (id, user_id, organization_id, service_slug, created_at, last_seen_at, expires_at, authenticated_by)"
+            "insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at, authenticated_by)"
             " values (%s, %s, %s, %s, %s, %s, %s, '{pwd}')",
             session,
             person.user,
             None if tenant is None else tenant.id,
-            place.slug if isinstance(place, UsedService) else None,
+            place.id if isinstance(place, UsedService) else None,
             at,
             at,
             self._services.clock.now() + timedelta(days=30),

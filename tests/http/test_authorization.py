@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.domain.api_keys import Permission
 from core.domain.email import Email
 from core.domain.events import Actor
 from core.domain.identifiers import DeviceId, SessionId, UserId
@@ -33,6 +34,7 @@ from entrypoints.http.callers import (
     USER_OF_INACTIVE,
     CallerRule,
     able,
+    key,
 )
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import Endpoint, Endpoints, endpoint, parameters
@@ -43,6 +45,8 @@ from tests.http.tenants import Tenants
 
 # Rules for members of the organization that the path names. Here nobody is; `test_member_authorization.py` walks as those who are.
 MEMBER_RULES = (MEMBER, MEMBER_OF_INACTIVE, OWNER, OWNER_OF_INACTIVE, *map(able, Capability))
+# Rules for the servers of a service. No bearer token is a key; `test_key_authorization.py` walks with those.
+KEY_RULES = tuple(map(key, Permission))
 
 
 class OrganizationPath(msgspec.Struct, frozen=True):
@@ -51,7 +55,7 @@ class OrganizationPath(msgspec.Struct, frozen=True):
 
 def stand_in(rule: CallerRule) -> Endpoint:
     """So that a rule is walked before any route uses it."""
-    name = rule.name.replace(".", "-").replace("_", "-")
+    name = rule.name.replace(".", "-").replace("_", "-").replace(":", "-")
 
     if rule in MEMBER_RULES:
 
@@ -68,7 +72,7 @@ def stand_in(rule: CallerRule) -> Endpoint:
     return anywhere
 
 
-STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES)]
+STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES, *KEY_RULES)]
 # Those that end the session of whoever walks come last.
 WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: one.caller is LEAVING)
 # The organization of every path that names one: active, and none of those who walk belongs to it.
@@ -78,7 +82,7 @@ Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
 OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, *MEMBER_RULES)
-RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED)
+RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES)
 
 
 class Kinds:
@@ -354,7 +358,7 @@ NOT_OF_ITS_SESSION = with_session(dict.fromkeys(OF_SESSIONS, INVALID))
 USERS = with_session({PLATFORM_OWNER: FORBIDDEN})
 OF_INACTIVE = with_session(dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE))
 # An application that holds its user's token gets no further with it than the service goes.
-IN_A_SERVICE = with_session(dict.fromkeys((PERSON, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN))
+IN_A_SERVICE = with_session(dict.fromkeys((OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN))
 
 EXPECTED: dict[str, Expected] = {
     "no_token": everywhere(UNAUTHORIZED),
@@ -438,7 +442,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
         token = await kinds.token(kind)
         for one in WALKED:
             answer = await call(walker, one, token)
-            refusal = expected.get(one.caller) or REFUSED_LATER.get(str(one))
+            refusal = UNAUTHORIZED if one.caller in KEY_RULES else expected.get(one.caller) or REFUSED_LATER.get(str(one))
             if refusal is None:
                 assert answer.status not in {401, 403}, f"{kind} at {one}"
                 assert answer.status < 500, f"{kind} at {one}"
@@ -550,6 +554,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/roles/{role_id}",
     },
     OWNER.name: {
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}",
         "PATCH /api/organizations/{org_slug}/members/{user_id}",
         "POST /api/organizations/{org_slug}/transfer-ownership",
     },
@@ -581,9 +586,61 @@ WHO: dict[str, set[str]] = {
     Capability.END_USERS_MANAGE: {
         "DELETE /api/organizations/{org_slug}/users/{user_id}/sessions",
     },
+    Capability.SERVICES_VIEW: {
+        "GET /api/organizations/{org_slug}/services",
+        "GET /api/organizations/{org_slug}/services/{service_slug}",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/api-keys",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/plans",
+    },
+    Capability.SERVICES_CREATE: {
+        "POST /api/organizations/{org_slug}/services",
+    },
+    Capability.SERVICES_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/client-secrets",
+        "PATCH /api/organizations/{org_slug}/services/{service_slug}",
+        "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/client-secrets",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/plans",
+    },
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",
+    },
+    Permission.READ_USERS: {
+        "GET /api/service/users",
+        "GET /api/service/users/{user_id}",
+    },
+    Permission.WRITE_USERS: {
+        "PATCH /api/service/users/{user_id}",
+        "POST /api/service/users",
+    },
+    Permission.DELETE_USERS: {
+        "DELETE /api/service/users/{user_id}",
+    },
+    Permission.READ_SUBSCRIPTIONS: {
+        "GET /api/service/subscriptions",
+        "GET /api/service/subscriptions/{user_id}",
+    },
+    Permission.WRITE_SUBSCRIPTIONS: {
+        "PATCH /api/service/subscriptions/{user_id}",
+        "POST /api/service/subscriptions",
+    },
+    Permission.DELETE_SUBSCRIPTIONS: {
+        "DELETE /api/service/subscriptions/{user_id}",
+    },
+    Permission.READ_ANALYTICS: {
+        "GET /api/service/analytics",
+    },
+    Permission.READ_SERVICE: {
+        "GET /api/service/info",
+    },
+    Permission.WRITE_SERVICE: {
+        "PATCH /api/service/info",
     },
     PLATFORM_OWNER.name: {
         "DELETE /api/platform/organizations/{org_id}",
@@ -606,7 +663,7 @@ WHO: dict[str, set[str]] = {
 }
 
 
-def test_who_may_what_in_an_organization_and_on_the_platform() -> None:
+def test_who_may_what_in_an_organization_in_a_service_and_on_the_platform() -> None:
     rest = {ANYONE.name, USER.name, OWN_USER.name, LEAVING.name, PREAUTHENTICATED.name}
     declared: dict[str, set[str]] = {}
     for one in HOUSE:
@@ -615,12 +672,13 @@ def test_who_may_what_in_an_organization_and_on_the_platform() -> None:
     assert declared == WHO
 
 
-def test_every_route_of_an_organization_or_the_platform_asks_for_its_people() -> None:
+def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_own() -> None:
     for one in HOUSE:
         if "{org_slug}" in one.path and str(one) not in REFUSED_LATER:
             assert one.caller in MEMBER_RULES, one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
+        assert one.path.startswith("/api/service/") == (one.caller in KEY_RULES), one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_services: Services) -> None:

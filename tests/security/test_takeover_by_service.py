@@ -1,0 +1,310 @@
+"""SECURITY.md rows 6, 9 and 10: whoever has a service and a key of it gets hold of nobody's account by it, and rids nobody of theirs."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+import trio
+from psycopg.errors import LockNotAvailable
+
+from adapters.postgres.driver import Connection
+from core.domain.identifiers import ServiceId, UserId
+from entrypoints.bootstrap import Services
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.service_interface import USERS, Backend, refused, traces
+from tests.http.signing_in import PASSWORD, Browser, unlimited
+from tests.http.subscribing import Market
+from tests.http.tenants import Tenants
+
+database_url, services, people = http.database_url, http.services, http.people
+
+VICTIM: Final = "victim@example.org"
+MINE: Final = "mine@evil.example"
+FORBIDDEN: Final = (403, "FORBIDDEN")
+
+
+@pytest.fixture
+def market(services: Services, people: People, log: CapturedLog) -> Market:
+    return Market(services, Tenants(services, people), people, unlimited(services, http.SETTINGS), log)
+
+
+@pytest.fixture
+def evil(market: Market) -> Backend:
+    """The servers of a service whose makers want more."""
+    return Backend(market, market.shop)
+
+
+def row(market: Market, person: Person) -> dict[str, Any]:
+    (found,) = market.people.rows("select * from users where id = %s", person.user)
+    return found
+
+
+async def reset_password(market: Market, person: Person, password: str) -> None:
+    """By the link that was mailed to the address of the account."""
+    token = str(market.services.ids.new())
+    market.people.change(
+        "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
+        " select sha256(%s), 'reset_password', id, email, now(), now() + interval '1 hour' from users where id = %s",
+        token.encode(),
+        person.user,
+    )
+    answer = await market.client.post("/api/auth/reset-password", {"token": token, "new_password": password})
+    assert answer.status == 200, answer.body
+
+
+async def verified(market: Market) -> Person:
+    return await market.people.with_password(PASSWORD, VICTIM)
+
+
+async def not_verified(market: Market) -> Person:
+    answer = await market.client.post("/api/auth/register", {"email": VICTIM, "password": PASSWORD})
+    assert answer.status == 200
+    (found,) = market.people.rows("select id from users where email = %s", VICTIM)
+    return Person(found["id"], found["id"], VICTIM)
+
+
+async def registered_through_another(market: Market) -> Person:
+    person = await not_verified(market)
+    market.people.change("update users set origin_service_id = %s where id = %s", market.theirs.id, person.user)
+    return person
+
+
+async def made_through_another(market: Market) -> Person:
+    return await Backend(market, market.theirs).create(VICTIM)
+
+
+async def made_through_another_of_the_same_organization(market: Market) -> Person:
+    return await Backend(market, market.app).create(VICTIM)
+
+
+async def made_through_a_deleted_service(market: Market) -> Person:
+    person = await made_through_another(market)
+    market.people.change("delete from service_users where user_id = %s", person.user)
+    market.people.change("update users set origin_service_id = null where id = %s", person.user)
+    return person
+
+
+async def a_member_elsewhere(market: Market) -> Person:
+    return market.tenants.member(market.globex, "member", VICTIM)
+
+
+async def a_member_of_our_own(market: Market) -> Person:
+    return market.tenants.member(market.acme, "admin", VICTIM)
+
+
+STRANGERS: Final[tuple[Callable[[Market], Awaitable[Person]], ...]] = (
+    verified,
+    not_verified,
+    registered_through_another,
+    made_through_another,
+    made_through_another_of_the_same_organization,
+    made_through_a_deleted_service,
+    a_member_elsewhere,
+    a_member_of_our_own,
+)
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+async def test_an_account_that_is_attached_is_neither_moved_nor_deleted(
+    market: Market, evil: Backend, stranger: Callable[[Market], Awaitable[Person]]
+) -> None:
+    """Attached, moved to an address of one's own, the password reset by mail: that would be the account. Deleted, and registered anew: the
+    address, and whatever is sent to it later.
+    """
+    victim = await stranger(market)
+    before, left = row(market, victim), traces(market, victim)
+    for _ in range(2):
+        assert (await evil.create("  VICTIM@Example.org".strip())).user == victim.user
+        for address in (MINE, "victim@EXAMPLE.org"):
+            assert refused(await evil.move(victim, address)) == FORBIDDEN
+        assert (await evil.delete(victim)).status == 204
+        assert refused(await evil.move(victim, MINE)) == (404, "NOT_FOUND")
+    assert row(market, victim) == before
+    assert not left - traces(market, victim), "something is gone"
+    (found,) = market.people.rows("select id from users where email_key = %s", VICTIM)
+    assert found["id"] == victim.user
+
+
+async def test_the_victim_signs_in_as_before(market: Market, evil: Backend) -> None:
+    victim = await verified(market)
+    browser = Browser(market.client)
+    tokens = await browser.tokens(victim)
+    await evil.create(VICTIM)
+    await evil.move(victim, MINE)
+    await evil.delete(victim)
+    assert (await market.client.get("/api/user", token=tokens["access_token"])).json()["email"] == VICTIM
+    assert (await browser.refresh(tokens["refresh_token"])).status == 200
+    assert (await browser.login(victim)).status == 200
+
+
+async def joins_an_organization(market: Market, person: Person) -> None:
+    market.tenants.join(person, market.globex)
+
+
+async def joins_an_organization_that_waits_for_approval(market: Market, person: Person) -> None:
+    market.tenants.join(person, market.tenants.add("waiting", status="pending"))
+
+
+async def uses_another_service(market: Market, person: Person) -> None:
+    market.tenants.uses(person, market.theirs)
+
+
+async def uses_another_service_of_the_same_organization(market: Market, person: Person) -> None:
+    market.tenants.uses(person, market.app)
+
+
+async def is_deactivated(market: Market, person: Person) -> None:
+    market.people.change("update users set deactivated_at = now() where id = %s", person.user)
+
+
+HELD: Final[tuple[Callable[[Market, Person], Awaitable[None]], ...]] = (
+    joins_an_organization,
+    joins_an_organization_that_waits_for_approval,
+    uses_another_service,
+    uses_another_service_of_the_same_organization,
+    is_deactivated,
+)
+
+
+@pytest.mark.parametrize("happens", HELD)
+async def test_an_account_that_has_come_to_be_held_elsewhere_is_no_longer_the_services(
+    market: Market, evil: Backend, happens: Callable[[Market, Person], Awaitable[None]]
+) -> None:
+    victim = await evil.create(VICTIM)
+    await reset_password(market, victim, PASSWORD)
+    await happens(market, victim)
+    before = row(market, victim)
+    assert refused(await evil.move(victim, MINE)) == FORBIDDEN
+    assert (await evil.delete(victim)).status == 204
+    assert row(market, victim) == {**before, "origin_service_id": None}
+    # Nor does it become so again.
+    assert (await evil.create(VICTIM)).user == victim.user
+    assert refused(await evil.move(victim, MINE)) == FORBIDDEN
+    assert (await evil.delete(victim)).status == 204
+    assert row(market, victim)["email"] == VICTIM
+
+
+async def test_a_deactivated_account_does_not_come_back_by_being_made_anew(market: Market, evil: Backend) -> None:
+    banned = await evil.create(MINE)
+    await reset_password(market, banned, PASSWORD)
+    await is_deactivated(market, banned)
+    assert (await evil.delete(banned)).status == 204
+    assert (await evil.create(MINE)).user == banned.user
+    assert (await Browser(market.client).login(banned)).status == 401
+    assert row(market, banned)["deactivated_at"] is not None
+
+
+@pytest.mark.parametrize("address", [VICTIM, "VICTIM@EXAMPLE.ORG", "Victim@example.org"])
+async def test_nobodys_address_is_taken(market: Market, evil: Backend, address: str) -> None:
+    victim, own = await verified(market), await evil.create(MINE)
+    assert refused(await evil.move(own, address)) == (400, "BAD_REQUEST")
+    assert (row(market, victim)["email"], row(market, own)["email"]) == (VICTIM, MINE)
+
+
+async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(market: Market, evil: Backend) -> None:
+    """Made and opened by an accomplice, then moved to the address of somebody who has not come yet: whoever was in is out, knows no
+    password that works, and holds no link; and what they knew is worth nothing once the owner of the address comes.
+    """
+    trap = await evil.create(MINE)
+    await reset_password(market, trap, PASSWORD)
+    accomplice = Browser(market.client)
+    tokens = await accomplice.tokens(trap)
+    for purpose, address in (("reset_password", MINE), ("change_email", MINE), ("verify_email", VICTIM)):
+        market.people.change(
+            "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
+            " values (sha256(%s), %s, %s, %s, now(), now() + interval '1 hour')",
+            purpose.encode(),
+            purpose,
+            trap.user,
+            address,
+        )
+    assert (await evil.move(trap, VICTIM)).status == 200
+    moved = Person(trap.user, trap.session, VICTIM)
+
+    assert (await market.client.get("/api/user", token=tokens["access_token"])).status == 401
+    assert (await accomplice.refresh(tokens["refresh_token"])).status == 401
+    answer = await accomplice.login(moved)
+    assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified")
+    assert market.people.rows("select from mailed_tokens where used_at is null") == []
+
+    await reset_password(market, moved, "a word of the owner's own")
+    assert (await accomplice.login(moved)).status == 401
+    assert (await Browser(market.client).login(moved, "a word of the owner's own")).status == 200
+
+
+async def test_a_key_of_one_service_opens_no_other(market: Market) -> None:
+    """The same organization, the same slug elsewhere, the same person: it is always the key's service that counts."""
+    ada = market.user(market.app, market.theirs)
+    for service in (market.shop, market.app, market.theirs):
+        backend = Backend(market, service)
+        known = service is not market.shop
+        assert (await backend.get(ada)).status == (200 if known else 404)
+        listed = (await backend.ask("GET", f"{USERS}?limit=100")).json()
+        assert (listed["total"], [user["id"] for user in listed["users"]]) == (int(known), [str(ada.user)] * known)
+    assert (await Backend(market, market.app).delete(ada)).status == 204
+    assert (await Backend(market, market.theirs).get(ada)).status == 200
+
+
+BECOMING: Final = {
+    "a member": (
+        "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %(globex)s, %(user)s, 'member', now())"
+    ),
+    "an owner": (
+        "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %(globex)s, %(user)s, 'owner', now())"
+    ),
+    "a user elsewhere": (
+        "insert into service_users (service_id, user_id, org_id, created_at) values (%(theirs)s, %(user)s, %(globex)s, now())"
+    ),
+    "a platform owner": "update users set is_platform_owner = true where id = %(user)s",
+    "deactivated": "update users set deactivated_at = now() where id = %(user)s",
+}
+
+
+@pytest.mark.parametrize("becoming", BECOMING)
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_what_somebody_is_about_to_become_is_waited_for(
+    market: Market, evil: Backend, database_url: str, becoming: str, method: str
+) -> None:
+    """Begun before the service acts, and committed while it does: it counts."""
+    victim = await evil.create(VICTIM)
+    answers: list[Received] = []
+
+    async def act() -> None:
+        answers.append(await (evil.move(victim, MINE) if method == "PATCH" else evil.delete(victim)))
+
+    async with (
+        await Connection.connect(database_url) as elsewhere,
+        await Connection.connect(database_url) as watching,
+        trio.open_nursery() as nursery,
+        elsewhere.transaction(),
+    ):
+        values = {"user": victim.user, "globex": market.globex.id, "theirs": market.theirs.id}
+        await elsewhere.execute(BECOMING[becoming].encode(), values)
+        nursery.start_soon(act)
+        with trio.fail_after(10):
+            waiting = b"select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+            while await (await watching.execute(waiting)).fetchone() == (0,):
+                await trio.sleep(0.01)
+        assert answers == []
+    (answer,) = answers
+    kept = method == "DELETE" and becoming not in {"an owner", "a platform owner"}
+    assert (answer.status, row(market, victim)["email"]) == (204 if kept else 403, VICTIM)
+
+
+async def test_nobody_becomes_anything_while_the_account_goes(market: Market, evil: Backend, database_url: str) -> None:
+    """The other way round: the deletion was first, and what refers to the account is refused rather than left in the air."""
+    victim = await evil.create(VICTIM)
+    async with (
+        await Connection.connect(database_url) as elsewhere,
+        elsewhere.transaction(force_rollback=True),
+        market.services.unit_of_work() as uow,
+    ):
+        assert await uow.service_users.hold(ServiceId(evil.service.id), UserId(victim.user)) is not None
+        await elsewhere.execute(b"set local lock_timeout = '200ms'")
+        with pytest.raises(LockNotAvailable):
+            await elsewhere.execute(BECOMING["a member"].encode(), {"user": victim.user, "globex": market.globex.id})
+    assert (await evil.delete(victim)).status == 204
+    assert market.people.rows("select from users where email_key = %s", VICTIM) == []
