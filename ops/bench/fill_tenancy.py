@@ -69,7 +69,7 @@ _TABLES: Final = (
     "roles",
     "memberships",
     "relations",
-    "services",
+    "all_services",
     "service_users",
     "invitations",
     "audit_entries",
@@ -129,7 +129,7 @@ _GROW: Final[Sequence[LiteralString]] = (
       from grown_tenants, unnest(array['org.members.view', 'end_users.view', 'audit_logs.view']) as permitted (relation)
     """,
     """
-    insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    insert into all_services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
     select service, id, 'shop', 'Shop', 'web', gen_random_uuid(), now() - age, now() - age from grown_tenants
     """,
     """

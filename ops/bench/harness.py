@@ -253,8 +253,8 @@ def _cpu_of_ended_children() -> float:
 async def generate(
     target: Target, connections: int, seconds: float, *, threads: int = 1, tokens: Path | None = None, pause: float = 0.0
 ) -> Summary:
-    """Wrk where it is installed, since it takes least from the server; else ours. `tokens` is a file with an `Authorization` header's value
-    a line, and takes wrk; a pause between a connection's requests takes ours.
+    """Wrk where it is installed, since it takes least from the server; else ours. `tokens` is a file of headers to ask with, a line each,
+    and after a tab the path when it is not the target's; it takes wrk. A pause between a connection's requests takes ours.
     """
     headers = [f"{name}: {value}" for name, value in target.headers.items()]
     if not pause and (wrk := shutil.which("wrk")) is not None:

@@ -1,18 +1,23 @@
--- Asks with a different header each time, from the file that is named after `--`, when one is: a header's value a line.
-local values = {}
+-- Asks with a different header each time, from the file that is named after `--`, when one is: a line each, and after a tab the path, when
+-- it is not the one of the address.
+local asked = {}
 local turn = 0
 
 function init(arguments)
   if arguments[1] then
-    for line in io.lines(arguments[1]) do values[#values + 1] = line end
+    for line in io.lines(arguments[1]) do
+      local name, value, path = line:match("^([^:]+): ([^\t]+)\t?(.*)$")
+      asked[#asked + 1] = {name = name, value = value, path = path ~= "" and path or nil}
+    end
   end
 end
 
 function request()
-  if #values == 0 then return wrk.format() end
-  turn = turn % #values + 1
-  wrk.headers["Authorization"] = values[turn]
-  return wrk.format()
+  if #asked == 0 then return wrk.format() end
+  turn = turn % #asked + 1
+  local one = asked[turn]
+  wrk.headers[one.name] = one.value
+  return wrk.format(nil, one.path)
 end
 
 -- Has wrk print its figures as one JSON object on the last line, latencies in seconds.

@@ -1,5 +1,6 @@
 """The guides run as they are written: their shell blocks, in one shell, against the real server."""
 
+import json
 import os
 import re
 import shutil
@@ -9,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from entrypoints.http.application import ROUTES
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy, environment, free_port
 from tests.places import ROOT
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FIRST_SIGN_IN = ROOT / "docs" / "guides" / "first-sign-in.md"
+GUIDES = ROOT / "docs" / "guides"
+FIRST_SIGN_IN = GUIDES / "first-sign-in.md"
+FIRST_ORGANIZATION = GUIDES / "first-organization.md"
+SERVICE_INTERFACE = GUIDES / "service-interface.md"
 
 
 def blocks(guide: Path) -> list[str]:
     return _BLOCK.findall(guide.read_text())
-
-
-FIRST_ORGANIZATION = ROOT / "docs" / "guides" / "first-organization.md"
 
 
 def follow(guide: Path, installation: Installation, directory: Path) -> tuple[str, str]:
@@ -66,3 +68,18 @@ def test_a_first_organization_goes_as_its_guide_says(installation: Installation,
     assert re.search(r"ok +acme-\d+ +\d+ entries, head \d+:\w+", shown)
     for secret in ("five tall lighthouses", "three wet matches", "nine dry candles", "@example.org"):
         assert secret not in log
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
+def test_the_service_interface_answers_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
+    shown, log = follow(SERVICE_INTERFACE, installation, e2e_directory)
+    for part in ('"default_plan": "Free"', '"name": "Acme Shop"', '"plan": "Pro"', '"status": "cancelled"', '"total_users": 2'):
+        assert part in shown
+    for secret in ("three wet matches", "nine dry candles", "@example.org"):
+        assert secret not in log
+    assert not re.search(r"sk_[a-z0-9]{6}_", shown + log)
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    answered = {(line["method"], line["route"]) for line in lines if line["event"] == "request" and line["status"] < 300}
+    stated = {(one.method, one.path) for one in ROUTES if {"service-interface", "api-keys"} & set(one.tags)}
+    assert len(stated) == 17
+    assert stated <= answered

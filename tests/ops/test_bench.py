@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -153,6 +154,27 @@ async def test_the_generators_agree_on_what_they_tell(monkeypatch: pytest.Monkey
     assert by_ours.failures == 0
     assert 0.2 < by_ours.seconds < 1
     assert 0 < by_ours.p50 <= by_ours.p99 <= by_ours.slowest < 1
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
+async def test_each_header_of_a_file_is_asked_with_at_its_path(tmp_path: Path) -> None:
+    heard = set[bytes]()
+
+    async def listen(stream: trio.SocketStream) -> None:
+        async for data in stream:
+            lines = bytes(data).split(b"\r\n")
+            heard.update(lines[0] + b" | " + line for line in lines if line.startswith((b"X-Api-Key: ", b"Authorization: ")))
+            await stream.send_all(OK)
+
+    file = tmp_path / "asked"
+    file.write_text("X-Api-Key: one\t/of/one\nX-Api-Key: two\t/of/two?page=2\nX-Api-Key: three")
+    async with answering(listen) as target:
+        await generate(replace(target, path="/of/all"), 1, 1, tokens=file)
+    assert heard == {
+        b"GET /of/one HTTP/1.1 | X-Api-Key: one",
+        b"GET /of/two?page=2 HTTP/1.1 | X-Api-Key: two",
+        b"GET /of/all HTTP/1.1 | X-Api-Key: three",
+    }
 
 
 def test_a_percentile_is_one_of_the_values() -> None:

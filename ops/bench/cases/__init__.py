@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ops.bench.cases import clients, faults, identity, scale, single_use, speed, starting, tenancy, timing
+from ops.bench.cases import clients, faults, identity, scale, services, single_use, speed, starting, tenancy, timing
 from ops.bench.harness import Options
 from ops.bench.report import Figure
 
@@ -33,4 +33,6 @@ CASES: Final[Mapping[str, Case]] = {
     "seat": tenancy.seat,
     "deletion": tenancy.deletion,
     "sweeper": tenancy.sweeper,
+    "services": services.services,
+    "place": services.place,
 }

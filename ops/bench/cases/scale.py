@@ -57,7 +57,7 @@ async def _grown(server: Server, size: tuple[int, int, int]) -> Path:
     await trio.to_thread.run_sync(_settle, server.data_dir)
     file = server.data_dir / "bench.tokens"
     file.touch(mode=0o600)
-    file.write_text("\n".join(header["Authorization"] for header in await bearers_for(server.settings, people)))
+    file.write_text("\n".join(f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, people)))
     return file
 
 

@@ -157,7 +157,7 @@ async def tenants(_options: Options) -> Sequence[Figure]:
                 *figures,
                 *(Figure(f"{status} at {name}", number) for (name, status), number in failures.items()),
                 Figure("requests that failed", failures.total(), bar=at_most(0)),
-                Figure("the grown database", await trio.to_thread.run_sync(_size, grown_server.database_url), "MiB"),
+                Figure("the grown database", await trio.to_thread.run_sync(database_size, grown_server.database_url), "MiB"),
                 Figure("filling it took", filling, "s"),
             ]
 
@@ -201,7 +201,7 @@ async def seat(options: Options) -> Sequence[Figure]:
             clients = [await closing.enter_async_context(Client.connected(server.target("/"))) for _ in range(AT_ONCE)]
             for organization in chosen:
                 tokens = await trio.to_thread.run_sync(_invite, server.database_url, organization)
-                answers = await _at_once(clients, [_accepting(asker.server, token) for token in tokens])
+                answers = await at_once(clients, [_accepting(asker.server, token) for token in tokens])
                 statuses.update(answer.status for answer in answers)
                 reasons.update("TEAM_LIMIT_EXCEEDED" for answer in answers if b"TEAM_LIMIT_EXCEEDED" in answer.body)
                 kept = await trio.to_thread.run_sync(_joined, server.database_url, organization)
@@ -276,7 +276,7 @@ async def sweeper(_options: Options) -> Sequence[Figure]:
             ]
 
 
-def _size(database_url: str) -> float:
+def database_size(database_url: str) -> float:
     with psycopg.connect(database_url) as connection:
         (size,) = connection.execute("select pg_database_size(current_database())").fetchone() or (0,)
     return float(size) / 2**20
@@ -351,7 +351,7 @@ def _accepting(server: Server, token: str) -> Target:
     return server.target("/api/invitations/accept").posting({"token": token})
 
 
-async def _at_once(clients: Sequence[Client], targets: Sequence[Target]) -> Sequence[Answer]:
+async def at_once(clients: Sequence[Client], targets: Sequence[Target]) -> Sequence[Answer]:
     answers: list[Answer] = []
 
     async def ask(client: Client, target: Target) -> None:
