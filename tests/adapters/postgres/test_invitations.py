@@ -68,15 +68,15 @@ async def test_every_question_goes_through_an_index(fresh_store: Store) -> None:
     (row,) = await many.query("select id, token_digest, invited_by, email_key from invitations where status = 'pending' limit 1")
     now = datetime.now(UTC)
     page = {"organization": organization, "at": now, "limit": 50, "offset": 100, "seen": 150}
-    one = {"id": row["id"], "organization": organization, "manager": row["invited_by"]}
+    one = {"id": row["id"], "organization": organization, "manager": row["invited_by"], "session": None}
     asked: list[tuple[str, dict[str, Any], set[str]]] = [
         (statements._LIST, page, {"invitations_newest"}),
         (statements._LIST_PENDING, page, {"invitations_by_status"}),
         (statements._LIST_CLOSED, {**page, "status": "accepted"}, {"invitations_by_status"}),
         (statements._LIST_EXPIRED, page, {"invitations_by_status"}),
         (statements._LIST_OWN, {"user": row["invited_by"], "at": now, "limit": 100}, {"invitations_to_email"}),
-        (statements._FIND_BY_TOKEN, {"digest": row["token_digest"], "manager": None}, {"invitations_token_digest_key"}),
-        (statements._HOLD_BY_TOKEN, {"digest": row["token_digest"], "manager": None}, {"invitations_token_digest_key"}),
+        (statements._FIND_BY_TOKEN, {"digest": row["token_digest"], "manager": None, "session": None}, {"invitations_token_digest_key"}),
+        (statements._HOLD_BY_TOKEN, {"digest": row["token_digest"], "manager": None, "session": None}, {"invitations_token_digest_key"}),
         (statements._FIND_BY_ID, one, {"invitations_"}),
         (statements._HOLD_BY_ID, one, {"invitations_"}),
         (statements._HOLD_ORGANIZATION_OF_TOKEN, {"digest": row["token_digest"]}, {"invitations_token_digest_key"}),
