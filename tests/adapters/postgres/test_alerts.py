@@ -35,7 +35,8 @@ class Day:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._activity = PostgresSuspiciousActivity(store.pool)
-        self.now = datetime.now(UTC)
+        # PostgreSQL leaves zeros at the end of a fraction away, and Python does not.
+        self.now = datetime.now(UTC).replace(microsecond=123_457)
 
     async def person(self, email: str = "ada@example.org") -> UserId:
         account: Account = self._store.account(email)
