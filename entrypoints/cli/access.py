@@ -4,13 +4,11 @@ import argparse
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.access import Accessor, Related
 from core.domain.organizations import OrganizationStatus
 from core.domain.roles import HOLDER, Capability
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
-from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 
@@ -66,10 +64,5 @@ def _capability(text: str) -> Capability:
 
 
 async def _explain(arguments: argparse.Namespace, settings: Settings) -> Accessor:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            return await services.access.explain(services.email_syntax.parse(arguments.user), arguments.organization)
+    async with opened_services(settings) as services:
+        return await services.access.explain(services.email_syntax.parse(arguments.user), arguments.organization)

@@ -5,12 +5,10 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.usecases.api_keys import ApiKeys
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.cli.user import operator, printable
-from entrypoints.failures import OK, StartFailed
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
 
@@ -20,13 +18,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            await _ACTIONS[arguments.action](services.api_keys, arguments)
+    async with opened_services(settings) as services:
+        await _ACTIONS[arguments.action](services.api_keys, arguments)
 
 
 async def _revoke(api_keys: ApiKeys, given: argparse.Namespace) -> None:

@@ -6,12 +6,10 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.audit_chains import Finding, Head
 from core.usecases.audit import CheckedChain
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
-from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 # Where everything is wrong, a list of it all helps nobody.
@@ -30,15 +28,10 @@ async def _verify(settings: Settings, organization: str | None, noted: Head | No
     if noted is not None and organization is None:
         raise _Unusable("--head says where one chain ended: name it with --organization")
     report = _Report()
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            only = None if organization is None else await services.audit.chain_of(organization)
-            await services.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
-            backlog = await services.audit.backlog()
+    async with opened_services(settings) as services:
+        only = None if organization is None else await services.audit.chain_of(organization)
+        await services.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+        backlog = await services.audit.backlog()
     report.end(backlog.pending)
     return FAILURE if report.faults else OK
 

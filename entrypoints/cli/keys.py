@@ -7,12 +7,12 @@ from datetime import datetime
 import trio
 
 from adapters.crypto.key_ring import generate_key
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.events import SYSTEM, Event, Target
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
 from entrypoints.bootstrap import Services, key_file, key_ring, open_services
+from entrypoints.cli.opening import opened_services, require_schema
 from entrypoints.failures import OK, StartFailed
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.installation import reachable_database
 from entrypoints.settings import Settings
 
 _HOW_TO_ROTATE_A_SETTING = """\
@@ -33,21 +33,19 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _list(settings: Settings) -> None:
-    async with reachable_database(settings):
-        await _require_current(settings)
-        async with open_services(settings) as services:
-            now = services.clock.now()
-            for key in sorted(await services.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
-                print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
-            for number, name in enumerate(services.keyring.key_ids()):
-                print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
-            finished = await services.reencryption.is_finished()
-            print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
+    async with opened_services(settings) as services:
+        now = services.clock.now()
+        for key in sorted(await services.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
+            print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
+        for number, name in enumerate(services.keyring.key_ids()):
+            print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
+        finished = await services.reencryption.is_finished()
+        print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
 
 
 async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings):
-        await _require_current(settings)
+        await require_schema(settings)
         async with open_services(settings) as services:
             if signing:
                 for rotation in await services.signing_keys.rotate():
@@ -83,13 +81,6 @@ async def _reencrypt(services: Services, key: str) -> None:
             Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}, published=False)
         )
         await uow.commit()
-
-
-async def _require_current(settings: Settings) -> None:
-    try:
-        await require_current(conninfo(settings))
-    except SchemaMismatch as error:
-        raise StartFailed(str(error)) from error
 
 
 def _age(days: int) -> str:

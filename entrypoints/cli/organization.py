@@ -7,7 +7,6 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.events import SYSTEM
 from core.domain.governance import UNCHANGED, Authority, GovernedOrganization, Override, Wanted
 from core.domain.identifiers import TierId
@@ -15,10 +14,9 @@ from core.domain.organizations import Organization, OrganizationStatus
 from core.domain.pages import MOST_COUNTED
 from core.domain.tiers import user_limit
 from core.usecases.governance import Governance
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.cli.user import moment, operator, printable
 from entrypoints.failures import OK, USAGE, StartFailed
-from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 
@@ -32,13 +30,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            await _ACTIONS[arguments.action](services.governance, arguments)
+    async with opened_services(settings) as services:
+        await _ACTIONS[arguments.action](services.governance, arguments)
 
 
 async def _list(governance: Governance, given: argparse.Namespace) -> None:

@@ -6,11 +6,9 @@ from getpass import getpass
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.secrets import Password
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.failures import OK, StartFailed
-from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 
@@ -20,19 +18,14 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _create(settings: Settings, address: str) -> None:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            email = services.email_syntax.parse(address)
-            if await services.platform_owners.promote(email) is not None:
-                print(f"{email} has an account, which is a platform owner's now. Its password stays as it is.")
-                return
-            password = await trio.to_thread.run_sync(_ask_for_password, abandon_on_cancel=True)
-            await services.platform_owners.create(email, password)
-            print(f"{email} is a platform owner.")
+    async with opened_services(settings) as services:
+        email = services.email_syntax.parse(address)
+        if await services.platform_owners.promote(email) is not None:
+            print(f"{email} has an account, which is a platform owner's now. Its password stays as it is.")
+            return
+        password = await trio.to_thread.run_sync(_ask_for_password, abandon_on_cancel=True)
+        await services.platform_owners.create(email, password)
+        print(f"{email} is a platform owner.")
 
 
 def _ask_for_password() -> Password:

@@ -6,14 +6,12 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.pages import MOST_COUNTED
 from core.domain.services import RegisteredService
 from core.usecases.services import RegisteredServices
-from entrypoints.bootstrap import open_services
+from entrypoints.cli.opening import opened_services
 from entrypoints.cli.user import moment, printable
-from entrypoints.failures import OK, StartFailed
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
 
@@ -23,13 +21,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            await _ACTIONS[arguments.action](services.registered_services, arguments)
+    async with opened_services(settings) as services:
+        await _ACTIONS[arguments.action](services.registered_services, arguments)
 
 
 async def _list(registered: RegisteredServices, given: argparse.Namespace) -> None:

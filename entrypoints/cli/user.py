@@ -8,13 +8,11 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from core.domain.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
 from core.domain.email import Email
 from core.usecases.account_administration import AccountAdministration
-from entrypoints.bootstrap import open_services
-from entrypoints.failures import OK, StartFailed
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.cli.opening import opened_services
+from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
 
@@ -24,18 +22,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with reachable_database(settings):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        async with open_services(settings) as services:
-            email = services.email_syntax.parse(arguments.email)
-            administration = services.account_administration
-            if arguments.action == "reset-password":
-                await _reset_password(administration, email, show_link=arguments.print_link)
-            else:
-                await _ACTIONS[arguments.action](administration, email)
+    async with opened_services(settings) as services:
+        email = services.email_syntax.parse(arguments.email)
+        administration = services.account_administration
+        if arguments.action == "reset-password":
+            await _reset_password(administration, email, show_link=arguments.print_link)
+        else:
+            await _ACTIONS[arguments.action](administration, email)
 
 
 async def _show(administration: AccountAdministration, email: Email) -> None:
