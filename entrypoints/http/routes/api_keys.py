@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -11,31 +10,24 @@ from core.domain.api_keys import ApiKey, Permission
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ApiKeyId
 from core.domain.members import Member
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.roles import Capability
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import NO_BODY, NoBody
 from entrypoints.http.callers import able
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import endpoint
+from entrypoints.http.paging import OffsetPaging
 from entrypoints.http.routes.services import ServicePath
 
 _TAGS = ("api-keys",)
 _KEYS = "/api/organizations/{org_slug}/services/{service_slug}/api-keys"
 _KEY = "/api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}"
-# Beyond it nobody reads a list, and it is still a number that PostgreSQL knows.
-_LARGEST_OFFSET: Final = 1_000_000_000
 
 
 class ApiKeyPath(msgspec.Struct, frozen=True):
     org_slug: str
     service_slug: str
     api_key_id: UUID
-
-
-class ApiKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +106,7 @@ async def create_api_key(call: Call[NewKey, None, ServicePath, Member], services
 
 
 @endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW), tags=_TAGS)
-async def list_api_keys(call: Call[None, ApiKeysQuery, ServicePath, Member], services: Services) -> ApiKeyList:
+async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], services: Services) -> ApiKeyList:
     """The API keys of a service, the youngest first
 
     Without the keys themselves, which nobody can look up. Those that have expired stay listed until they are deleted.

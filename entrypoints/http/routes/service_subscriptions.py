@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -10,13 +10,13 @@ import msgspec
 from core.domain.api_keys import KeyHolder, Permission
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import PlanId, UserId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.subscriptions import Subscription, SubscriptionStatus
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import NO_BODY, NoBody
 from entrypoints.http.callers import key
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import endpoint
+from entrypoints.http.paging import OffsetPaging
 
 Value = TypeVar("Value")
 # A moment is only one with its offset from UTC.
@@ -25,14 +25,10 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 _TAGS = ("service-interface",)
 _SUBSCRIPTIONS = "/api/service/subscriptions"
 _SUBSCRIPTION = "/api/service/subscriptions/{user_id}"
-# Beyond it nobody reads a list, and it is still a number that PostgreSQL knows.
-_LARGEST_OFFSET: Final = 1_000_000_000
 
 
-class SubscriptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionsQuery(OffsetPaging, frozen=True, kw_only=True):
     status: SubscriptionStatus | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
 class SubscriptionPath(msgspec.Struct, frozen=True):

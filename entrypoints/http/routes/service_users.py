@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 from core.domain.api_keys import KeyHolder, Permission
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.service_users import ServiceUser
 from entrypoints.bootstrap import Services
 from entrypoints.http.answers import NO_BODY, NoBody
@@ -18,17 +16,11 @@ from entrypoints.http.callers import key
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import endpoint
 from entrypoints.http.fields import email_field
+from entrypoints.http.paging import OffsetPaging
 
 _TAGS = ("service-interface",)
 _USERS = "/api/service/users"
 _USER = "/api/service/users/{user_id}"
-# Beyond it nobody reads a list, and it is still a number that PostgreSQL knows.
-_LARGEST_OFFSET: Final = 1_000_000_000
-
-
-class ServiceUsersQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
 class ServiceUserPath(msgspec.Struct, frozen=True):
@@ -61,7 +53,7 @@ class ServiceUserList(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(_USERS, caller=key(Permission.READ_USERS), tags=_TAGS)
-async def list_service_users(call: Call[None, ServiceUsersQuery, None, KeyHolder], services: Services) -> ServiceUserList:
+async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], services: Services) -> ServiceUserList:
     """The users of the service
 
     Whoever signed in to it, or was made by `POST`, in the order in which they became its users.
