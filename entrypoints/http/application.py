@@ -12,10 +12,10 @@ from werkzeug.routing import RequestRedirect
 
 from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, Refusal, UnsupportedMediaType
 from entrypoints.bootstrap import Services
-from entrypoints.http import documentation, openapi
 from entrypoints.http.addresses import ClientAddresses, Network
 from entrypoints.http.cors import CrossOrigin
 from entrypoints.http.decoding import Receive
+from entrypoints.http.description import Description
 from entrypoints.http.dispatch import Dispatcher, Send
 from entrypoints.http.endpoints import Endpoints
 from entrypoints.http.errors import BodyTimeout, headers_of, refusal_of, status_of
@@ -103,8 +103,8 @@ class PosternApplication(QuartTrio):
     def __init__(self, services: Services, settings: HttpSettings, routes: Endpoints = ROUTES) -> None:
         super().__init__(__name__, static_folder=None)
         self.config["MAX_CONTENT_LENGTH"] = settings.body_limit
-        described = {"base_url": settings.base_url, "version": settings.version}
-        self.endpoints: Final = Endpoints([*routes, openapi.describing_endpoint(routes, **described)])
+        description = Description(routes, shipped_pages(), base_url=settings.base_url, version=settings.version)
+        self.endpoints: Final = description.endpoints
         common = security_headers(https=settings.base_url.startswith("https://"))
         self._error_headers = api_headers(common, None)
         limiter = Limiter(services.shared_buckets, services.metrics) if settings.rate_limits else None
@@ -125,7 +125,7 @@ class PosternApplication(QuartTrio):
         self._map = self.url_map.bind("")
         self.register_error_handler(HTTPException, self._answer_http_exception)
         self.register_error_handler(Exception, self._answer_error)
-        documentation.add(self, shipped_pages(), openapi.document(self.endpoints, **described))
+        description.add_to(self)
         guard = PageGuard(shipped_pages(), limiter, settings.base_url)
         PasswordPages(shipped_pages(), services.account_passwords).add_to(self, guard)
         InvitationPages(shipped_pages(), services.invitations).add_to(self, guard)

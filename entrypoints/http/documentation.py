@@ -1,13 +1,9 @@
-"""`/docs`: the interface for people, rendered from the same document that machines get. It works without scripts and asks nobody else."""
+"""The interface for people, rendered from the same document that machines get. The page works without scripts and asks nobody else."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quart import Quart, Response, redirect
-from werkzeug.wrappers import Response as PlainResponse
-
-from core.domain.errors import NotFound
 from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
@@ -83,33 +79,17 @@ class Type:
     fields: Sequence[Field]
 
 
-def add(application: Quart, pages: Pages, document: Json) -> None:
+def page(pages: Pages, document: Json) -> bytes:
     base_url = document["servers"][0]["url"]
     chapters = tuple(_chapters(document, base_url))
-    types = tuple(_types(document["components"]["schemas"]))
-
-    async def documentation() -> Response:
-        return pages.page(
-            "documentation.html",
-            base_url=base_url,
-            version=document["info"]["version"],
-            chapters=chapters,
-            types=types,
-            count=sum(len(chapter.operations) for chapter in chapters),
-        )
-
-    async def asset(digest: str, name: str) -> Response:
-        found = pages.asset(digest, name)
-        if found is None:
-            raise NotFound
-        return found
-
-    async def front_door() -> PlainResponse:
-        return redirect("/docs")
-
-    application.add_url_rule("/", view_func=front_door)
-    application.add_url_rule("/docs", view_func=documentation)
-    application.add_url_rule("/assets/<digest>/<name>", view_func=asset)
+    return pages.encoded(
+        "documentation.html",
+        base_url=base_url,
+        version=document["info"]["version"],
+        chapters=chapters,
+        types=tuple(_types(document["components"]["schemas"])),
+        count=sum(len(chapter.operations) for chapter in chapters),
+    )
 
 
 def _chapters(document: Json, base_url: str) -> Iterator[Chapter]:

@@ -12,6 +12,11 @@ _A_YEAR = 31_536_000
 _API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 # A page that a declared endpoint answers with: no script at all, styles and forms of ours alone.
 _PLAIN_PAGE_POLICY = b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+# A page of Quart's: scripts too, but from our own address alone and none within the page.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 _PERMISSIONS = b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
@@ -34,11 +39,3 @@ def api_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_ST
     if media_type is not None:
         headers.append((b"content-type", media_type))
     return headers
-
-
-def page_policy(nonce: str) -> str:
-    """For pages of ours: scripts and styles from us or with this answer's nonce, forms to us alone, no frames around us."""
-    return (
-        f"default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    )

@@ -7,11 +7,8 @@ import msgspec
 
 from core.domain.errors import Refusal, RetryLater, Unauthorized
 from core.domain.secrets import Secret
-from entrypoints.bootstrap import Services
 from entrypoints.http.answers import NoBody
-from entrypoints.http.callers import ANYONE
-from entrypoints.http.calls import Call
-from entrypoints.http.endpoints import Endpoint, endpoint
+from entrypoints.http.endpoints import Endpoint
 from entrypoints.http.errors import ErrorBody, status_of
 
 Json = dict[str, Any]
@@ -77,18 +74,6 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             },
         },
     }
-
-
-def describing_endpoint(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> Endpoint:
-    """`/openapi.json`. The document is encoded once."""
-    body = msgspec.json.encode(document(endpoints, base_url=base_url, version=version))
-
-    @endpoint.get("/openapi.json", caller=ANYONE, tags=("operations",), cache="public, max-age=300")
-    def openapi(_call: Call, _services: Services) -> bytes:
-        """The interface as an OpenAPI 3.1 document"""
-        return body
-
-    return openapi
 
 
 class _Schemas:

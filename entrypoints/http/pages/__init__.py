@@ -1,6 +1,5 @@
 """Pages: their templates, styles and scripts, and how they are made. Nothing on a page comes from another address."""
 
-import secrets
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -9,7 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from quart import Response
 
-from entrypoints.http.headers import page_policy
+from entrypoints.http.headers import PAGE_POLICY
 
 HTML: Final = "text/html; charset=utf-8"
 _FILES: Final = files(__name__)
@@ -28,15 +27,17 @@ class Pages:
         self._templates.globals["asset"] = self.asset_url
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        nonce = secrets.token_urlsafe(16)
-        response = Response(self._templates.get_template(template).render(nonce=nonce, **values), status=status, content_type=HTML)
-        response.headers["Content-Security-Policy"] = page_policy(nonce)
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        return self.answer(self.encoded(template, **values), status=status)
 
     def encoded(self, template: str, **values: Any) -> bytes:
-        """A page without any script, for a declared endpoint."""
+        """For a declared endpoint, or to be kept."""
         return self._templates.get_template(template).render(**values).encode()
+
+    def answer(self, html: bytes, *, status: int = 200) -> Response:
+        response = Response(html, status=status, content_type=HTML)
+        response.headers["Content-Security-Policy"] = PAGE_POLICY
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     def asset_url(self, name: str) -> str:
         """The address changes with the content, so that a browser may keep what it has."""
