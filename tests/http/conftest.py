@@ -1,6 +1,6 @@
 """The whole application in process, on the real services; and people with their sessions and tokens, to call it as."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -85,5 +85,6 @@ def examples(lonely_services: Services) -> Callable[..., Client]:
 
 
 @pytest.fixture
-def people(services: Services, database_url: str) -> People:
-    return People(services, database_url)
+def people(services: Services, database_url: str) -> Iterator[People]:
+    with People(services, database_url) as people:
+        yield people

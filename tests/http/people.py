@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import psycopg
@@ -29,9 +30,20 @@ class People:
         self._database_url = database_url
         self._numbers = count(1)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        if "_connection" in self.__dict__:
+            self._connection.close()
+
+    @cached_property
+    def _connection(self) -> psycopg.Connection[dict[str, Any]]:
+        """Past the pool, and kept: a new one for each statement would take longer than the statement."""
+        return psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row)
+
     def change(self, statement: str, *values: Any) -> None:
-        with psycopg.connect(self._database_url, autocommit=True) as connection:
-            connection.execute(statement.encode(), values)
+        self._connection.execute(statement.encode(), values)
 
     def add(self, email: str | None = None, *, platform_owner: bool = False) -> Person:
         person = Person(self._services.ids.new(), self._services.ids.new(), email or f"person{next(self._numbers)}@example.org")
@@ -66,8 +78,7 @@ class People:
         return person
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row) as connection:
-            return connection.execute(statement.encode(), values).fetchall()
+        return self._connection.execute(statement.encode(), values).fetchall()
 
     async def somebody_waits(self) -> None:
         """Until a statement waits for a lock that another transaction holds."""

@@ -480,7 +480,7 @@ async def test_without_a_database_nothing_is_registered_and_the_answer_says_when
 
 
 async def test_a_database_that_goes_away_in_the_middle_leaves_no_half_made_account(
-    client: Client, services: Services, postbox: Postbox, database_url: str, monkeypatch: pytest.MonkeyPatch
+    client: Client, postbox: Postbox, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from adapters.postgres.jobs import JobRows  # noqa: PLC0415 - only this test looks so deep
 
@@ -488,7 +488,7 @@ async def test_a_database_that_goes_away_in_the_middle_leaves_no_half_made_accou
 
     async def add_and_lose(self: Any, job: Any) -> Any:
         added = await real(self, job)
-        People(services, database_url).change(
+        people.change(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
         )
         return added
@@ -498,6 +498,6 @@ async def test_a_database_that_goes_away_in_the_middle_leaves_no_half_made_accou
     assert (answer.status, answer.error_code) == (503, "SERVICE_UNAVAILABLE")
     monkeypatch.setattr(JobRows, "add", real)
     for table in ("users", "jobs", "events", "audit_entries"):
-        assert await rows(services, f"select from {table}") == [], table
+        assert people.rows(f"select from {table}") == [], table
     assert (await register(client)).status == 200
     assert token_in(await postbox.link())

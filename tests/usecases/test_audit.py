@@ -1,6 +1,6 @@
 """The audit log: which chain is meant by a name, and what an organization's deletion leaves of it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -24,8 +24,14 @@ async def services(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[S
 
 
 @pytest.fixture
-def tenants(services: Services, emptied_database_url: str) -> Tenants:
-    return Tenants(services, People(services, emptied_database_url))
+def people(services: Services, emptied_database_url: str) -> Iterator[People]:
+    with People(services, emptied_database_url) as people:
+        yield people
+
+
+@pytest.fixture
+def tenants(services: Services, people: People) -> Tenants:
+    return Tenants(services, people)
 
 
 async def test_a_chain_is_named_by_slug_by_id_or_as_the_platforms(services: Services, tenants: Tenants) -> None:
@@ -49,12 +55,12 @@ async def test_a_slug_that_looks_like_an_id_is_a_slug(services: Services, tenant
     assert await services.audit.chain_of(str(other)) == acme.id
 
 
-async def test_the_log_outlives_its_organization(services: Services, tenants: Tenants, emptied_database_url: str) -> None:
+async def test_the_log_outlives_its_organization(services: Services, tenants: Tenants, people: People) -> None:
     acme = tenants.add("acme")
     async with services.unit_of_work() as uow:
         await uow.record_all([Event("role.created", SYSTEM, Target("role", "1"), OrganizationId(acme.id))] * 3)
         await uow.commit()
-    People(services, emptied_database_url).change("delete from all_organizations where id = %s", acme.id)
+    people.change("delete from all_organizations where id = %s", acme.id)
     while await services.audit.link():
         pass
     checked: list[CheckedChain] = []

@@ -45,8 +45,8 @@ async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Hous
             for purpose in KeyPurpose:
                 await uow.signing_keys.add(current_key(purpose))
             await uow.commit()
-        people = People(services, emptied_database_url)
-        yield House(services, people, Tenants(services, people))
+        with People(services, emptied_database_url) as people:
+            yield House(services, people, Tenants(services, people))
 
 
 async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: House) -> None:
