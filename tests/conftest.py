@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import hypothesis
 import psycopg
 import pytest
 import structlog
@@ -21,6 +22,9 @@ from tests.migrated import migrate_template
 _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
 _TEMPLATE = "postern_template"
 _numbers = count(1)
+# An example may take as long as the machine lets it: what must be quick is measured by tests of its own.
+hypothesis.settings.register_profile("postern", deadline=None)
+hypothesis.settings.load_profile("postern")
 _started: list[tuple[EmbeddedPostgres, Path]] = []
 
 
