@@ -14,10 +14,12 @@ from adapters.postgres.transaction import Transaction
 from core.domain.accounts import Account
 from core.domain.branding import branding
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
+from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId, first_id
 from core.domain.invitations import (
+    MOST_IN_ALL,
     MOST_LISTED,
     MOST_TO_ONE_ADDRESS,
+    WITHIN,
     Invitation,
     InvitationStatus,
     Inviter,
@@ -75,7 +77,8 @@ class _Prospect:
     inviter_created_at: datetime
     inviter_relations: list[str]
     is_member: bool
-    earlier: datetime | None
+    to_address: datetime | None
+    to_anybody: datetime | None
     lapsed_id: UUID | None
     lapsed_email: str | None
     lapsed_role: str | None
@@ -87,7 +90,8 @@ class _Prospect:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
         looks = branding(self.name, self.logo_url, self.primary_color)
-        return Prospect(looks, inviter, capabilities_of(self.inviter_relations), self.is_member, lapsed, self.earlier)
+        held = capabilities_of(self.inviter_relations)
+        return Prospect(looks, inviter, held, self.is_member, lapsed, self.to_address, self.to_anybody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,9 @@ class InvitationRows:
                 "inviter": inviter,
                 "email_key": email.key,
                 "at": at,
-                "others": MOST_TO_ONE_ADDRESS - 1,
+                "others_to_address": MOST_TO_ONE_ADDRESS - 1,
+                "others": MOST_IN_ALL - 1,
+                "first": first_id(at - WITHIN),
             },
         )
         return rows[0].prospect(organization) if rows else None
@@ -303,8 +309,15 @@ _PROSPECT: Final[LiteralString] = f"""
                from invitations
               where org_id = %(organization)s and email_key = %(email_key)s
               order by id desc
+              limit 1 offset %(others_to_address)s
+         ) as to_address,
+         (
+             select created_at
+               from invitations
+              where org_id = %(organization)s and id >= %(first)s
+              order by id desc
               limit 1 offset %(others)s
-         ) as earlier,
+         ) as to_anybody,
          lapsed.id as lapsed_id, lapsed.email as lapsed_email, lapsed.role as lapsed_role, lapsed.expires_at as lapsed_at
     from organizations as wanted
     join users on users.id = %(inviter)s

@@ -1,5 +1,6 @@
 """One type per kind of id, so that the type checker catches a user's id where a session's is wanted. All are UUIDv7."""
 
+from datetime import datetime
 from typing import NewType
 from uuid import UUID
 
@@ -25,3 +26,8 @@ ClientSecretId = NewType("ClientSecretId", UUID)
 PlanId = NewType("PlanId", UUID)
 SubscriptionId = NewType("SubscriptionId", UUID)
 ApiKeyId = NewType("ApiKeyId", UUID)
+
+
+def first_id(at: datetime) -> UUID:
+    """No id that was made at this time or later is smaller."""
+    return UUID(int=int(at.timestamp() * 1000) << 80)

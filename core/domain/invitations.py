@@ -26,6 +26,8 @@ LIFETIME: Final = timedelta(days=7)
 LISTED_TOKEN_LIFETIME: Final = timedelta(minutes=15)
 # Of one organization to one address. A mailbox must not be buried by inviting and cancelling.
 MOST_TO_ONE_ADDRESS: Final = 5
+# Of one organization to anybody. Enough to invite a large company within the day, too few for a list of addresses that somebody bought.
+MOST_IN_ALL: Final = 1000
 WITHIN: Final = timedelta(hours=1)
 # In a person's own list, the newest.
 MOST_LISTED: Final = 100
@@ -105,12 +107,15 @@ class Prospect:
     is_member: bool
     lapsed: Lapsed | None
     """An invitation to the same address whose time has passed."""
-    earlier: datetime | None
+    to_address: datetime | None
     """When the organization invited this address, the `MOST_TO_ONE_ADDRESS`th time before now."""
+    to_anybody: datetime | None
+    """When it invited anybody, the `MOST_IN_ALL`th time before now, if that was within the time that counts."""
 
     def seconds_to_wait(self, now: datetime) -> float:
         """0 when there may be another one at once."""
-        return 0.0 if self.earlier is None else max(0.0, (self.earlier + WITHIN - now).total_seconds())
+        counting = [earlier for earlier in (self.to_address, self.to_anybody) if earlier is not None]
+        return max((0.0, *((earlier + WITHIN - now).total_seconds() for earlier in counting)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class Invitations:
                 raise BadRequest("email: this person is a member already")
             wait = prospect.seconds_to_wait(now)
             if wait > 0:
-                raise RateLimited("This address was invited several times within the hour", retry_after=wait)
+                raise RateLimited("Too many invitations within the hour, to this address or in all", retry_after=wait)
             if prospect.lapsed is not None:
                 await uow.record(expired(prospect.lapsed))
             invitation = Invitation(

@@ -2,12 +2,13 @@
 
 import re
 import time
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from adapters.system import PASSWORD_ALPHABET, PASSWORD_LENGTH, SystemClock, SystemIds, SystemSecrets
+from core.domain.identifiers import first_id
 
 
 def test_the_clock_speaks_aware_utc() -> None:
@@ -21,6 +22,13 @@ def test_ids_are_version_7_and_carry_the_time() -> None:
     assert made.version == 7
     assert made.variant == "specified in RFC 4122"
     assert before <= made.int >> 80 <= time.time_ns() // 1_000_000
+
+
+def test_the_first_id_of_a_time_parts_what_was_made_before_it_from_what_was_made_since() -> None:
+    now = datetime.now(UTC)
+    made = SystemIds().new()
+    later = datetime.now(UTC) + timedelta(milliseconds=1)
+    assert first_id(now) <= made < first_id(later)
 
 
 def test_ids_ascend_strictly_even_within_a_millisecond() -> None:

@@ -119,11 +119,16 @@ def test_who_may_offer_a_role(role: str) -> None:
             require_may_offer(offered, manages)
 
 
-def test_the_sixth_within_an_hour_waits() -> None:
+def test_whoever_invited_too_often_within_an_hour_waits() -> None:
     inviter = Inviter(BOB.id, BOB.email, NOW)
-    for earlier, wait in ((None, 0), (NOW, 3600), (NOW - timedelta(minutes=59), 60), (NOW - timedelta(minutes=61), 0)):
-        prospect = Prospect(POSTERN, inviter, frozenset(), is_member=False, lapsed=None, earlier=earlier)
-        assert prospect.seconds_to_wait(NOW) == wait
+
+    def wait(to_address: datetime | None, to_anybody: datetime | None) -> float:
+        prospect = Prospect(POSTERN, inviter, frozenset(), is_member=False, lapsed=None, to_address=to_address, to_anybody=to_anybody)
+        return prospect.seconds_to_wait(NOW)
+
+    for earlier, seconds in ((None, 0), (NOW, 3600), (NOW - timedelta(minutes=59), 60), (NOW - timedelta(minutes=61), 0)):
+        assert wait(earlier, None) == wait(None, earlier) == seconds
+    assert wait(NOW - timedelta(minutes=59), NOW - timedelta(minutes=50)) == wait(NOW - timedelta(minutes=50), None) == 600
 
 
 ids = strategies.uuids().filter(lambda one: one.int != 0)

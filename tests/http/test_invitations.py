@@ -9,6 +9,7 @@ import pytest
 from core.domain.email import Email
 from core.domain.errors import Forbidden, NotFound
 from core.domain.events import SYSTEM
+from core.domain.invitations import MOST_IN_ALL
 from core.domain.roles import Capability
 from entrypoints.bootstrap import Services
 from tests.conftest import CapturedLog
@@ -209,6 +210,24 @@ async def test_a_mailbox_is_not_buried(house: Inviting) -> None:
     await house.invite("bob@example.org", of=_other(house))  # nor does it tell what other organizations do
     house.people.change("update invitations set created_at = created_at - interval '61 minutes'")
     await house.invite("bob@example.org")
+
+
+async def test_strangers_are_not_mailed_without_end(house: Inviting) -> None:
+    statement = (
+        "insert into invitations (id, org_id, email, email_key, role, token_digest, status, expires_at, created_at, closed_at)"
+        " select cast(lpad(to_hex((extract(epoch from made) * 1000)::bigint), 12, '0') || substr(md5(n::text), 13) as uuid), %s,"
+        "        n || '@example.com', n || '@example.com', 'member', sha256(n::text::bytea), 'cancelled', made, made, made"
+        "   from generate_series(1, %s) as n, lateral (select now() - interval '59 minutes' as made) as earlier"
+    )
+    house.people.change(statement, house.acme.id, MOST_IN_ALL - 1)
+    await house.invite("bob@example.org")
+    answer = await house.ask("POST", "", {"email": "eve@example.org", "role": "member"})
+    assert (answer.status, answer.error_code) == (429, "RATE_LIMIT_EXCEEDED")
+    assert 0 < int(answer.header("retry-after") or 0) <= 60
+    await house.invite("eve@example.org", of=_other(house))
+    house.people.change("update invitations set created_at = created_at - interval '2 minutes'")
+    await house.invite("eve@example.org")
+    assert [mail.to for mail in await house.postbox.empty()] == ["bob@example.org", "eve@example.org", "eve@example.org"]
 
 
 async def test_bad_input_names_its_field_and_changes_nothing(house: Inviting) -> None:

@@ -10,8 +10,8 @@ import pytest
 from adapters.postgres import invitations as statements
 from adapters.postgres.invitations import PostgresInvitations
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, OrganizationId, UserId
-from core.domain.invitations import Invitation, InvitationStatus
+from core.domain.identifiers import InvitationId, OrganizationId, UserId, first_id
+from core.domain.invitations import WITHIN, Invitation, InvitationStatus
 from core.domain.pages import Page
 from ports.invitations import ById, ByToken
 from tests.adapters.postgres.conftest import Store
@@ -86,8 +86,16 @@ async def test_every_question_goes_through_an_index(fresh_store: Store) -> None:
         (statements._EXPIRE_DUE, {"at": now, "since": None, "limit": 100}, {"invitations_due", "invitations_pkey"}),
         (
             statements._PROSPECT,
-            {"organization": organization, "inviter": row["invited_by"], "email_key": row["email_key"], "at": now, "others": 4},
-            {"invitations_of_email"},
+            {
+                "organization": organization,
+                "inviter": row["invited_by"],
+                "email_key": row["email_key"],
+                "at": now,
+                "others_to_address": 4,
+                "others": 999,
+                "first": first_id(now - WITHIN),
+            },
+            {"invitations_of_email", "invitations_newest"},
         ),
     ]
     for statement, parameters, indexes in asked:
