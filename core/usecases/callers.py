@@ -1,11 +1,11 @@
 """Who is behind a bearer token. The signature says who it was made for; the database says whether that still holds, on every request."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
 from core.domain.roles import capabilities_of
@@ -14,6 +14,9 @@ from ports.clock import Clock
 from ports.presence import Presence
 from ports.sessions import CallerLookup
 from ports.tokens import TokenVerifier
+
+# Told of whoever acts in another's name, and the organization of that one's that the request is about, before anything is refused them.
+Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Callers:
         self._presence = presence
         self._clock = clock
 
-    async def resolve(self, token: str, participation: Participation = Participation.ACTIVE) -> Caller:
+    async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
         """Raises `TokenExpired`, `TokenInvalid` when it is no access token of ours, `Unauthorized` when its session or user has ended,
         `Forbidden` when the user is not, or no longer, a member of the organization that it names, `OrganizationNotActive`.
         """
@@ -44,12 +47,16 @@ class Callers:
         if caller is None:
             raise Unauthorized("The session has ended")
         self._confirm(claims, caller)
+        if witness is not None and caller.impersonator is not None:
+            await witness(caller, None)
         if caller.organization:
             _require_participation(caller, participation)
         self._presence.seen(caller.session, self._clock.now())
         return replace(caller, authentication_methods=claims.methods)
 
-    async def resolve_member(self, token: str, slug: str, participation: Participation = Participation.ACTIVE) -> Member:
+    async def resolve_member(
+        self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
+    ) -> Member:
         """The caller as a member of this organization. Raises what `resolve` does, and `NotFound` when there is no such organization. A
         token for the platform opens every organization of its user; one for an organization opens that one alone, one for a service none.
         """
@@ -59,6 +66,9 @@ class Callers:
             raise Unauthorized("The session has ended")
         caller, standing = found
         self._confirm(claims, caller)
+        if witness is not None and caller.impersonator is not None:
+            # Of an organization that is none of theirs the log must not grow by them.
+            await witness(caller, standing.organization if standing is not None and standing.role else None)
         if caller.service:
             raise Forbidden(IN_A_SERVICE)
         if caller.organization and caller.organization != slug:

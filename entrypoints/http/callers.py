@@ -9,11 +9,12 @@ from typing import Any, Final, Protocol, runtime_checkable
 from core.domain.api_keys import KeyHolder, Permission
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
 from core.domain.events import Actor
-from core.domain.identifiers import SessionId
+from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.members import IN_A_SERVICE, Member
 from core.domain.roles import Capability
 from core.domain.secrets import Token
 from core.domain.sessions import Caller, Participation
+from core.usecases.callers import Witness
 from entrypoints.http.calls import Request, RequestServices
 
 
@@ -77,9 +78,7 @@ class _User:
     participation = Participation.ACTIVE
 
     async def admit(self, request: Request, services: RequestServices) -> Caller:
-        request.caller = caller = await services.callers.resolve(bearer_token(request), self.participation)
-        if caller.impersonator is not None:
-            await services.impersonations.witness(caller, request.method, request.path, request.actor)
+        request.caller = caller = await services.callers.resolve(bearer_token(request), self.participation, _witness(request, services))
         return caller
 
 
@@ -173,10 +172,8 @@ class _Member:
 
     async def admit(self, request: Request, services: RequestServices) -> Member:
         slug = request.path_values["org_slug"]
-        member = await services.callers.resolve_member(bearer_token(request), slug, self.participation)
+        member = await services.callers.resolve_member(bearer_token(request), slug, self.participation, _witness(request, services))
         request.caller = member.caller
-        if member.caller.impersonator is not None:
-            await services.impersonations.witness(member.caller, request.method, request.path, request.actor, member.organization)
         if self.owner and not member.is_owner:
             raise Forbidden
         if self.capability is not None:
@@ -237,6 +234,16 @@ class _Preauthenticated:
         token = Token(bearer_token(request))
         await services.sign_in.require_preauthentication(token)
         return token
+
+
+def _witness(request: Request, services: RequestServices) -> Witness:
+    """Puts the request on record, in the log of the organization that it is about."""
+
+    async def witness(caller: Caller, organization: OrganizationId | None) -> None:
+        request.caller = caller
+        await services.impersonations.witness(caller, request.method, request.path, request.actor, organization)
+
+    return witness
 
 
 def bearer_token(request: Request) -> str:

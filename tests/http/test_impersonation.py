@@ -355,6 +355,26 @@ async def test_a_request_about_an_organization_is_on_its_own_record(house: House
     assert [entry["organization_id"] for entry in house.audited("%.request")] == [acme, acme, None]
 
 
+async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: House) -> None:
+    """Or an impersonator could find out in somebody's name what there is. Not in the log of an organization that has nothing to do with it."""
+    theirs = house.organization("theirs", member=False)
+    mine = house.organization("mine")
+    platform, inside = (await house.begin())["access_token"], (await house.begin(org_slug="mine"))["access_token"]
+    house.people.change("update all_organizations set status = 'suspended' where id = %s", mine)
+    asked = [
+        (platform, "/api/organizations/theirs", 403, None),
+        (platform, "/api/organizations/nowhere", 404, None),
+        (inside, "/api/organizations/theirs", 403, mine),
+        (inside, "/api/subscription", 403, mine),
+        (inside, "/api/organizations/mine/members", 403, mine),
+    ]
+    for token, path, status, _ in asked:
+        assert (await house.client.get(path, token=token)).status == status, path
+    entries = house.audited("%.request")
+    assert [(entry["details"]["path"], entry["organization_id"]) for entry in entries] == [(path, log) for _, path, _, log in asked]
+    assert theirs not in {entry["organization_id"] for entry in house.audited()}
+
+
 async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(house: House) -> None:
     house.organization("theirs", member=False)
     house.organization("halted", "suspended")
