@@ -36,6 +36,8 @@ Answered = tuple[int, HeaderList, bytes]
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER_METHOD: Final = "OTHER"
 _BODILESS: Final = frozenset({204, 304})
+# In seconds: a body that takes longer was not sent in one go with its head.
+_PROMPT: Final = 0.1
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 # What structlog's `merge_contextvars` adds to every line of this request; `bind_contextvars` does the same at seven times the cost.
 _logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
@@ -177,8 +179,13 @@ class Dispatcher:
             body = None
             if target.body is not None:
                 reading = True
-                body = await target.body.read(request, receive)
+                began = trio.current_time()
+                sent = await target.body.read(request, receive)
                 reading = False
+                if trio.current_time() - began > _PROMPT:
+                    # They were let in that long ago, and who sends slowly chooses how long. What ended meanwhile has ended for them too.
+                    caller = await endpoint.caller.admit(request, self._services)
+                body = target.body.decode(sent)
             result = endpoint.handler(Call(request, caller, body, query, path), self._services)
             if target.waits:
                 result = await result

@@ -1,6 +1,6 @@
 """A client that speaks ASGI to the application, in the test's own task: no socket, no server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ import trio
 
 from entrypoints.http.application import PosternApplication
 
+# A piece of a body.
+Piece = bytes | Callable[[], Awaitable[None]] | None
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -61,8 +63,8 @@ class Client:
         pieces = [content[at : at + chunk] for at in range(0, len(content), chunk)] or [b""]
         return await self.exchange(method, target, given, pieces)
 
-    async def exchange(self, method: str, target: str, headers: Pairs, pieces: Sequence[bytes | None]) -> Received:
-        """One request, its body in these pieces; None is a client that sends no more of it."""
+    async def exchange(self, method: str, target: str, headers: Pairs, pieces: Sequence[Piece]) -> Received:
+        """One request, its body in these pieces; None is a client that sends no more of it, a function one that waits for it to end."""
         sent = await self._speak(method, target, headers, pieces, leaves=False)
         return _received(sent)
 
@@ -70,9 +72,7 @@ class Client:
         """A client that goes away after these pieces of its body. It is sent nothing."""
         assert await self._speak(method, target, headers, [*pieces, None], leaves=True) == []
 
-    async def _speak(
-        self, method: str, target: str, headers: Pairs, pieces: Sequence[bytes | None], *, leaves: bool
-    ) -> list[Mapping[str, Any]]:
+    async def _speak(self, method: str, target: str, headers: Pairs, pieces: Sequence[Piece], *, leaves: bool) -> list[Mapping[str, Any]]:
         raw_path, _, query = target.encode().partition(b"?")
         scope: dict[str, Any] = {
             "type": "http",
@@ -94,10 +94,14 @@ class Client:
 
         async def receive() -> dict[str, Any]:
             piece = waiting.pop(0) if waiting else None
+            if callable(piece):
+                await piece()
+                piece = waiting.pop(0)
             if piece is None:
                 if not leaves:
                     await trio.sleep_forever()
                 return {"type": "http.disconnect"}
+            assert isinstance(piece, bytes)
             return {"type": "http.request", "body": piece, "more_body": bool(waiting)}
 
         async def send(message: Mapping[str, Any]) -> None:

@@ -1,0 +1,128 @@
+"""SECURITY.md rows 2 and 3: whoever sends the head of a request, and its body only when they have lost their rights, has lost them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from core.domain.api_keys import Permission
+from entrypoints.bootstrap import Services
+from entrypoints.http.application import ROUTES
+from entrypoints.http.callers import BEARER, LEAVING
+from entrypoints.http.endpoints import Endpoint, parameters
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.client import Client, Pairs
+from tests.http.people import People
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenants
+
+database_url, services, people = http.database_url, http.services, http.people
+
+TAKING_A_BODY = [one for one in ROUTES if one.body_type is not None]
+BY_PEOPLE = [one for one in TAKING_A_BODY if one.caller.scheme is BEARER and one.caller is not LEAVING]
+BY_KEYS = [one for one in TAKING_A_BODY if one.caller.scheme is not None and one.caller.scheme.name == "api_key"]
+# Longer than a body may take that counts as sent with its head.
+A_WHILE = 0.15
+
+
+@pytest.fixture
+def client(services: Services) -> Client:
+    return unlimited(services, replace(http.SETTINGS, rate_limits=False))
+
+
+async def let_in_too_early(
+    client: Client, endpoints: list[Endpoint], credentials: Pairs, people: People, *changes: str
+) -> Mapping[str, int]:
+    """The status of each, when the rights change after all were let in and before they send their bodies."""
+    statuses: dict[str, int] = {}
+    let_in: list[str] = []
+    changed = trio.Event()
+
+    async def ask(one: Endpoint) -> None:
+        async def wait() -> None:
+            let_in.append(str(one))
+            await changed.wait()
+
+        path = one.path
+        for name in parameters(path):
+            path = path.replace(
+                f"{{{name}}}", {"org_slug": "acme", "service_slug": "shop"}.get(name, "0199d3a0-0000-7000-8000-000000000001")
+            )
+        answer = await client.exchange(one.method, path, [("content-type", "application/json"), *credentials], [b"{", wait, b"}"])
+        statuses[str(one)] = answer.status
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for one in endpoints:
+                nursery.start_soon(ask, one)
+            while len(let_in) + len(statuses) < len(endpoints):
+                await trio.sleep(0.01)
+            assert statuses == {}, "these were not let in to begin with"
+            await trio.sleep(A_WHILE)
+            for change in changes:
+                people.change(change)
+            changed.set()
+    return statuses
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ("update sessions set revoked_at = now()", 401),
+        ("update users set deactivated_at = now()", 401),
+    ],
+)
+async def test_who_is_signed_out_meanwhile_gets_nothing_done(
+    client: Client, services: Services, people: People, change: str, refusal: int
+) -> None:
+    tenants = Tenants(services, people)
+    acme = tenants.add("acme")
+    tenants.service(acme, "shop")
+    owner = tenants.join(people.add(platform_owner=True), acme, "owner")
+    credentials = [("authorization", f"Bearer {await people.token(owner, is_platform_owner=True)}")]
+    before = _state(people)
+    statuses = await let_in_too_early(client, BY_PEOPLE, credentials, people, change)
+    assert statuses == {str(one): refusal for one in BY_PEOPLE}
+    assert _state(people) == before
+
+
+async def test_who_leaves_the_organization_or_the_office_meanwhile_does_nothing_there(
+    client: Client, services: Services, people: People
+) -> None:
+    tenants = Tenants(services, people)
+    acme = tenants.add("acme")
+    tenants.service(acme, "shop")
+    owner = tenants.join(people.add(platform_owner=True), acme, "owner")
+    ruled = [one for one in BY_PEOPLE if "org_slug" in one.caller.reads or one.caller.name == "platform_owner"]
+    credentials = [("authorization", f"Bearer {await people.token(owner, is_platform_owner=True)}")]
+    changes = ("delete from relations", "delete from memberships", "update users set is_platform_owner = false")
+    assert set((await let_in_too_early(client, ruled, credentials, people, *changes)).values()) == {403}
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [("delete from api_keys", 401), ("update all_organizations set status = 'suspended'", 403)],
+)
+async def test_a_key_that_ends_meanwhile_opens_nothing(
+    client: Client, services: Services, people: People, log: CapturedLog, change: str, refusal: int
+) -> None:
+    tenants = Tenants(services, people)
+    acme = tenants.add("acme")
+    tenants.service(acme, "shop")
+    asked: dict[str, Any] = {"name": "Backend", "permissions": [permission.value for permission in Permission]}
+    token = await tenants.token(tenants.member(acme, "owner"))
+    made = await client.post("/api/organizations/acme/services/shop/api-keys", asked, token=token)
+    assert made.status == 201, made.body
+    log.remember(made.json()["key"])
+    statuses = await let_in_too_early(client, BY_KEYS, [("x-api-key", made.json()["key"])], people, change)
+    assert statuses == {str(one): refusal for one in BY_KEYS}
+
+
+def _state(people: People) -> list[Any]:
+    return [
+        people.rows(f"select * from {table}")
+        for table in ("all_organizations", "all_services", "roles", "invitations", "events", "audit_entries")
+    ]
