@@ -17,21 +17,21 @@ from core.domain.api_keys import (
     require_grantable,
     require_room,
 )
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.errors import NotFound, OrganizationNotActive, Unauthorized
 from core.domain.events import SYSTEM, Actor
 from core.domain.identifiers import ApiKeyId
 from core.domain.members import Member
 from core.domain.pages import Listed
 from core.domain.roles import Capability
 from core.domain.secrets import Token
-from core.domain.sessions import NOT_A_MEMBER
+from core.usecases.rights import hold_rights
 from core.usecases.services import found
 from ports.api_keys import ApiKeyLookup
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.presence import Presence
 from ports.secrets import Secrets
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 _NO_SUCH_KEY = "The service has no such API key"
 
@@ -90,7 +90,7 @@ class ApiKeys:
         now = self._clock.now()
         expires_at = key_expiry(expires_in_days, now)
         async with self._unit_of_work() as unit:
-            require_grantable(permissions, await _held(unit, member))
+            require_grantable(permissions, await hold_rights(unit, member, Capability.SERVICES_MANAGE))
             service = found(await unit.services.hold(member.organization, service_slug))
             while True:
                 text = self._secrets.key(KIND)
@@ -143,15 +143,3 @@ class ApiKeys:
             await unit.record(api_key_deleted(deleted, SYSTEM, operator))
             await unit.commit()
         return deleted
-
-
-async def _held(unit: UnitOfWork, member: Member) -> frozenset[Capability]:
-    """What the member may do, as things are now that the organization is held: the answer to the request's first question may be older
-    than a change of their role, and the key would outlive it.
-    """
-    acting = (await unit.members.hold(member.organization, member.user)).get(member.user)
-    if acting is None:
-        raise Forbidden(NOT_A_MEMBER)
-    if Capability.SERVICES_MANAGE not in acting.capabilities:
-        raise Forbidden
-    return acting.capabilities

@@ -15,7 +15,9 @@ from core.domain.errors import NotFound
 from core.domain.events import Actor
 from core.domain.identifiers import ClientSecretId
 from core.domain.members import Member
+from core.domain.roles import Capability
 from core.domain.secrets import Token
+from core.usecases.rights import hold_rights
 from core.usecases.services import found
 from ports.client_secrets import ClientSecretLookup
 from ports.clock import Clock
@@ -41,9 +43,10 @@ class ClientSecrets:
         self._secrets = secrets
 
     async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
-        """Raises `NotFound`, and `BadRequest` for a service that can keep no secret, or has two."""
+        """Raises `NotFound`, `BadRequest` for a service that can keep no secret, or has two, and `Forbidden` for who may not any more."""
         text = self._secrets.key(KIND)
         async with self._unit_of_work() as unit:
+            await hold_rights(unit, member, Capability.SERVICES_MANAGE)
             service = found(await unit.services.hold(member.organization, service_slug))
             require_confidential(service)
             require_room(await unit.client_secrets.count(service.id))

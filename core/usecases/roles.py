@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.events import Actor
 from core.domain.identifiers import RoleId
 from core.domain.members import Member
@@ -21,11 +21,11 @@ from core.domain.roles import (
     role_slug,
     role_updated,
 )
-from core.domain.sessions import NOT_A_MEMBER
+from core.usecases.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.roles import RoleLookup
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Roles:
@@ -61,7 +61,7 @@ class Roles:
             updated_at=now,
         )
         async with self._unit_of_work() as uow:
-            require_grantable(role.permissions, await _held(uow, caller))
+            require_grantable(role.permissions, await hold_rights(uow, caller, Capability.ROLES_MANAGE))
             if await uow.roles.count(caller.organization) >= MOST_ROLES:
                 raise BadRequest(f"An organization has at most {MOST_ROLES} roles of its own")
             if not await uow.roles.add(role):
@@ -89,7 +89,7 @@ class Roles:
         wanted_description = None if description is None else role_description(description)
         wanted_permissions = None if permissions is None else permissions_of(permissions)
         async with self._unit_of_work() as uow:
-            held = await _held(uow, caller)
+            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
             before = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(before.permissions, held)
             after = replace(
@@ -112,23 +112,13 @@ class Roles:
         offers it.
         """
         async with self._unit_of_work() as uow:
-            held = await _held(uow, caller)
+            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
             found = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(found.permissions, held)
             if not await uow.roles.delete(role):
                 raise Conflict("A member has this role, or a pending invitation offers it")
             await uow.record(role_deleted(found, actor))
             await uow.commit()
-
-
-async def _held(uow: UnitOfWork, caller: Member) -> frozenset[Capability]:
-    """What the caller may do, as things are now that the organization is held."""
-    acting = (await uow.members.hold(caller.organization, caller.user)).get(caller.user)
-    if acting is None:
-        raise Forbidden(NOT_A_MEMBER)
-    if Capability.ROLES_MANAGE not in acting.capabilities:
-        raise Forbidden
-    return acting.capabilities
 
 
 def _found(role: Role | None) -> Role:

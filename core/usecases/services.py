@@ -10,7 +10,7 @@ from core.domain.identifiers import ClientId, PlanId, ServiceId
 from core.domain.members import Member
 from core.domain.pages import Listed
 from core.domain.plans import Plan, default_plan, plan_created
-from core.domain.roles import BuiltInRole
+from core.domain.roles import BuiltInRole, Capability
 from core.domain.services import (
     NewService,
     RegisteredService,
@@ -26,6 +26,7 @@ from core.domain.services import (
     service_updated,
     service_usage,
 )
+from core.usecases.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services import ServiceLookup, ServiceRegister
@@ -83,10 +84,13 @@ class OrganizationServices:
         return found(await self._lookup.get(member.organization, slug))
 
     async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
-        """Raises `NotFound`, and `BadRequest` also for what the service has that one of its new type may not have."""
+        """Raises `NotFound`, `BadRequest` also for what the service has that one of its new type may not have, and `Forbidden` for who may
+        not any more: where it sends people back to must not be said by somebody who was put out.
+        """
         if not change.said:
             raise BadRequest("One field at least is needed")
         async with self._unit_of_work() as unit:
+            await hold_rights(unit, member, Capability.SERVICES_MANAGE)
             before = found(await unit.services.hold(member.organization, slug))
             after = changed(before, change, self._clock.now())
             if after == before:

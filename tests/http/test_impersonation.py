@@ -356,7 +356,7 @@ async def test_a_request_about_an_organization_is_on_its_own_record(house: House
 
 
 async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: House) -> None:
-    """Or an impersonator could find out in somebody's name what there is. Not in the log of an organization that has nothing to do with it."""
+    """Or an impersonator could find out in somebody's name what there is. An organization that has nothing to do with it keeps its log."""
     theirs = house.organization("theirs", member=False)
     mine = house.organization("mine")
     platform, inside = (await house.begin())["access_token"], (await house.begin(org_slug="mine"))["access_token"]
