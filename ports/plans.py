@@ -18,9 +18,12 @@ class PlanStore(Protocol):
     async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         """It stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
 
-    async def offer(self, service: ServiceId, plan: PlanId) -> Plan | None:
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
         """A plan of any service, for whoever is about to subscribe: if it is of this service, it stays as it is until the unit of work
-        ends. None when there is none.
+        ends, and so does the plan that they are `leaving` for it. None when there is none.
+
+        The only way to hold two plans: both at once, or two who change places would wait for each other. Before anything is changed about
+        subscriptions to either.
         """
 
     async def save(self, plan: Plan) -> None:

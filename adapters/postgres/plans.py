@@ -73,8 +73,8 @@ class PlanRows:
         rows = await self._transaction.ask(_Plan, _GET, parameters)
         return rows[0].overview() if rows else None
 
-    async def offer(self, service: ServiceId, plan: PlanId) -> Plan | None:
-        await self._transaction.tell(_HOLD_OWN, {"service": service, "id": plan})
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
+        await self._transaction.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
         rows = await self._transaction.ask(_Plan, _OFFER, {"id": plan})
         return rows[0].plan() if rows else None
 
@@ -142,7 +142,8 @@ _HOLD: Final = """
        for no key update of plans
 """
 
-_HOLD_OWN: Final = "select from plans where id = %(id)s and service_id = %(service)s for no key update"
+# In the order in which the trigger that counts visits them, and whoever takes subscriptions away.
+_HOLD_OWN: Final = "select from plans where id in (%(id)s, %(leaving)s) and service_id = %(service)s order by id for no key update"
 
 _ADD: Final = """
     insert into plans (id, service_id, name, price_cents, currency, features, billing_price_id, created_at, updated_at)

@@ -48,9 +48,11 @@ class Subscription:
         """As it counts at this moment: an active one whose period has ended is expired, whether or not anybody has written that down. One
         that is past due waits for the payment provider's word.
         """
-        if self.status is SubscriptionStatus.ACTIVE and self.current_period_end <= now:
-            return replace(self, status=SubscriptionStatus.EXPIRED)
-        return self
+        return replace(self, status=SubscriptionStatus.EXPIRED) if self.has_lapsed(now) else self
+
+    def has_lapsed(self, now: datetime) -> bool:
+        """Nobody has written down yet that it has expired."""
+        return self.status is SubscriptionStatus.ACTIVE and self.current_period_end <= now
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,9 +76,11 @@ class Subscriptions:
             held = await uow.subscriptions.hold(holder.service, user)
             if held is None:
                 raise NotFound("The service has no such user")
-            offered = _of_service(await uow.plans.offer(holder.service, plan), holder)
-            if held.current is not None:
-                await _settle(uow, held.current, holder, now)
+            current = held.current
+            leaving = current.plan if current is not None and current.has_lapsed(now) else None
+            offered = _of_service(await uow.plans.offer(holder.service, plan, leaving=leaving), holder)
+            if current is not None:
+                await _settle(uow, current, holder, now)
             subscription = Subscription(
                 id=SubscriptionId(self._ids.new()),
                 service=holder.service,
@@ -120,7 +122,8 @@ class Subscriptions:
             ).settled(now)
             if after == before:
                 return before
-            if after.status.lives and not before.status.lives and await uow.plans.offer(holder.service, after.plan) is None:
+            revives = after.status.lives and not before.status.lives
+            if revives and await uow.plans.offer(holder.service, after.plan) is None:
                 raise BadRequest("The plan is no longer offered")
             after = replace(after, updated_at=now)
             await uow.subscriptions.save(after)
@@ -163,10 +166,9 @@ def _by(holder: KeyHolder, actor: Actor) -> Occasion:
 
 async def _settle(uow: UnitOfWork, written: Subscription, holder: KeyHolder, now: datetime) -> Subscription:
     """Write down that it has expired, if that is so: the place of the one that lives is free then."""
-    settled = written.settled(now)
-    if settled == written:
+    if not written.has_lapsed(now):
         return written
-    settled = replace(settled, updated_at=now)
+    settled = replace(written.settled(now), updated_at=now)
     await uow.subscriptions.save(settled)
     await uow.record(subscription_changed(written, settled, Occasion(holder.organization, holder.service_slug)))
     return settled

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -13,7 +13,7 @@ from core.domain.subscriptions import subscription_changed
 from entrypoints.bootstrap import Services
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
-from tests.http.people import People
+from tests.http.people import People, Person
 from tests.http.subscribing import Market
 from tests.http.tenants import Tenants
 
@@ -269,6 +269,72 @@ async def test_a_plan_that_goes_at_the_same_time_keeps_nobody_or_stays(market: M
         assert not (row["gone"] and row["subscription_count"]), (subscribed, deleted)
         outcomes.add(row["gone"])
     assert outcomes <= {True, False}
+
+
+async def lapsed(market: Market, plan: UUID) -> Person:
+    """Somebody whose period has ended, and nobody has come by."""
+    person = market.user()
+    await market.subscribed(person, plan)
+    market.people.change("update subscriptions set current_period_end = now() - interval '1 second' where user_id = %s", person.user)
+    return person
+
+
+async def test_many_who_change_places_between_plans_at_once_are_in_nobodys_way(market: Market) -> None:
+    """Each leaves a plan on which their period has ended for one that others are leaving, while the expirer comes by, plans change, and all
+    that some ever had goes, of every plan, with their place in the service and without.
+    """
+    plans = [market.plan(name=f"Plan {number}") for number in range(3)]
+    deleting = [market.user() for _ in range(6)]
+    for person in deleting:
+        for plan in plans:
+            await market.subscribed(person, plan, status="cancelled")
+    moving = [await lapsed(market, plans[number % 3]) for number in range(24)]
+    statuses: list[int] = []
+
+    async def move(number: int) -> None:
+        # To the next plan or to the one before, so that each pair of them is changed in both directions.
+        statuses.append((await market.subscribe(moving[number], plans[(number + 1 + number // 3 % 2) % 3])).status)
+
+    async def delete(number: int) -> None:
+        path = ("/api/service/subscriptions", "/api/service/users")[number % 2]
+        answer = await market.client.request("DELETE", f"{path}/{deleting[number].user}", headers=[("x-api-key", market.key)])
+        statuses.append(answer.status)
+
+    async def rename(number: int) -> None:
+        statuses.append((await market.manage("PATCH", f"/{plans[number]}", {"name": "Other"})).status)
+
+    async def expire(_: int) -> None:
+        for _ in range(6):
+            await market.services.subscriptions.expire_due(None, 4)
+
+    async with trio.open_nursery() as nursery:
+        for work, times in ((move, 24), (delete, 6), (rename, 3), (expire, 1)):
+            for number in range(times):
+                nursery.start_soon(work, number)
+    assert sorted(statuses) == [200] * (24 + 3) + [204] * 6
+    # Each has left one and lives on the other.
+    assert [market.counts(plan) for plan in plans] == [(8, 0, 0, 8, 8)] * 3
+
+
+@pytest.mark.parametrize("leaving", [0, 1])
+async def test_of_two_plans_the_one_with_the_lower_id_is_held_first(market: Market, database_url: str, leaving: int) -> None:
+    """As the trigger comes to them that counts: whoever waits for the first has not taken the second."""
+    plans = [market.plan(), market.plan()]
+    ada = await lapsed(market, plans[leaving])
+    # Whoever reads the table as it lies finds the second first.
+    market.people.change("update plans set name = 'Team' where id = %s", plans[0])
+    market.people.change("analyze plans")
+    async with (
+        await Connection.connect(database_url) as holding,
+        await Connection.connect(database_url) as watching,
+        trio.open_nursery() as nursery,
+        holding.transaction(),
+    ):
+        await holding.execute(b"select from plans where id = %s for no key update", [plans[0]])
+        nursery.start_soon(market.subscribed, ada, plans[1 - leaving])
+        await until_somebody_waits(watching)
+        await watching.execute(b"select from plans where id = %s for no key update nowait", [plans[1]])
+    assert [market.counts(plan)[-1] for plan in plans] == [leaving, 1 - leaving]
 
 
 async def test_an_active_one_whose_period_has_already_ended_is_expired_from_the_beginning(market: Market) -> None:
