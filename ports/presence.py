@@ -16,4 +16,4 @@ class Presence(Protocol[Seen_contra]):
 
 class PresenceStore(Protocol[Seen]):
     async def mark_seen(self, times: Mapping[Seen, datetime]) -> None:
-        """Move last-seen forward for many in one statement. Never moves it back; unknown ones are passed over."""
+        """Move last-seen forward for many, in parts. Never moves it back; unknown ones are passed over."""

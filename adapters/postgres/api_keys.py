@@ -7,7 +7,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.presence import mark
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.api_keys import ApiKey, KeyHolder, KnownKey, PlacedKey, known_permissions
@@ -154,8 +155,7 @@ class PostgresKeyUse:
         self._pool = pool
 
     async def mark_seen(self, times: Mapping[ApiKeyId, datetime]) -> None:
-        if times:
-            await tell(self._pool, _MARK_USED, {"ids": list(times.keys()), "times": list(times.values()), "pause": _PAUSE})
+        await mark(self._pool, _MARK_USED, times, {"pause": _PAUSE})
 
 
 _KEY: Final = """api_keys.id, api_keys.service_id, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.last_used_at,

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
+import trio
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres import locks
+from adapters.postgres.arrays import array
 from adapters.postgres.audit import PERSONAL_DIGEST
 from adapters.postgres.failures import translated
 from adapters.postgres.pool import Pool
@@ -21,8 +23,10 @@ from ports.audit import Backlog
 
 MOST_PENDING_COUNTED: Final = 100_000
 _READ_AT_ONCE: Final = 10_000
-# A millisecond of hashing. A transaction is worth several of these: to commit takes longer than all else.
-_LINKED_AT_ONCE: Final = 200
+# Half a millisecond each: of reading rows, and of hashing and writing out. A transaction is worth several of these: to commit takes longer
+# than all else.
+_TAKEN_AT_ONCE: Final = 200
+_LINKED_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,35 +112,18 @@ class PostgresAuditChains:
                 # A part after the other, so that other tasks get their turn. Each sees what the last holder of the lock committed: the
                 # statement begins after the lock was taken.
                 while total < most:
-                    wanted = min(most - total, _LINKED_AT_ONCE)
-                    taken = await transaction.ask(_Taken, _TAKE, {"most": wanted})
+                    wanted = min(most - total, _TAKEN_AT_ONCE)
+                    taken = [_unlinked(row) for row in await transaction.ask(_Taken, _TAKE, {"most": wanted})]
                     total += len(taken)
-                    await self._add(transaction, key, heads, [_unlinked(row) for row in taken])
+                    await _find_heads(transaction, heads, {one.chain for one in taken} - heads.keys())
+                    for start in range(0, len(taken), _LINKED_AT_ONCE):
+                        await trio.lowlevel.checkpoint()
+                        await _add(transaction, key, heads, taken[start : start + _LINKED_AT_ONCE])
                     if len(taken) < wanted:
                         break
                 if total:
                     await transaction.commit()
                 return total
-
-    async def _add(self, transaction: Transaction, key: bytes, heads: dict[OrganizationId, Head], entries: Sequence[Unlinked]) -> None:
-        """Behind the heads, which move on."""
-        unknown = {one.chain for one in entries} - heads.keys()
-        if unknown:
-            heads.update(dict.fromkeys(unknown, Head()))
-            rows = await transaction.ask(_Head, _HEADS, {"chains": list(unknown)})
-            heads.update({OrganizationId(row.chain_id): Head(row.sequence, row.digest) for row in rows})
-        if entries:
-            links = linked(key, heads, entries)
-            heads.update({link.chain: Head(link.sequence, link.digest) for link in links})
-            await transaction.tell(
-                _ADD,
-                {
-                    "chains": [link.chain for link in links],
-                    "sequences": [link.sequence for link in links],
-                    "entries": [link.entry for link in links],
-                    "digests": [link.digest for link in links],
-                },
-            )
 
     async def backlog(self) -> Backlog:
         (row,) = await ask(self._pool, _Backlog, _BACKLOG, {"most": MOST_PENDING_COUNTED})
@@ -190,6 +177,28 @@ def _unlinked(row: _Taken) -> Unlinked:
     return Unlinked(OrganizationId(row.chain_id), AuditEntryId(row.entry_id), row.content)
 
 
+async def _find_heads(transaction: Transaction, heads: dict[OrganizationId, Head], unknown: set[OrganizationId]) -> None:
+    if unknown:
+        heads.update(dict.fromkeys(unknown, Head()))
+        rows = await transaction.ask(_Head, _HEADS, {"chains": array([chain.hex for chain in unknown])})
+        heads.update({OrganizationId(row.chain_id): Head(row.sequence, row.digest) for row in rows})
+
+
+async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId, Head], entries: Sequence[Unlinked]) -> None:
+    """Behind the heads, which move on."""
+    links = linked(key, heads, entries)
+    heads.update({link.chain: Head(link.sequence, link.digest) for link in links})
+    await transaction.tell(
+        _ADD,
+        {
+            "chains": array([link.chain.hex for link in links]),
+            "sequences": array([str(link.sequence) for link in links]),
+            "entries": array([link.entry.hex for link in links]),
+            "digests": array([link.digest.hex() for link in links]),
+        },
+    )
+
+
 # All that an entry says, in PostgreSQL's own words for it: jsonb is written out the same way by every version, and takes no detour through
 # types of Python, which would cost more than all the hashing. Beyond that nothing is read into it: whatever somebody put there has words.
 _CONTENT: Final[LiteralString] = """jsonb_build_array(
@@ -229,7 +238,9 @@ _HEADS: Final = """
 
 _ADD: Final = """
     insert into audit_links (chain_id, sequence, entry_id, digest)
-    select * from unnest(%(chains)s::uuid[], %(sequences)s::bigint[], %(entries)s::uuid[], %(digests)s::bytea[])
+    select chain_id, sequence, entry_id, decode(digest, 'hex')
+      from unnest(%(chains)s::uuid[], %(sequences)s::bigint[], %(entries)s::uuid[], %(digests)s::text[])
+           as links (chain_id, sequence, entry_id, digest)
 """
 
 _DROP_LINKED: Final = "delete from audit_pending using audit_links where audit_links.entry_id = audit_pending.entry_id"

@@ -507,6 +507,7 @@ create table preauthentications (                       -- password right, secon
     consumed_at timestamptz
 );
 create index preauthentications_of_user on preauthentications (user_id);
+create index preauthentications_of_device on preauthentications (device_id) where device_id is not null;
 create index preauthentications_of_organization on preauthentications (organization_id) where organization_id is not null;
 create index preauthentications_of_service on preauthentications (service_id) where service_id is not null;
 create index preauthentications_expiry  on preauthentications (expires_at);

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from adapters.postgres.accounts import AccountRow
 from adapters.postgres.pool import Pool
+from adapters.postgres.presence import mark
 from adapters.postgres.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.transaction import Transaction
@@ -414,8 +415,7 @@ class PostgresPresence:
         self._pool = pool
 
     async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
-        if times:
-            await tell(self._pool, _MARK_SEEN, {"ids": list(times.keys()), "times": list(times.values())})
+        await mark(self._pool, _MARK_SEEN, times)
 
 
 _MARK_SEEN: Final = """

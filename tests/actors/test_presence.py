@@ -12,6 +12,7 @@ from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import SessionId
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
+from tests.steps import watched_steps
 
 ON_A_JUMPING_CLOCK = True
 
@@ -58,7 +59,7 @@ async def test_the_marks_of_a_second_are_written_at_once_the_newest_of_each_sess
         assert store.batches == [{session(1): NOON + timedelta(seconds=3), session(2): NOON}]
 
 
-async def test_steady_traffic_is_one_statement_a_second() -> None:
+async def test_steady_traffic_is_written_once_a_second() -> None:
     store = KeptMarks()
     presence = Presence(store, RememberedMetrics(), spread=no_spread)
     async with at_work(presence):
@@ -73,6 +74,23 @@ async def test_nothing_is_written_while_nobody_comes() -> None:
     async with at_work(Presence(store, RememberedMetrics(), spread=no_spread)):
         await trio.sleep(3600)
     assert store.attempts == 0
+
+
+async def test_however_many_marks_are_gathered_others_have_their_turns() -> None:
+    longest = []
+    for _ in range(3):
+        store = KeptMarks()
+        presence = Presence(store, RememberedMetrics(), spread=no_spread)
+        marks = {session(number): NOON for number in range(20_000)}
+        for one, at in marks.items():
+            presence.seen(one, at)
+        await trio.lowlevel.checkpoint()
+        with watched_steps() as steps:
+            async with at_work(presence):
+                await trio.sleep(1.5)
+        assert store.batches == [marks]
+        longest.append(max(steps))
+    assert min(longest) < 0.003
 
 
 async def test_a_full_channel_drops_the_mark_and_counts_it() -> None:

@@ -21,6 +21,7 @@ from core.usecases import audit as audit_usecase
 from core.usecases.audit import Audit, CheckedChain
 from tests.adapters.postgres.conftest import Store
 from tests.places import ROOT
+from tests.steps import watched_steps
 
 KEY = b"k" * 32
 MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
@@ -225,6 +226,31 @@ async def test_what_linking_costs_in_round_trips(bench: Bench) -> None:
         round_trips.reset(token)
         measured.append(trips.count)
     assert measured == [4, 3]
+
+
+async def test_while_much_is_linked_others_have_their_turns(bench: Bench) -> None:
+    longest = []
+    for _ in range(4):
+        await bench.record(bench.acme, 1000)
+        with watched_steps() as steps:
+            assert await bench.audit.link() == 1000
+        longest.append(max(steps))
+    assert min(longest) < 0.002
+    assert await bench.faults() == []
+
+
+async def test_a_part_of_many_chains_asks_for_their_heads_at_once(bench: Bench) -> None:
+    organizations = [OrganizationId(bench.store.ids.new()) for _ in range(150)]
+    await bench.record(bench.acme)
+    await bench.audit.link()
+    async with bench.store.unit_of_work() as uow:
+        await uow.record_all([Event("role.created", SYSTEM, Target("role", "1"), organization) for organization in organizations])
+        await uow.commit()
+    token = round_trips.set(trips := RoundTrips())
+    assert await bench.audit.link() == 150
+    round_trips.reset(token)
+    assert trips.count == 4
+    assert await bench.faults() == []
 
 
 async def test_many_events_are_recorded_in_the_round_trips_of_one(bench: Bench) -> None:

@@ -1,6 +1,7 @@
 """Sessions: whose a token is, asked on every request."""
 
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from uuid import uuid4
 
 import pytest
@@ -8,6 +9,7 @@ import trio
 
 from adapters.postgres.driver import Connection, RoundTrips, round_trips
 from adapters.postgres.pool import Pool
+from adapters.postgres.presence import WRITTEN_AT_ONCE
 from adapters.postgres.sessions import PostgresCallers, PostgresPresence
 from core.domain.accounts import Account
 from core.domain.email import Email
@@ -15,6 +17,7 @@ from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.sessions import Caller
 from tests.adapters.postgres.conftest import Store
+from tests.steps import watched_steps
 
 
 async def test_a_live_session_of_an_active_user_has_a_caller(store: Store) -> None:
@@ -196,6 +199,33 @@ async def test_marks_of_many_sessions_are_one_round_trip_and_none_are_none(store
     assert trips.count == 1
     await presence.mark_seen({})
     assert trips.count == 1
+
+
+@pytest.mark.parametrize("number", [WRITTEN_AT_ONCE, WRITTEN_AT_ONCE + 1, 3 * WRITTEN_AT_ONCE])
+async def test_marks_of_very_many_sessions_are_written_part_by_part(store: Store, number: int) -> None:
+    account, _ = await store.sign_up()
+    rows = await store.query(
+        "insert into sessions (id, user_id, created_at, last_seen_at, expires_at)"
+        " select gen_random_uuid(), %(user)s, now(), now(), now() from generate_series(1, %(number)s) returning id, last_seen_at",
+        {"user": account.id, "number": number},
+    )
+    marks = {SessionId(row["id"]): row["last_seen_at"] + timedelta(microseconds=place) for place, row in enumerate(rows, 1)}
+    await PostgresPresence(store.pool).mark_seen({SessionId(store.ids.new()): datetime.now(UTC)})
+    round_trips.set(trips := RoundTrips())
+    await PostgresPresence(store.pool).mark_seen(marks)
+    assert trips.count == ceil(number / WRITTEN_AT_ONCE)
+    seen = await last_seen(store)
+    assert {session: seen[session] for session in marks} == marks
+
+
+async def test_however_many_marks_are_written_others_have_their_turns(store: Store) -> None:
+    marks = {SessionId(store.ids.new()): datetime.now(UTC) for _ in range(20_000)}
+    longest = []
+    for _ in range(3):
+        with watched_steps() as steps:
+            await PostgresPresence(store.pool).mark_seen(marks)
+        longest.append(max(steps))
+    assert min(longest) < 0.003
 
 
 async def test_sessions_are_marked_in_one_order_everywhere_so_that_nobody_deadlocks(store: Store) -> None:
