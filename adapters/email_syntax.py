@@ -1,10 +1,11 @@
-"""What an e-mail address looks like, in the words of the library `email-validator`. Nothing is looked up."""
+"""What an e-mail address looks like: to the library `email-validator`, and to mail, which has to get there. Nothing is looked up."""
 
 import unicodedata
 from typing import Final
 
 import email_validator
 
+from adapters.mail_address import MailAddress, MalformedAddress, ascii_domain
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 
@@ -23,13 +24,17 @@ class LibraryEmailSyntax:
             validated = email_validator.validate_email(text, strict=True, check_deliverability=False)
         except email_validator.EmailNotValidError as error:
             raise BadRequest("The e-mail address is invalid", detail=type(error).__name__) from None
+        try:
+            MailAddress.parse(text)
+        except MalformedAddress as reason:
+            raise BadRequest("The e-mail address is invalid", detail=f"mail cannot be sent there: {reason}") from None
         email = Email(text)
         if not _is_one_mailbox(email, validated.ascii_domain):
             raise BadRequest("The e-mail address is invalid", detail="compared or mailed as another address")
         return email
 
 
-def _is_one_mailbox(email: Email, ascii_domain: str | None) -> bool:
+def _is_one_mailbox(email: Email, validated_domain: str | None) -> bool:
     """Whether the address, its key, and what mail is sent to mean the same mailbox.
 
     A ligature or a wide letter is compared as the plain one, so whoever registers an address with it keeps the owner of the plain address
@@ -41,10 +46,6 @@ def _is_one_mailbox(email: Email, ascii_domain: str | None) -> bool:
     if key_local != unicodedata.normalize("NFC", local.casefold()) or (key_local.isascii() and not local.isascii()):
         return False
     try:
-        return _ascii(domain) == _ascii(key_domain) == ascii_domain
+        return ascii_domain(domain) == ascii_domain(key_domain) == validated_domain
     except UnicodeError:
         return False
-
-
-def _ascii(domain: str) -> str:
-    return domain.encode("idna").decode("ascii").lower()

@@ -10,56 +10,14 @@ from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime, parseaddr
 from typing import Final, Self
 
+from adapters.mail_address import ENCODED_WORD, MailAddress, MalformedAddress
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail
 from ports.mail import MailRefused
 
-# RFC 5321, 4.5.3.1: 64 octets before the @, 254 for what fits a path.
-_LONGEST_LOCAL: Final = 64
-_LONGEST_ADDRESS: Final = 254
-# RFC 5322 dot-atom, with letters of other scripts as RFC 6532 allows. Quoted local parts are legal, unused, and trouble: not taken.
-_LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*")
-_DOMAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_SUBJECT: Final = 500
-# How an RFC 2047 encoded word begins. The standard library decodes it wherever it stands in a value that we set, and writes what comes out,
-# line breaks and all: `=?utf-8?q?=0D=0ABcc:...` would be a header.
-_ENCODED_WORD: Final = "=?"
 _HEADERS: Final = [b"From", b"To", b"Subject", b"Date", b"Message-ID", b"Auto-Submitted", b"MIME-Version", b"Content-Type"]
-
-
-class MalformedAddress(ValueError):
-    """Not an address that mail can be sent to. The text says why without quoting the address."""
-
-
-@dataclass(frozen=True, slots=True)
-class MailAddress:
-    """An address as SMTP writes it: the domain in ASCII."""
-
-    local: str
-    domain: str
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        local, _, domain = text.rpartition("@")
-        if not _LOCAL_PART.fullmatch(local) or _ENCODED_WORD in local:
-            raise MalformedAddress("the part before the @ is malformed")
-        try:
-            ascii_domain = domain.encode("idna").decode("ascii").lower()
-        except UnicodeError:
-            raise MalformedAddress("the part after the @ is no host name") from None
-        if not _DOMAIN.fullmatch(ascii_domain):
-            raise MalformedAddress("the part after the @ is no host name")
-        if len(local.encode()) > _LONGEST_LOCAL or len(local.encode()) + 1 + len(ascii_domain) > _LONGEST_ADDRESS:
-            raise MalformedAddress("it is too long")
-        return cls(local, ascii_domain)
-
-    @property
-    def is_international(self) -> bool:
-        return not self.local.isascii()
-
-    def __str__(self) -> str:
-        return f"{self.local}@{self.domain}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +30,7 @@ class Sender:
     @classmethod
     def parse(cls, text: str) -> Self:
         """`Name <address>`, or the address alone. Raises `MalformedAddress`."""
-        if _CONTROLS.search(text) or _ENCODED_WORD in text:
+        if _CONTROLS.search(text) or ENCODED_WORD in text:
             raise MalformedAddress("it has control characters, or is encoded")
         name, text = parseaddr(text)
         address = MailAddress.parse(text)
@@ -122,7 +80,7 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
 
 def _one_line(subject: str) -> str:
     """A line break in a subject is somebody's attempt at a header, or a slip: the mail still goes out, on one line."""
-    return _CONTROLS.sub(" ", subject).replace(_ENCODED_WORD, "= ?").strip()[:_LONGEST_SUBJECT]
+    return _CONTROLS.sub(" ", subject).replace(ENCODED_WORD, "= ?").strip()[:_LONGEST_SUBJECT]
 
 
 def _headers(content: bytes) -> list[bytes]:

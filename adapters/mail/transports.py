@@ -14,8 +14,9 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from adapters.mail.console import ConsoleTransport
 from adapters.mail.file import FileTransport
-from adapters.mail.message import MalformedAddress, Sender
+from adapters.mail.message import Sender
 from adapters.mail.smtp import Security, SmtpServer, SmtpTransport
+from adapters.mail_address import MalformedAddress
 from core.domain.secrets import Secret
 from ports.clock import Clock
 from ports.mail import MailTransport

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.mail.message import Letter, MailAddress, MalformedAddress, Sender, _headers, compose
+from adapters.mail.message import Letter, Sender, _headers, compose
+from adapters.mail_address import MailAddress, MalformedAddress
 from core.domain.mail import Mail
 from ports.mail import MailRefused
 from tests.adapters.mail.letters import ID, LINK, NOW, SENDER, mail

@@ -1,0 +1,73 @@
+"""Which addresses mail can be sent to. One rule for who takes an address in and for who writes to it: nobody waits in vain."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Self
+
+# How an RFC 2047 encoded word begins. The standard library decodes it wherever it stands in a value that we set, and writes what comes out,
+# line breaks and all: `=?utf-8?q?=0D=0ABcc:...` would be a header.
+ENCODED_WORD: Final = "=?"
+# RFC 5321, 4.5.3.1: 64 octets before the @, 254 for what fits a path.
+_LONGEST_LOCAL: Final = 64
+_LONGEST_ADDRESS: Final = 254
+# RFC 5322 dot-atom, with other scripts as RFC 6531 allows. Quoted local parts are legal, unused, and trouble: not taken.
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff-]+"
+_LOCAL_PART: Final = re.compile(rf"{_ATOM}(\.{_ATOM})*")
+_DOMAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
+# Letters, marks, numbers, punctuation and symbols. Not spaces, controls, joiners, and what Unicode has assigned to nobody.
+_VISIBLE_CATEGORIES: Final = "LMNPS"
+# Of these categories, and yet not to be seen: joiners, fillers, variation selectors, blanks of Braille, music and old scripts, stand-ins.
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\ufffd"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+
+
+class MalformedAddress(ValueError):
+    """Not an address that mail can be sent to. The text says why without quoting the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailAddress:
+    """An address as SMTP writes it: the local part in NFC, as RFC 6532 section 3.1 asks, the domain in ASCII."""
+
+    local: str
+    domain: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        local, _, domain = text.rpartition("@")
+        local = unicodedata.normalize("NFC", local)
+        if not _is_local_part(local):
+            raise MalformedAddress("the part before the @ is malformed")
+        try:
+            domain = ascii_domain(domain)
+        except UnicodeError:
+            raise MalformedAddress("the part after the @ is no host name") from None
+        if not _DOMAIN.fullmatch(domain):
+            raise MalformedAddress("the part after the @ is no host name")
+        if len(local.encode()) > _LONGEST_LOCAL or len(local.encode()) + 1 + len(domain) > _LONGEST_ADDRESS:
+            raise MalformedAddress("it is too long")
+        return cls(local, domain)
+
+    @property
+    def is_international(self) -> bool:
+        return not self.local.isascii()
+
+    def __str__(self) -> str:
+        return f"{self.local}@{self.domain}"
+
+
+def ascii_domain(domain: str) -> str:
+    """Raises UnicodeError."""
+    return domain.encode("idna").decode("ascii").lower()
+
+
+def _is_local_part(text: str) -> bool:
+    if not _LOCAL_PART.fullmatch(text) or ENCODED_WORD in text or _INVISIBLE.search(text):
+        return False
+    # A mark at the beginning would change the dot, or whatever stands in front of the address.
+    return all(unicodedata.category(character)[0] in _VISIBLE_CATEGORIES for character in text) and not any(
+        unicodedata.category(atom[0])[0] == "M" for atom in text.split(".")
+    )
