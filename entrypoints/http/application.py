@@ -22,7 +22,7 @@ from entrypoints.http.errors import BodyTimeout, headers_of, refusal_of, status_
 from entrypoints.http.headers import api_headers, security_headers
 from entrypoints.http.invitation_pages import InvitationPages
 from entrypoints.http.limits import Limiter
-from entrypoints.http.page_guard import PageGuard
+from entrypoints.http.page_guard import LONGEST_FORM, PageGuard
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.password_pages import PasswordPages
 from entrypoints.http.routes import (
@@ -92,7 +92,7 @@ class HttpSettings:
     trusted_proxies: Sequence[Network] = ()
     cors_origins: Sequence[str] = ()
     rate_limits: bool = True
-    body_limit: int = 1 << 20
+    body_limit: int = 64 << 10
     request_deadline: float = 30.0
     most_requests: int = 512
 
@@ -102,7 +102,7 @@ class PosternApplication(QuartTrio):
 
     def __init__(self, services: Services, settings: HttpSettings, routes: Endpoints = ROUTES) -> None:
         super().__init__(__name__, static_folder=None)
-        self.config["MAX_CONTENT_LENGTH"] = settings.body_limit
+        self.config["MAX_CONTENT_LENGTH"] = min(LONGEST_FORM, settings.body_limit)
         description = Description(routes, shipped_pages(), base_url=settings.base_url, version=settings.version)
         self.endpoints: Final = description.endpoints
         common = security_headers(https=settings.base_url.startswith("https://"))

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from quart import Quart, Response, redirect, request
+from quart import Quart, Response, redirect
 from werkzeug.wrappers import Response as PlainResponse
 
 from core.domain.errors import BadRequest, InvitationExpired, Refusal, TeamLimitExceeded
 from core.domain.secrets import Token
 from core.usecases.invitations import Invitations
-from entrypoints.http.page_guard import PageGuard, asked
+from entrypoints.http.page_guard import PageGuard, asked, form_fields, link_fields
 from entrypoints.http.pages import Pages
 
 _PAGE: Final = "/ui/invitations/accept"
@@ -29,7 +29,7 @@ class InvitationPages:
 
     async def _show(self) -> Response:
         """Looks at the link and leaves it usable, however often some program opens it."""
-        token = request.args.get("token", "")
+        token = link_fields().get("token", "")
         offer = await self._invitations.look(Token(token))
         invitation = offer.invitation
         until = invitation.expires_at
@@ -44,7 +44,7 @@ class InvitationPages:
         )
 
     async def _answer(self) -> PlainResponse:
-        form = await request.form
+        form = await form_fields()
         token = Token(form.get("token", ""))
         match form.get("answer"):
             case "accept":

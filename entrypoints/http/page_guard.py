@@ -1,15 +1,16 @@
 """What stands between a browser and every built-in page that does something: refusals become pages, a form must be our own, and no address
-guesses at links without end.
+guesses at links without end. And the fields of links and forms, read at a cost that is bounded.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from quart import Response, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as PlainResponse
 
-from core.domain.errors import Forbidden, Refusal
+from core.domain.errors import BadRequest, Forbidden, Refusal
 from entrypoints.http.calls import REQUEST_IN_SCOPE, Request
 from entrypoints.http.errors import headers_of, refusal_of, status_of
 from entrypoints.http.limits import AUTH, Limiter
@@ -17,6 +18,10 @@ from entrypoints.http.pages import Pages
 
 View = Callable[[], Awaitable[Response | PlainResponse]]
 
+LONGEST_FORM: Final = 8 << 10
+"""In bytes: twice what two of the longest passwords need with a token, every byte of them percent-encoded."""
+# Ours have three. Some programs that look at a mail's links add some of their own.
+_MOST_FIELDS: Final = 20
 _FOR_NOW: Final = frozenset({429, 500, 503})
 
 
@@ -57,6 +62,26 @@ def asked() -> Request:
     """The request that this page answers, as the machinery sees it."""
     found: Request = request.scope[REQUEST_IN_SCOPE]  # type: ignore[typeddict-item]  # the dispatcher's own addition
     return found
+
+
+def link_fields() -> Mapping[str, str]:
+    return _fields(asked().query_string)
+
+
+async def form_fields() -> Mapping[str, str]:
+    """None of what is no form. Quart would make objects of all the fields that somebody sends, and of a form's parts, before we see one."""
+    if request.mimetype != "application/x-www-form-urlencoded":
+        return {}
+    return _fields(await request.get_data(cache=True, as_text=False, parse_form_data=False))
+
+
+def _fields(encoded: bytes) -> Mapping[str, str]:
+    """The first of those with one name. What cannot be decoded is a U+FFFD."""
+    try:
+        pairs = parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS)
+    except ValueError:  # too many, or not ASCII, which browsers encode
+        raise BadRequest("This is not what our own page sends") from None
+    return dict(reversed(pairs))
 
 
 def require_own_form(asked: Request, origin: str) -> None:

@@ -10,7 +10,7 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.mailed_tokens import LinkRefused
 from core.domain.secrets import Password, Token
 from core.usecases.account_passwords import AccountPasswords
-from entrypoints.http.page_guard import PageGuard, asked
+from entrypoints.http.page_guard import PageGuard, asked, form_fields, link_fields
 from entrypoints.http.pages import Pages
 
 _CHOSEN: Final = "/ui/password-chosen"
@@ -39,12 +39,12 @@ class PasswordPages:
 
     async def _show(self) -> Response:
         """Looks at the link and leaves it usable, however often some program opens it."""
-        token = request.args.get("token", "")
+        token = link_fields().get("token", "")
         await self._passwords.look_at_link(Token(token))
         return self._form(token)
 
     async def _choose(self) -> Response | PlainResponse:
-        form = await request.form
+        form = await form_fields()
         token, new, repeated = (form.get(name, "") for name in ("token", "new_password", "repeated"))
         try:
             _require_typed(new, repeated)

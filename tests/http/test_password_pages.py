@@ -1,13 +1,18 @@
 """The built-in pages: they work as a browser without scripts uses them, and only from our own address."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import pytest
 
+from core.domain.accounts import LONGEST_PASSWORD
 from entrypoints.bootstrap import Services
+from entrypoints.http.application import build_application
+from entrypoints.http.page_guard import LONGEST_FORM
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
+from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox
 from tests.http.test_passwords import NEW, OLD, ada, forgotten, password_is, postbox
@@ -171,12 +176,52 @@ async def test_without_a_database_a_page_says_to_come_back(lonely_client: Client
     assert answer.header("retry-after") is not None
 
 
-async def test_a_form_that_is_too_long_or_none_at_all_is_refused(client: Client) -> None:
-    body = b"token=x&new_password=" + b"x" * (2 << 20)
-    kind = (("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin"))
-    assert (await client.request("POST", PAGE, body=body, headers=kind)).status == 413
-    answer = await client.request("POST", PAGE, body=b"{}", headers=(("content-type", "application/json"), kind[1]))
+OWN_FORM = (("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin"))
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_form_that_is_too_long_is_refused_before_it_is_read_as_one(client: Client, announced: bool) -> None:
+    body = b"token=x&new_password=".ljust(LONGEST_FORM + 1, b"x")
+    length = (("content-length", str(len(body))),) if announced else ()
+    assert (await client.request("POST", PAGE, body=body, headers=OWN_FORM + length)).status == 413
+    assert (await client.request("POST", PAGE, body=body[:-1], headers=OWN_FORM)).status == 400
+
+
+async def test_a_smaller_limit_of_all_bodies_holds_for_forms(services: Services) -> None:
+    client = Client(build_application(services, replace(SETTINGS, body_limit=1024)))
+    assert (await client.request("POST", PAGE, body=b"x" * 1025, headers=OWN_FORM)).status == 413
+
+
+async def test_the_longest_password_fits_whatever_it_is_written_in(
+    client: Client, services: Services, postbox: Postbox, ada: Person
+) -> None:
+    longest = "\U0001f600\U0001f601" * (LONGEST_PASSWORD // 2)
+    token = await forgotten(client, postbox, ada)
+    assert (await send(client, token=token, new_password=longest, repeated=longest)).status == 303
+    assert await password_is(services, longest)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain", ""])
+async def test_what_is_no_form_has_no_fields(client: Client, kind: str) -> None:
+    body = b'--x\r\ncontent-disposition: form-data; name="token"\r\n\r\nx\r\n--x--\r\n'
+    answer = await client.request("POST", PAGE, body=body, headers=(("content-type", kind), OWN_FORM[1]))
     assert answer.status == 400
+    assert is_page(answer)
+
+
+@pytest.mark.parametrize("fields", ["a&" * 4_000, "token=\u00e4%41" * 500])
+async def test_what_no_page_of_ours_sends_is_refused_unread(client: Client, fields: str) -> None:
+    for answer in (await client.get(f"{PAGE}?{fields}"), await client.request("POST", PAGE, body=fields.encode(), headers=OWN_FORM)):
+        assert answer.status == 400
+        assert is_page(answer)
+        assert b"not what our own page sends" in answer.body
+
+
+async def test_of_several_fields_with_one_name_the_first_counts(client: Client, postbox: Postbox, ada: Person) -> None:
+    token = await forgotten(client, postbox, ada)
+    assert (await client.get(f"{PAGE}?utm=1&token={token}&token=x&flag")).status == 200
+    body = urlencode([("token", token), ("new_password", NEW), ("repeated", NEW), ("token", "x")]).encode()
+    assert (await client.request("POST", PAGE, body=body, headers=OWN_FORM)).status == 303
 
 
 async def test_the_landing_page_is_there(lonely_client: Client) -> None:

@@ -140,7 +140,7 @@ async def test_bad_input_names_its_field(client: Client, ada: Person, services: 
     assert (await reset(client, token)).status == 200
 
 
-@pytest.mark.parametrize("token", ["", "x", "0198c2a0-0000-7000-8000-000000000001", "é" * 100, "x" * 100_000, "' or ''='"])
+@pytest.mark.parametrize("token", ["", "x", "0198c2a0-0000-7000-8000-000000000001", "é" * 100, "x" * 60_000, "' or ''='"])
 async def test_any_other_token_is_refused(token: str, client: Client, services: Services, ada: Person) -> None:
     answer = await reset(client, token)
     assert (answer.status, answer.json()["error"]) == (400, "This link is not valid")

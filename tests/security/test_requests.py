@@ -1,6 +1,9 @@
 """Poisoned hosts, forged addresses, secrets in the log, hostile strings and exhaustion, as far as the entrance itself is concerned."""
 
-from collections.abc import AsyncIterator
+import itertools
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -9,8 +12,10 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from core.domain.errors import BadRequest
 from entrypoints.bootstrap import Services
 from entrypoints.http.application import ROUTES, PosternApplication
+from entrypoints.http.decoding import BodyReader
 from entrypoints.http.endpoints import Endpoint, Endpoints, parameters
 from tests.conftest import CapturedLog
 from tests.http import examples
@@ -38,8 +43,34 @@ HOSTILE = [
     "../../../etc/passwd",
     "${jndi:ldap://evil.example/a}",
     "9" * 10_000,
+    "x" * 10_000,
     "x" * 1_000_000,
 ]
+# Longer than what is searched for the field of a bad character.
+LONG = SETTINGS.body_limit - 1000
+DEEP = b"[" * 98, b"]" * 98
+
+
+class Anything(msgspec.Struct):
+    name: str = ""
+
+
+def filled(length: int, before: bytes, unit: bytes, after: bytes) -> bytes:
+    """A JSON object of about that length, of what is dear to go over in Python."""
+    count = (length - len(before) - len(after)) // len(unit)
+    return b'{"name": "x", "y": "\\\\u0000", "x": ' + before + unit * count + after + b"}"
+
+
+def steps(call: Callable[[], object]) -> int:
+    """Every call and return in Python, and every call out of it: what does not depend on how busy the machine is."""
+    counted = itertools.count()
+    sys.setprofile(lambda *_: next(counted))
+    try:
+        with suppress(BadRequest):
+            call()
+    finally:
+        sys.setprofile(None)
+    return next(counted)
 
 
 @pytest.fixture
@@ -79,6 +110,34 @@ async def test_hostile_text_in_any_field_is_data_or_a_refusal_and_never_a_fault(
                 for name, value in answer.headers:
                     assert not {"\r", "\n", "\0"} & set(name + value)
                     assert "<script" not in value
+
+
+@pytest.mark.parametrize("unit", [b'"",', b"[],", b"{},", b"0,", b'"\\\\u0000",', b'{"a":""},', b"[" * 50 + b"]" * 50 + b","])
+@pytest.mark.parametrize("end", [b'""', b'"\\u0000"', b'"\\ud800"', b'"', b"'"])
+def test_no_body_is_gone_over_in_python_on_the_thread_that_everybody_waits_for(unit: bytes, end: bytes) -> None:
+    reader = BodyReader(Anything, SETTINGS.body_limit)
+    down, up = DEEP if unit[:2] != b"[[" else (b"[", b"]")
+    long = filled(LONG, down, unit, end + up)
+    assert steps(lambda: reader.decode(long)) < 100
+    # The field is looked for in what is short, each text once.
+    short = filled(8_000, down, unit, end + up)
+    assert steps(lambda: reader.decode(short)) < 4 * len(short)
+
+
+@pytest.mark.parametrize("body", [b"a&" * 4_000, b"a=b&" * 2_000, b"token=" + b"\xc3\xa4%41" * 1_600])
+async def test_the_fields_of_no_form_are_gone_over_one_by_one(client: Client, body: bytes) -> None:
+    async def send(content: bytes) -> int:
+        kind = [("content-type", "application/x-www-form-urlencoded"), ("origin", "null")]
+        counted = itertools.count()
+        sys.setprofile(lambda *_: next(counted))
+        try:
+            assert (await client.request("POST", "/ui/invitations/accept", body=content, headers=kind)).status == 400
+        finally:
+            sys.setprofile(None)
+        return next(counted)
+
+    await send(b"")
+    assert await send(body) < await send(b"") + 200
 
 
 async def test_html_in_a_refused_request_comes_back_as_json_that_no_browser_runs(client: Client) -> None:

@@ -27,6 +27,8 @@ _SERVICES = "/api/organizations/{org_slug}/services"
 _SERVICE = "/api/organizations/{org_slug}/services/{service_slug}"
 # Numbers that PostgreSQL knows, and more than anybody has.
 _MOST = 2**31 - 1
+# In bytes: a hundred redirect URIs and three hundred scopes, each as long as may be, and their commas.
+_LONGEST_BODY = 320 << 10
 
 
 class ServicesPath(msgspec.Struct, frozen=True):
@@ -114,7 +116,13 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
     usage: ServiceUsageRecord
 
 
-@endpoint.post(_SERVICES, caller=able(Capability.SERVICES_CREATE), refuses=(BadRequest, Conflict, ServiceLimitExceeded), tags=_TAGS)
+@endpoint.post(
+    _SERVICES,
+    caller=able(Capability.SERVICES_CREATE),
+    refuses=(BadRequest, Conflict, ServiceLimitExceeded),
+    tags=_TAGS,
+    body_limit=_LONGEST_BODY,
+)
 async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], services: Services) -> ServiceCreated:
     """Create a service
 
@@ -151,7 +159,7 @@ async def service_detail(call: Call[None, None, ServicePath, Member], services: 
     return service_record(await services.services.get(call.caller, call.path.service_slug))
 
 
-@endpoint.patch(_SERVICE, caller=able(Capability.SERVICES_MANAGE), refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_SERVICE, caller=able(Capability.SERVICES_MANAGE), refuses=(BadRequest,), tags=_TAGS, body_limit=_LONGEST_BODY)
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], services: Services) -> ServiceRecord:
     """Change a service
 
