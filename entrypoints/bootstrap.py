@@ -74,6 +74,7 @@ from adapters.postgres.tiers import PostgresTiers
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock, SystemIds, SystemSecrets
+from adapters.turns import FairTurns
 from adapters.user_agents import LibraryUserAgents
 from core.domain import organizations, services
 from core.domain.branding import POSTERN
@@ -387,7 +388,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             invitations=invitations,
             roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
             access=Access(PostgresRelations(pool)),
-            end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool)),
+            end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool), FairTurns()),
             plans=Plans(new_unit_of_work, PostgresPlans(pool), clock, ids),
             subscriptions=subscriptions,
             services=OrganizationServices(new_unit_of_work, PostgresServices(pool), clock, ids),

@@ -25,9 +25,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """`waiting` of the same owner's organizations wait for approval besides."""
+    """The same owner has `owned` organizations besides, of which `waiting` wait for approval."""
 
     waiting: int
+    owned: int
 
 
 class OrganizationStore(Protocol):
@@ -50,7 +51,9 @@ class OrganizationLookup(Protocol):
     """Outside any unit of work: one statement each. Knows nothing of organizations that are being deleted."""
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """Those that this person is a member of, by name."""
+        """Those that this person is a member of, by name; `MOST_LISTED` at most, the person's own first of all, then those of longest
+        standing.
+        """
 
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         """None when there is none, or the person is no member of it."""

@@ -121,12 +121,29 @@ _MFA_ENABLED: Final = """
            exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled
 """
 
-# Read from an index alone, in its order.
+# Read from an index alone, in its order, which does not say by which service somebody is one. So while a service is being removed, the
+# users of those that stay are gathered instead: which of the two, is decided once, before any of them is read.
 _OF_ALL_SERVICES: Final = """
-             select distinct service_users.user_id
-               from service_users
-              where service_users.org_id = %(organization)s
-              order by service_users.user_id desc
+             select everybody.user_id
+               from (
+                        (
+                            select distinct service_users.user_id
+                              from service_users
+                             where service_users.org_id = %(organization)s
+                               and not exists (select from all_services where org_id = %(organization)s and deleted_at is not null)
+                             order by service_users.user_id desc
+                        )
+                         union all
+                        (
+                            select distinct service_users.user_id
+                              from services
+                              join service_users on service_users.service_id = services.id
+                             where services.org_id = %(organization)s
+                               and exists (select from all_services where org_id = %(organization)s and deleted_at is not null)
+                             order by service_users.user_id desc
+                        )
+                    ) as everybody
+              order by everybody.user_id desc
 """
 
 _OF_ONE_SERVICE: Final = """
@@ -196,7 +213,7 @@ LISTS: Final[dict[tuple[bool, bool], LiteralString]] = {
 _IN_SERVICES: Final = """
                        sessions.user_id = %(user)s
                    and sessions.organization_id = %(organization)s
-                   and sessions.service_id is not null
+                   and exists (select from services where services.id = sessions.service_id)
                    and sessions.revoked_at is null
 """
 
@@ -222,7 +239,12 @@ GET: Final[LiteralString] = f"""
 # Locked in one order everywhere, as presence does: two that revoke, or mark, the same sessions cannot deadlock.
 _END_SESSIONS: Final[LiteralString] = f"""
     with known as (
-             select exists (select from service_users where user_id = %(user)s and org_id = %(organization)s) as is_end_user
+             select exists (
+                        select
+                          from service_users
+                          join services on services.id = service_users.service_id
+                         where service_users.user_id = %(user)s and service_users.org_id = %(organization)s
+                    ) as is_end_user
          ),
          living as (
              select sessions.id

@@ -7,12 +7,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from adapters.postgres.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, TierId, UserId
 from core.domain.members import Membership
-from core.domain.organizations import Organization, OrganizationOverview, OrganizationStatus
+from core.domain.organizations import MOST_LISTED, Organization, OrganizationOverview, OrganizationStatus
 from core.domain.tiers import Tier
 from ports.organizations import Added, Held
 
@@ -127,7 +127,7 @@ class PostgresOrganizations:
         self._pool = pool
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        return [row.overview() for row in await ask(self._pool, _OverviewRow, LIST, {"user": user})]
+        return await ask_for_many(self._pool, _OverviewRow, LIST, {"user": user, "most": MOST_LISTED}, _OverviewRow.overview)
 
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         rows = await ask(self._pool, _OverviewRow, GET, {"user": user, "organization": organization})
@@ -193,7 +193,8 @@ _ADD: Final = """
     values (%(id)s, %(slug)s, %(name)s, %(status)s, %(tier)s, %(owner)s, %(max_services)s, %(max_users)s, %(approved_at)s, %(approved_by)s,
             %(rejected_at)s, %(rejection_reason)s, %(suspended_at)s, %(suspension_reason)s, %(created_at)s, %(updated_at)s)
         on conflict (slug) where deleted_at is null do nothing
- returning (select count(*) from organizations where owner_user_id = %(owner)s and status = 'pending') as waiting
+ returning (select count(*) from organizations where owner_user_id = %(owner)s and status = 'pending') as waiting,
+           (select count(*) from organizations where owner_user_id = %(owner)s) as owned
 """
 
 # A statement of its own: the next one sees what was committed while this one waited, another tier too. Not stronger than it must be:
@@ -221,9 +222,15 @@ _OVERVIEW: Final = f"""
      where memberships.user_id = %(user)s
 """
 
+# One's own, and where one has been longest: whoever is made a member of many all at once does not lose sight of those.
 LIST: Final = f"""
-    {_OVERVIEW}
-     order by lower(organizations.name), organizations.slug
+    select *
+      from (
+               {_OVERVIEW}
+                order by memberships.role = 'owner' desc, memberships.created_at, memberships.id
+                limit %(most)s
+           ) as shown
+     order by lower(shown.name), shown.slug
 """
 
 GET: Final = f"""

@@ -9,6 +9,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import MOST_COUNTED, Page
 
 # Of what is looked for; no address is longer (RFC 5321 section 4.5.3.1 makes it 64 and 255, and the @ between).
 LONGEST_SEARCH: Final = 320
@@ -65,6 +66,21 @@ def searched(text: str) -> str:
     if len(wanted) > LONGEST_SEARCH:
         raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
     return wanted
+
+
+def require_reachable(page: Page, search: str) -> None:
+    """A page of what was found that lies so far back is reached by looking for more of the address. Raises `BadRequest`."""
+    if search and _is_far(page):
+        raise BadRequest(f"page: a search ends after {MOST_COUNTED} end users; look for more of the address")
+
+
+def is_dear(page: Page, search: str) -> bool:
+    """Whether reading this page may be reading all of the organization's end users."""
+    return bool(search) or _is_far(page)
+
+
+def _is_far(page: Page) -> bool:
+    return page.offset + page.limit > MOST_COUNTED
 
 
 def sessions_in_services_ended(organization: OrganizationId, user: UserId, sessions: int, actor: Actor) -> Event:

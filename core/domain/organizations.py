@@ -23,6 +23,10 @@ SHORTEST_NAME: Final = 2
 LONGEST_NAME: Final = 100
 # Of one person's. Whoever governs the platform must be able to see the others' among them.
 MOST_WAITING: Final = 100
+# Of one person's, in any state. Where nobody has to approve, nothing else ends a loop that founds.
+MOST_OWNED: Final = 1000
+# In a person's own list. Anybody can be made a member of many.
+MOST_LISTED: Final = 1000
 PURGE_JOB: Final = "organization.purge"
 
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")

@@ -1,26 +1,35 @@
 """What an organization may know of those who use its services, and the one thing that it may do to them."""
 
+from contextlib import nullcontext
 from typing import Final
 
-from core.domain.end_users import EndUser, EndUserDetail, searched, sessions_in_services_ended
+from core.domain.end_users import EndUser, EndUserDetail, is_dear, require_reachable, searched, sessions_in_services_ended
 from core.domain.errors import NotFound
 from core.domain.events import Actor
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed, Page
 from ports.end_users import EndUserLookup
+from ports.turns import Turns
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class EndUsers:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: EndUserLookup) -> None:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: EndUserLookup, turns: Turns) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
+        self._turns = turns
 
     async def list(
         self, organization: OrganizationId, page: Page, *, search: str = "", service: ServiceId | None = None
     ) -> Listed[EndUser]:
-        """The youngest account first. Raises `BadRequest`, or `NotFound` when the organization has no such service."""
-        found = await self._lookup.list(organization, page, search=searched(search), service=service)
+        """The youngest account first. Raises `BadRequest`, also for a page beyond what a search shows; `NotFound` when the organization
+        has no such service; `Overloaded` when too many look for something at once.
+        """
+        wanted = searched(search)
+        require_reachable(page, wanted)
+        # Every member may ask for what takes long where there are many end users; nobody else is to wait for a connection because of it.
+        async with self._turns.take(organization) if is_dear(page, wanted) else nullcontext():
+            found = await self._lookup.list(organization, page, search=wanted, service=service)
         if found is None:
             raise NotFound("The organization has no such service")
         return found

@@ -8,8 +8,9 @@ from core.domain.accounts import Account
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from core.domain.events import Actor
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
-from core.domain.members import Member, Membership
+from core.domain.members import Member, Membership, session_opened
 from core.domain.organizations import (
+    MOST_OWNED,
     MOST_WAITING,
     Organization,
     OrganizationOverview,
@@ -62,7 +63,8 @@ class Organizations:
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
         """The caller becomes the owner, and is signed in to it with the device that they come with. Raises `BadRequest` for a slug or name
-        that cannot be had and when too many of the caller's wait for approval, `Conflict` when the slug is taken, `Unauthorized`.
+        that cannot be had and when the caller has too many, in all or waiting for approval, `Conflict` when the slug is taken,
+        `Unauthorized`.
         """
         organization = self._new(caller.user, organization_slug(slug), organization_name(name))
         async with self._unit_of_work() as unit:
@@ -74,6 +76,8 @@ class Organizations:
                 raise Conflict("slug: another organization has it")
             if not organization.is_active and added.waiting >= MOST_WAITING:
                 raise BadRequest(f"{MOST_WAITING} of your organizations wait for approval: another one has to wait for these")
+            if added.owned >= MOST_OWNED:
+                raise BadRequest(f"You own {MOST_OWNED} organizations: nobody may found more")
             owner = Membership(
                 MembershipId(self._ids.new()), organization.id, caller.user, BuiltInRole.OWNER.value, organization.created_at
             )
@@ -86,12 +90,12 @@ class Organizations:
                 context=Context(organization.id, organization.slug),
                 until=opener.ends_at,
             )
-            await unit.record(organization_created(organization, actor))
+            await unit.record_all([organization_created(organization, actor), session_opened(owner, opened.session.id, actor)])
             await unit.commit()
         return Founded(organization, opener.account, owner, await self._sessions.tokens(opened))
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """All that this person is a member of, by name, whatever their state."""
+        """Those that this person is a member of, by name, whatever their state; `MOST_LISTED` at most."""
         return await self._lookup.list(user)
 
     async def get(self, member: Member) -> OrganizationOverview:

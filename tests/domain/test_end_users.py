@@ -6,10 +6,19 @@ from uuid import uuid4
 import pytest
 
 from core.domain.email import Email
-from core.domain.end_users import LONGEST_SEARCH, EndUserDetail, UsedService, searched, sessions_in_services_ended
+from core.domain.end_users import (
+    LONGEST_SEARCH,
+    EndUserDetail,
+    UsedService,
+    is_dear,
+    require_reachable,
+    searched,
+    sessions_in_services_ended,
+)
 from core.domain.errors import BadRequest
 from core.domain.events import Actor
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import MOST_COUNTED, Page
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -52,6 +61,22 @@ def test_what_no_address_can_contain_is_not_looked_for() -> None:
     for text in ("x" * (LONGEST_SEARCH + 1), "\ufdfa" * 20):
         with pytest.raises(BadRequest, match="search"):
             searched(text)
+
+
+def test_a_search_ends_and_the_whole_list_does_not() -> None:
+    last, beyond = Page(MOST_COUNTED // 100, 100), Page(MOST_COUNTED // 100 + 1, 100)
+    for page, search in ((last, "ada"), (last, ""), (beyond, "")):
+        require_reachable(page, search)
+    with pytest.raises(BadRequest, match="a search ends after 10000"):
+        require_reachable(beyond, "ada")
+
+
+@pytest.mark.parametrize(
+    ("page", "search", "dear"),
+    [(Page(), "", False), (Page(MOST_COUNTED, 1), "", False), (Page(MOST_COUNTED + 1, 1), "", True), (Page(), "a", True)],
+)
+def test_what_may_read_all_end_users_is_dear(page: Page, search: str, dear: bool) -> None:
+    assert is_dear(page, search) is dear
 
 
 def test_sessions_that_are_ended_are_on_the_organizations_record() -> None:

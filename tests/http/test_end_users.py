@@ -6,9 +6,12 @@ from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
+import psycopg
 import pytest
+import trio
 
-from core.domain.pages import LARGEST_LIMIT
+from adapters.turns import MOST_WAITING
+from core.domain.pages import LARGEST_LIMIT, MOST_COUNTED
 from core.domain.roles import Capability
 from entrypoints.bootstrap import Services
 from tests.conftest import CapturedLog
@@ -127,9 +130,43 @@ async def test_what_is_no_page_is_refused(house: House) -> None:
 
 async def test_the_last_page_that_can_be_asked_for_is_empty(house: House) -> None:
     house.user("ada@example.org", house.shop)
-    for search in ("", "&search=a"):
-        assert await house.listed(f"?page=10000000&limit=100{search}") == []
-        assert await house.total(f"?page=10000000&limit=100{search}") == 1
+    for query in ("page=10000000&limit=100", f"page={MOST_COUNTED // 100}&limit=100&search=a"):
+        assert await house.listed(f"?{query}") == []
+        assert await house.total(f"?{query}") == 1
+
+
+async def test_a_search_ends_where_no_more_are_counted(house: House) -> None:
+    house.user("ada@example.org", house.shop)
+    for page in (MOST_COUNTED // 100 + 1, 10_000_000):
+        answer = await house.ask(f"?page={page}&limit=100&search=a")
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), page
+
+
+@pytest.mark.parametrize("query", ["search=a", "page=10000000"])
+async def test_whoever_makes_much_to_do_leaves_connections_to_others(
+    house: House, services: Services, database_url: str, query: str
+) -> None:
+    most = services.database.pool_state().most
+    token = await house.tenants.token(house.tenants.member(house.acme))
+    others = await house.tenants.token(house.tenants.member(house.globex))
+    statuses: list[int] = []
+
+    async def ask() -> None:
+        statuses.append((await house.client.get(f"{LIST}?{query}", token=token)).status)
+
+    async with trio.open_nursery() as nursery:
+        # Lists take as long as this is held, as if there were end users without end.
+        with psycopg.connect(database_url) as connection:
+            connection.execute("lock table service_users")
+            for _ in range(2 * most):
+                nursery.start_soon(ask)
+            await house.people.somebody_waits()
+            with trio.fail_after(3):
+                while len(statuses) < 2 * most - MOST_WAITING - 1:
+                    await trio.sleep(0.01)
+                assert set(statuses) == {503}
+                assert (await house.client.get("/api/organizations/globex/services", token=others)).status == 200
+    assert sorted(statuses) == [200] * (MOST_WAITING + 1) + [503] * (2 * most - MOST_WAITING - 1)
 
 
 async def test_one_service_has_its_own_users_and_shows_all_that_they_use(house: House) -> None:
@@ -267,6 +304,31 @@ async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_o
         "details": {"sessions": 2},
         "host": "192.0.2.1",
     }
+
+
+async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(house: House) -> None:
+    gone = house.user("gone@example.org", house.shop)
+    both = house.user("both@example.org", house.shop, house.app)
+    house.user("app@example.org", house.app)
+    for person, place in ((gone, house.shop), (both, house.shop), (both, house.app)):
+        house.tenants.session(person, place)
+    assert await house.listed() == ["app@example.org", "both@example.org", "gone@example.org"]
+    house.people.change("update all_services set deleted_at = now() where id = %s", house.shop.id)
+    for query, found in {"": 2, "?search=example.org": 2, "?search=gone": 0, f"?service_id={house.app.id}": 2}.items():
+        assert await house.listed(query) == ["app@example.org", "both@example.org"][:found], query
+        assert await house.total(query) == found, query
+    assert await house.listed("?limit=1&page=2") == ["both@example.org"]
+    for method, path in (("GET", f"/{gone.user}"), ("DELETE", f"/{gone.user}/sessions"), ("GET", f"?service_id={house.shop.id}")):
+        answer = await house.ask(path, method=method)
+        assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, path)
+    # Those in it are over already.
+    assert (await house.ask(f"/{both.user}")).json()["sessions"]["active_count"] == 1
+    assert (await house.ask(f"/{both.user}/sessions", method="DELETE")).json()["sessions_revoked"] == 1
+    # Another organization loses nobody by it.
+    house.tenants.uses(gone, house.theirs)
+    owner = house.tenants.member(house.globex, "owner")
+    listed = await house.client.get("/api/organizations/globex/users", token=await house.tenants.token(owner))
+    assert [one["email"] for one in listed.json()["users"]] == ["gone@example.org"]
 
 
 async def test_looking_takes_one_capability_and_revoking_another(house: House) -> None:

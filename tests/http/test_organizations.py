@@ -12,7 +12,7 @@ import trio
 from core.domain.errors import Forbidden, Unauthorized
 from core.domain.events import Actor
 from core.domain.identifiers import UserId
-from core.domain.organizations import MOST_WAITING, PURGE_JOB
+from core.domain.organizations import MOST_OWNED, MOST_WAITING, PURGE_JOB
 from core.domain.roles import Capability
 from core.domain.tiers import FREE
 from core.usecases.organizations import Organizations
@@ -164,16 +164,24 @@ def test_the_setting_is_off_unless_it_is_said(tmp_path: Path) -> None:
 
 async def test_founding_is_on_record(client: Client, people: People, ada: Person) -> None:
     organization = (await found(client, await people.token(ada))).json()["organization"]["id"]
-    (entry,) = audited(people, organization)
-    assert entry == {
-        "action": "organization.created",
-        "actor_id": ada.user,
-        "target_type": "organization",
-        "target_id": organization,
-        "success": True,
-        "details": {"slug": "acme", "name": "Acme", "status": "pending"},
-        "address": "192.0.2.1",
-    }
+    (session,) = people.rows("select id from sessions where organization_id = %s", organization)
+    by_ada = {"actor_id": ada.user, "success": True, "address": "192.0.2.1"}
+    assert audited(people, organization) == [
+        {
+            **by_ada,
+            "action": "organization.created",
+            "target_type": "organization",
+            "target_id": organization,
+            "details": {"slug": "acme", "name": "Acme", "status": "pending"},
+        },
+        {
+            **by_ada,
+            "action": "security.session.opened",
+            "target_type": "user",
+            "target_id": str(ada.user),
+            "details": {"session_id": str(session["id"])},
+        },
+    ]
     assert published(people) == ["organization.created"]
 
 
@@ -276,6 +284,36 @@ async def test_nobody_has_more_than_a_hundred_organizations_waiting_even_at_once
     assert (await found(client, token, "approved-meanwhile")).status == 200
     assert (await found(client, token, "once-more")).status == 400
     # Others are not in the way of anybody.
+    assert (await found(client, await people.token(people.add()), "somebody-elses")).status == 200
+
+
+async def test_nobody_owns_more_than_a_thousand_organizations_even_at_once(
+    services: Services, client: Client, people: People, ada: Person
+) -> None:
+    client = approving(services, client)
+    people.change(
+        "insert into organizations (id, slug, name, status, owner_user_id, created_at, updated_at)"
+        " select gen_random_uuid(), 'mine-' || n, 'Mine', (array['active', 'suspended', 'rejected'])[1 + n %% 3], %s, now(), now()"
+        "   from generate_series(1, %s) as n",
+        ada.user,
+        MOST_OWNED - 2,
+    )
+    people.change("update users set is_platform_owner = true where id = %s", ada.user)
+    token = await people.token(ada)
+    statuses: list[int] = []
+
+    async def attempt(number: int) -> None:
+        body = {"slug": f"new-{number}", "name": "New"}
+        statuses.append((await insist(client, "POST", ORGANIZATIONS, body, token=token)).status)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(CROWD):
+            nursery.start_soon(attempt, number)
+    assert sorted(statuses) == [200, 200] + [400] * (CROWD - 2)
+    # What is being deleted is theirs no more.
+    people.change("update all_organizations set deleted_at = now() where slug = 'mine-1'")
+    assert (await found(client, token, "one-went")).status == 200
+    assert (await found(client, token, "once-more")).status == 400
     assert (await found(client, await people.token(people.add()), "somebody-elses")).status == 200
 
 

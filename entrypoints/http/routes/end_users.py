@@ -91,7 +91,8 @@ class SessionsRevoked(msgspec.Struct, frozen=True):
 async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], services: Services) -> EndUserList:
     """The end users of the organization's services, the youngest account first
 
-    `total` counts 10 000 at most. A service that is not this organization's is 404.
+    `total` counts 10 000 at most, and a search shows no more: a page beyond is 400. Searches of one organization are answered one after
+    the other; 503 when too many of them wait. A service that is not this organization's is 404.
     """
     query = call.query
     service = None if query.service_id is None else ServiceId(query.service_id)

@@ -73,7 +73,7 @@ async def create_organization(call: Call[NewOrganization], services: Services) -
 
     The caller is its owner. It waits for the approval of a platform owner, unless the installation approves of all. The tokens are those of
     a session in it, which ends when the one that this is called with would have ended at the latest. A caller has at most a hundred
-    organizations that wait.
+    organizations that wait, and founds none while they own a thousand.
     """
     founded = await services.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
     owner = founded.owner
@@ -90,7 +90,8 @@ async def create_organization(call: Call[NewOrganization], services: Services) -
 async def list_organizations(call: Call, services: Services) -> Sequence[OwnOrganization]:
     """The organizations that the caller is a member of, by name
 
-    All of them, whatever their state, and whichever organization the token is for.
+    Whatever their state, and whichever organization the token is for. A thousand at most: first of all the caller's own, then those that
+    they have been a member of for longest.
     """
     return [_own(overview) for overview in await services.organizations.list(call.caller.user)]
 

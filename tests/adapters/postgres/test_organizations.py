@@ -10,7 +10,7 @@ import trio
 
 from adapters.postgres.organizations import GET, LIST, PostgresOrganizations
 from core.domain.identifiers import OrganizationId, TierId, UserId
-from core.domain.organizations import Organization, OrganizationStatus
+from core.domain.organizations import MOST_LISTED, Organization, OrganizationStatus
 from core.domain.tiers import FREE, LimitSource
 from ports.organizations import Added, Held
 from tests.adapters.postgres.conftest import Store
@@ -105,22 +105,22 @@ async def test_a_slug_is_given_once_and_is_free_again_when_its_organization_goes
     assert await add(store, acme(store)) is None
 
 
-async def test_adding_says_how_many_others_of_the_owner_wait(store: Store) -> None:
+async def test_adding_says_how_many_others_the_owner_has_and_how_many_of_them_wait(store: Store) -> None:
     ada, _ = await store.sign_up()
     grace, _ = await store.sign_up("grace@example.org")
     waiting = []
     for number in range(3):
         added = await add(store, acme(store, f"acme-{number}", ada.id))
         assert added is not None
-        waiting.append(added.waiting)
-    assert waiting == [0, 1, 2]
+        waiting.append((added.waiting, added.owned))
+    assert waiting == [(0, 0), (1, 1), (2, 2)]
     await store.query("update organizations set status = 'active' where slug = 'acme-0'")
     async with store.unit_of_work() as uow:
         (row,) = await store.query("select id from organizations where slug = 'acme-1'")
         await uow.organizations.delete(row["id"], NOW)
         await uow.commit()
-    assert await add(store, acme(store, "acme-3", ada.id)) == Added(1)
-    assert await add(store, acme(store, "acme-4", grace.id)) == Added(0)
+    assert await add(store, acme(store, "acme-3", ada.id)) == Added(1, 2)
+    assert await add(store, acme(store, "acme-4", grace.id)) == Added(0, 0)
 
 
 async def test_what_is_deleted_is_held_and_deleted_by_nobody(store: Store) -> None:
@@ -221,6 +221,27 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(inner)
 
 
+async def test_of_very_many_the_list_has_ones_own_and_those_of_longest_standing(store: Store) -> None:
+    account, _ = await store.sign_up()
+    await store.query(
+        "with added as ("
+        "    insert into organizations (id, slug, name, status, created_at, updated_at)"
+        "    select gen_random_uuid(), 'o-' || n, 'O ' || lpad(n::text, 4, '0'), 'active', now(), now()"
+        "      from generate_series(1, %(most)s + 20) as n returning id, substr(slug, 3)::integer as n"
+        ")"
+        "insert into memberships (id, org_id, user_id, role, created_at)"
+        " select gen_random_uuid(), id, %(user)s, case when n > %(most)s + 10 then 'owner' else 'member' end,"
+        "        now() + n * interval '1 second'"
+        "   from added",
+        {"most": MOST_LISTED, "user": account.id},
+    )
+    # What is being deleted takes no place.
+    await store.query("update all_organizations set deleted_at = now() where slug = 'o-1'")
+    listed = await PostgresOrganizations(store.pool).list(account.id)
+    expected = [*range(2, MOST_LISTED - 8), *range(MOST_LISTED + 11, MOST_LISTED + 21)]
+    assert [one.organization.slug for one in listed] == [f"o-{number}" for number in expected]
+
+
 async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(store: Store) -> None:
     for statement in _FILL.split(";"):
         if statement.strip():
@@ -234,7 +255,7 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(sto
     assert found is not None
     assert (found.organization.id, found.member_count, found.service_count) == (organization, 4, 1)
     for statement, most in ((LIST, 20), (GET, 1)):
-        parameters = {"user": user, "organization": organization}
+        parameters = {"user": user, "organization": organization, "most": MOST_LISTED}
         (row,) = await store.query(f"explain (analyze, format json) {statement}", parameters)
         plan = list(nodes(row["QUERY PLAN"][0]["Plan"]))
         read = {one["Relation Name"]: one for one in plan if "Relation Name" in one}
