@@ -44,3 +44,8 @@ class ImpersonationStore(Protocol):
 
     async def add(self, impersonation: Impersonation) -> None:
         """After its session."""
+
+    async def end_all(self, user: UserId) -> None:
+        """Whoever acts in this user's name does so no more, whatever becomes of the user later. Nobody waits for it. After the statement
+        that holds the account: an impersonation that was about to begin has begun by then, and ends too.
+        """

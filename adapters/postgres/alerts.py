@@ -68,6 +68,10 @@ _RULES: Final[Mapping[str, Any]] = {
 }
 
 
+# As the interface writes times everywhere. jsonb writes them in the connection's time zone, and its own way.
+_TIME: Final[LiteralString] = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
+
+
 def _burst(counted: LiteralString, within: LiteralString, count: LiteralString, kind: LiteralString) -> LiteralString:
     """Of each person, whether so many came within so long: at each event those of the time before it are counted."""
     return f"""
@@ -75,8 +79,8 @@ def _burst(counted: LiteralString, within: LiteralString, count: LiteralString, 
            jsonb_build_object(
                'count', max(so_far),
                'window_minutes', round(extract(epoch from %({within})s::interval) / 60)::int,
-               'first_at', min(created_at),
-               'last_at', max(created_at),
+               'first_at', to_char(min(created_at) at time zone 'UTC', {_TIME}),
+               'last_at', to_char(max(created_at) at time zone 'UTC', {_TIME}),
                'addresses', to_jsonb((array_agg(distinct host(address)) filter (where address is not null))[1:10])
            ) as details
       from (

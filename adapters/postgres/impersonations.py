@@ -74,6 +74,9 @@ class ImpersonationRows:
             },
         )
 
+    async def end_all(self, user: UserId) -> None:
+        await self._transaction.tell(_END_ALL, {"user": user})
+
 
 # Whoever deactivates one of them, or ends their sessions, holds the account first: they wait until the new session is there to be ended, or
 # we see what they have done. In one order, so that two platform owners who try each other do not wait for each other. A statement of its
@@ -108,4 +111,19 @@ _FIND_USER: Final[LiteralString] = f"""
 _ADD: Final = """
     insert into impersonations (id, impersonator_id, user_id, reason, session_id, created_at, expires_at)
     values (%(id)s, %(impersonator)s, %(user)s, %(reason)s, %(session)s, %(created_at)s, %(expires_at)s)
+"""
+
+# Locked in the order in which all who revoke sessions lock them.
+_END_ALL: Final = """
+    with living as (
+             select id
+               from sessions
+              where user_id = %(user)s and impersonator_id is not null and revoked_at is null
+              order by id
+                for no key update
+         )
+  update sessions
+     set revoked_at = now()
+    from living
+   where sessions.id = living.id
 """

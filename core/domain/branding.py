@@ -15,6 +15,8 @@ _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _LOGO: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?(/[^\s\"'<>\\`@]*)?", re.IGNORECASE)
 _LONGEST_LOGO: Final = 500
 _JOINERS: Final = "\u200c\u200d"
+# Letters and a symbol that show nothing: the fillers of Hangul, and Braille without a dot.
+_BLANKS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,10 @@ def branding(name: str, logo_url: str | None, color: str | None) -> Branding:
 
 def one_line(text: str) -> str:
     """Without line breaks and other controls, those that turn the direction of writing among them: a name must not rearrange the sentence
-    around it. What joins letters in some scripts stays.
+    around it. What joins letters in some scripts stays. Empty when nothing of it can be seen.
     """
-    line = " ".join(text.split())
-    return "".join(letter for letter in line if letter in _JOINERS or unicodedata.category(letter) not in {"Cc", "Cf"})
+    line = " ".join("".join(letter for letter in text if letter.isspace() or letter in _JOINERS or not _is_control(letter)).split())
+    return line if any(map(_is_visible, line)) else ""
 
 
 def typed_line(field: str, text: str) -> str:
@@ -53,6 +55,15 @@ def typed_line(field: str, text: str) -> str:
     if len(text) > LONGEST_TYPED:
         raise BadRequest(f"{field}: at most {LONGEST_TYPED} characters, with the space around them")
     return one_line(text)
+
+
+def _is_control(letter: str) -> bool:
+    return unicodedata.category(letter) in {"Cc", "Cf"}
+
+
+def _is_visible(letter: str) -> bool:
+    """By itself: a mark wants a letter that it stands on."""
+    return letter not in _BLANKS and not _is_control(letter) and unicodedata.category(letter)[0] not in "MZ"
 
 
 def _luminance(color: str) -> float:

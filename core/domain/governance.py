@@ -9,7 +9,7 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import TierId, UserId
-from core.domain.impersonation import reason_of
+from core.domain.impersonation import reason_given, reason_of
 from core.domain.json import Json
 from core.domain.organizations import Organization, OrganizationStatus
 from core.domain.tiers import Tier
@@ -108,7 +108,7 @@ def reject(organization: Organization, reason: str, at: datetime) -> Decision:
 
 def suspend(organization: Organization, reason: str | None, at: datetime) -> Decision:
     """A blank reason is none."""
-    given = reason_of(reason) if reason is not None and reason.strip() else None
+    given = None if reason is None else reason_given(reason)
     _require(organization, OrganizationStatus.ACTIVE, "suspended")
     suspended = replace(organization, status=OrganizationStatus.SUSPENDED, suspended_at=at, suspension_reason=given, updated_at=at)
     return Decision(suspended, "organization.suspended", {} if given is None else {"reason": given})
@@ -138,4 +138,5 @@ def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetim
 
 def _require(organization: Organization, status: OrganizationStatus, done: str) -> None:
     if organization.status is not status:
-        raise BadRequest(f"Only a {status} organization can be {done}; this one is {organization.status}")
+        article = "an" if status is OrganizationStatus.ACTIVE else "a"
+        raise BadRequest(f"Only {article} {status} organization can be {done}; this one is {organization.status}")

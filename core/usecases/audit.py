@@ -58,17 +58,27 @@ class Audit:
     async def backlog(self) -> Backlog:
         return await self._chains.backlog()
 
-    async def chain_of(self, name: str) -> OrganizationId:
-        """By the organization's slug, or by its id, which is all that is left of one that was deleted. Raises `NotFound`."""
+    async def chain_of(self, name: str, noted: Head | None = None) -> OrganizationId:
+        """By the organization's id, which is all that is left of one that was deleted, or by its slug. The id comes first: anybody may
+        found an organization whose slug is another's id. `noted` says that there was a chain, even if nothing is left of it. Raises
+        `NotFound`.
+        """
         if name == PLATFORM:
             return PLATFORM_CHAIN
+        chain = _id(name)
+        if chain is not None and await self._is_known(chain):
+            return chain
         found = await self._chains.find(name)
-        if found is not None:
-            return found
-        try:
-            return OrganizationId(UUID(name))
-        except ValueError:
-            raise NotFound(f"There is no organization {name}") from None
+        if found is None and noted is not None:
+            found = chain
+        if found is None:
+            raise NotFound(f"There is no organization {name}, nor an entry of one")
+        return found
+
+    async def _is_known(self, chain: OrganizationId) -> bool:
+        """Whether there are entries of it, in the chain, on their way there or past it, or the organization itself."""
+        listed = await self._log.newest(chain, Page(limit=1))
+        return listed.total > 0 or bool(await self._chains.unchained(chain, 1)) or chain in await self._chains.slugs()
 
     async def verify(
         self,
@@ -104,6 +114,15 @@ class Audit:
 
     async def _names(self) -> Mapping[OrganizationId, str]:
         return {**(await self._chains.slugs()), PLATFORM_CHAIN: PLATFORM}
+
+
+def _id(name: str) -> OrganizationId | None:
+    """As ids are printed. `UUID` reads more than that, and thirty-two digits are somebody's slug."""
+    try:
+        chain = UUID(name)
+    except ValueError:
+        return None
+    return OrganizationId(chain) if str(chain) == name.lower() else None
 
 
 def _name(names: Mapping[OrganizationId, str], chain: OrganizationId) -> str:

@@ -59,15 +59,18 @@ class PlatformOwners:
         return user
 
     async def promote(self, email: Email) -> UserId | None:
-        """Make an existing, active and verified account a platform owner. None when there is no such account."""
+        """Make an existing, active and verified account a platform owner, in whose name nobody acts any more. None when there is no such
+        account.
+        """
         async with self._unit_of_work() as uow:
             user = await self._promote(uow, email)
             await uow.commit()
         return user
 
     async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
-        """Make an existing account a platform owner, on the word of one. May be repeated. Raises `NotFound`, `BadRequest` for an account
-        that nobody may trust with it, and `Forbidden` when whose word it is has been put out of office meanwhile.
+        """Make an existing account a platform owner, on the word of one; who acts in its name does so no more. May be repeated. Raises
+        `NotFound`, `BadRequest` for an account that nobody may trust with it, and `Forbidden` when whose word it is has been put out of
+        office meanwhile.
         """
         now = self._clock.now()
         async with self._unit_of_work() as uow:
@@ -81,6 +84,7 @@ class PlatformOwners:
                 raise BadRequest("Nobody has verified the account's e-mail address")
             # False when the command line was quicker.
             if await uow.accounts.put_in_office(user, now):
+                await uow.impersonations.end_all(user)
                 await uow.record(_created(user, promoted=True, actor=actor))
                 await uow.commit()
         return replace(account, is_platform_owner=True)
@@ -138,6 +142,7 @@ class PlatformOwners:
     async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:
         user = await uow.accounts.promote(email)
         if user is not None:
+            await uow.impersonations.end_all(user)
             await uow.record(_created(user, promoted=True))
         return user
 

@@ -29,7 +29,7 @@ async def _verify(settings: Settings, organization: str | None, noted: Head | No
         raise _Unusable("--head says where one chain ended: name it with --organization")
     report = _Report()
     async with opened_services(settings) as services:
-        only = None if organization is None else await services.audit.chain_of(organization)
+        only = None if organization is None else await services.audit.chain_of(organization, noted)
         await services.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
         backlog = await services.audit.backlog()
     report.end(backlog.pending)

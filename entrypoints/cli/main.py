@@ -2,11 +2,12 @@
 
 import argparse
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
 
@@ -47,6 +48,7 @@ _USER_COMMANDS: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _bear_any_text(sys.stdout)
     given = _parser().parse_args(arguments)
     try:
         return _run(given)
@@ -58,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last one to hear of it
         return _explain(sole(error))
+
+
+def _bear_any_text(out: TextIO) -> None:
+    """What an output has no letters for is written as its code, as standard error does by itself: a name must not end a command."""
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -152,7 +160,9 @@ def _parser() -> argparse.ArgumentParser:
 
     audit = _group(commands, "audit", "the audit log")
     verify = _command(audit, "verify", "audit", "find out whether anything was taken from it, put into it or altered")
-    verify.add_argument("--organization", metavar="SLUG", help="only this one's; or the id of one that is gone, or `platform`")
+    verify.add_argument(
+        "--organization", metavar="SLUG", help="only this one's; also its id, all that is left of one that is gone, or `platform`"
+    )
     verify.add_argument("--head", type=_head, metavar="N:DIGEST", help="where it ended at some time before: has it been cut off since?")
 
     _command(commands, "config", "config", "show the settings in force, secrets masked")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding
+from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding, one_line
 
 
 def test_good_looks_are_kept() -> None:
@@ -44,6 +44,44 @@ def test_a_name_stays_on_its_line_and_within_bounds() -> None:
     assert branding("\u202eknaB ruoY\u2066", None, None).name == "knaB ruoY"
     # A non-joiner and a joiner, as Persian and Malayalam use them.
     assert branding("a\u200cb\u200dc", None, None).name == "a\u200cb\u200dc"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "\u200b\u200b",
+        "\u200b \u200b",
+        "\u200d",
+        "\u200c \u200d",
+        "\u3164",
+        "\u2800\u115f",
+        "\ufe0f",
+        "\u034f",
+        "\x1b\x00",
+        "\u202e \xa0",
+    ],
+)
+def test_a_line_of_which_nothing_can_be_seen_is_empty(text: str) -> None:
+    assert one_line(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("\u200b Acme\u2060 ", "Acme"),
+        ("a \u200b b", "a b"),
+        ("a\x1b[31mb", "a[31mb"),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        ("\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"),
+        ("\u3164a", "\u3164a"),
+        ("e\u0301", "e\u0301"),
+        ("!", "!"),
+    ],
+)
+def test_a_line_has_what_can_be_seen_and_what_joins_it(text: str, line: str) -> None:
+    assert one_line(text) == line
 
 
 @pytest.mark.parametrize(

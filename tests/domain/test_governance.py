@@ -63,6 +63,7 @@ DECISIONS: Final[dict[str, tuple[OrganizationStatus, OrganizationStatus, Decide]
 @pytest.mark.parametrize("done", DECISIONS)
 def test_each_decision_has_one_state_that_it_is_taken_in(done: str, status: OrganizationStatus) -> None:
     before, after, decide = DECISIONS[done]
+    article = "an" if before is ACTIVE else "a"
     if status is before:
         decision = decide(organization(status))
         assert decision is not None
@@ -70,7 +71,7 @@ def test_each_decision_has_one_state_that_it_is_taken_in(done: str, status: Orga
         assert decision.organization.updated_at == NOON
         assert decision.name == f"organization.{done}"
     else:
-        with pytest.raises(BadRequest, match=f"^Only a {before} organization can be {done}; this one is {status}$"):
+        with pytest.raises(BadRequest, match=f"^Only {article} {before} organization can be {done}; this one is {status}$"):
             decide(organization(status))
 
 
@@ -94,7 +95,16 @@ def test_a_rejection_says_when_and_why() -> None:
     assert decision.details == {"reason": "No such company"}
 
 
-@pytest.mark.parametrize(("reason", "says"), [("", "required"), (" \t\n ", "required"), ("x" * 501, "at most 500")])
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("", "required"),
+        (" \t\n ", "required"),
+        ("\u200b\u200b\u200b", "required"),
+        ("\u200d \u3164", "required"),
+        ("x" * 501, "at most 500"),
+    ],
+)
 def test_a_rejection_needs_a_reason_that_can_be_read(reason: str, says: str) -> None:
     with pytest.raises(BadRequest, match=says):
         governance.reject(organization(), reason, NOON)
@@ -102,7 +112,12 @@ def test_a_rejection_needs_a_reason_that_can_be_read(reason: str, says: str) -> 
 
 @pytest.mark.parametrize(
     ("reason", "kept", "details"),
-    [("Unpaid\nsince May", "Unpaid since May", {"reason": "Unpaid since May"}), (None, None, {}), ("  \n", None, {})],
+    [
+        ("Unpaid\nsince May", "Unpaid since May", {"reason": "Unpaid since May"}),
+        (None, None, {}),
+        ("  \n", None, {}),
+        (" \u200b", None, {}),
+    ],
 )
 def test_a_suspension_may_have_a_reason(reason: str | None, kept: str | None, details: dict[str, str]) -> None:
     before = organization(ACTIVE)

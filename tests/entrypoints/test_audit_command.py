@@ -13,12 +13,13 @@ import pytest
 import trio
 
 from adapters.crypto.key_ring import EncryptionKey
+from core.domain.errors import NotFound
 from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import open_services
 from entrypoints.cli import main
 from entrypoints.cli.audit import run
-from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
+from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
 
 ACME = OrganizationId(UUID("01900000-0000-7000-8000-00000000000a"))
@@ -161,6 +162,22 @@ def test_an_organization_that_nobody_knows_is_said_to_be_so(settings: Settings, 
         run(argparse.Namespace(organization="nowhere", head=None), settings)
     assert "nowhere" in repr(failed.value)
     assert capsys.readouterr().out == ""
+
+
+def test_an_id_that_was_never_one_is_no_untouched_chain(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
+        run(argparse.Namespace(organization=str(UUID(int=7)), head=None), settings)
+    assert isinstance(sole(failed.value), NotFound)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_chain_of_which_nothing_is_left_ends_before_the_head_that_was_noted(verify: Verify, settings: Settings) -> None:
+    head = verify("--organization", str(GONE))[1][0].rpartition(" ")[2]
+    _alter(settings, "delete from audit_links where chain_id <> %s")
+    _alter(settings, "delete from audit_entries where organization_id <> %s")
+    status, lines = verify("--organization", str(GONE), "--head", head)
+    assert status == FAILURE
+    assert "the chain ends before the noted head" in lines[0]
 
 
 def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """The command line's own decisions. What the commands do is shown end to end, in tests/e2e/test_commands.py."""
 
+import io
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ import pytest
 
 from core.domain.errors import Conflict
 from entrypoints.cli import main, owner
-from entrypoints.failures import DataDirectoryInUse, StartFailed, sole
+from entrypoints.failures import OK, DataDirectoryInUse, StartFailed, sole
 from entrypoints.settings import SettingsError
 from tests.conftest import CapturedLog
 
@@ -61,6 +62,20 @@ def test_what_was_not_foreseen_leaves_its_stack_in_the_log(monkeypatch: pytest.M
     assert main.main(["version"]) == 1
     (entry,) = log.events("crashed")
     assert isinstance(entry["exc_info"], ZeroDivisionError)
+
+
+@pytest.mark.parametrize(("encoding", "written"), [("ascii", b"K\\xe4se \\U0001f9c0\n"), ("utf-8", "Käse 🧀\n".encode())])
+def test_what_the_output_has_no_letters_for_is_written_as_its_code(encoding: str, written: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True))
+
+    def tell(_given: Namespace) -> int:
+        sys.stdout.write("Käse 🧀\n")
+        return OK
+
+    monkeypatch.setattr(main, "_run", tell)
+    assert main.main(["version"]) == OK
+    assert out.getvalue() == written
 
 
 def test_a_group_of_several_stays_a_group() -> None:

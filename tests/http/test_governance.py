@@ -204,7 +204,7 @@ async def test_a_decision_from_the_wrong_state_is_refused_and_leaves_no_trace(ho
                 continue
             answer = await house.decide(what)
             assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
-            assert answer.json()["error"].startswith(f"Only a {start} organization can be ")
+            assert answer.json()["error"].startswith(f"Only {'an' if start == 'active' else 'a'} {start} organization can be ")
             assert answer.json()["error"].endswith(f"this one is {status}")
         assert house.row() == before
     assert house.audited() == []
@@ -250,8 +250,9 @@ MALFORMED: Final[list[tuple[str, str, Any]]] = [
     ("POST", "/reject", {"reason": None}),
     ("POST", "/reject", {"reason": ""}),
     ("POST", "/reject", {"reason": " \r\n\t\u2028 "}),
+    ("POST", "/reject", {"reason": "\u200b\u200b\u200b"}),
     ("POST", "/reject", {"reason": "x" * 501}),
-    ("POST", "/reject", {"reason": "x" * 1_000_000}),
+    ("POST", "/reject", {"reason": "x" * 60_000}),
     ("POST", "/reject", {"reason": "a\x00b"}),
     ("POST", "/reject", {"reason": ["x"]}),
     ("POST", "/reject", b'{"reason": "\\ud800"}'),
@@ -280,8 +281,15 @@ async def test_what_is_malformed_is_refused_and_changes_nothing(house: House) ->
     assert house.audited() == []
 
 
+async def test_what_would_move_a_cursor_or_turn_the_text_round_is_no_part_of_a_reason(house: House) -> None:
+    house.set("active")
+    record = (await house.decide("suspend", {"reason": "Un\x1b[2Jpaid \u202esince May\u200b"})).json()["organization"]
+    assert record["suspension_reason"] == "Un[2Jpaid since May"
+    assert house.audited()[0]["details"] == {"reason": "Un[2Jpaid since May"}
+
+
 async def test_what_is_written_as_a_reason_stays_what_it_is(house: House) -> None:
-    hostile = "'; drop table users; -- <script>%s \x1b[2J \u202e {0}"
+    hostile = "'; drop table users; -- <script>%s {0}"
     record = (await house.decide("reject", {"reason": hostile})).json()["organization"]
     assert record["rejection_reason"] == hostile
     assert house.audited()[0]["details"] == {"reason": hostile}

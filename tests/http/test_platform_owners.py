@@ -119,6 +119,56 @@ async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_name
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
 
 
+@pytest.mark.parametrize("way", ["interface", "command line"])
+async def test_who_acts_in_the_name_of_a_new_owner_does_so_no_more_not_even_when_the_office_ends(
+    house: House, services: Services, way: str
+) -> None:
+    bob, eve = house.add("bob@example.org"), house.add("eve@example.org")
+    token, own = await house.people.token(house.grace), await house.people.token(bob)
+    begun, other = [
+        (await house.client.post(f"/api/platform/impersonate/{who.user}", {"reason": "Ticket"}, token=token)).json() for who in (bob, eve)
+    ]
+    if way == "interface":
+        assert (await house.promote(bob.user)).status == 200
+    else:
+        assert await services.platform_owners.promote(services.email_syntax.parse(bob.email)) == bob.user
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    assert (await house.demote(bob.user)).status == 200
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    refreshed = await house.client.post("/api/auth/refresh", {"refresh_token": begun["refresh_token"]})
+    assert (refreshed.status, refreshed.error_code) == (401, "UNAUTHORIZED")
+    # Their own session goes on, and so does what was opened in others' names.
+    for living in (own, other["access_token"]):
+        assert (await house.client.get("/api/user", token=living)).status == 200
+
+
+async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(house: House) -> None:
+    bob = house.add("bob@example.org")
+    answers: list[Received] = []
+
+    async def promote() -> None:
+        answers.append(await house.promote(bob.user))
+
+    with psycopg.connect(house.database_url) as connection:
+        # As an impersonation does.
+        connection.execute("select from users where id = any(%s) order by id for share", ([bob.user, house.grace.user],))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(promote)
+            with trio.move_on_after(0.2):
+                while not answers:
+                    await trio.sleep(0.01)
+            assert not answers, "it did not wait"
+            connection.execute(
+                "insert into sessions (id, user_id, impersonator_id, impersonation_id, created_at, last_seen_at, expires_at)"
+                " values (%(id)s, %(user)s, %(by)s, %(id)s, now(), now(), now() + interval '1 hour')",
+                {"id": uuid4(), "user": bob.user, "by": house.grace.user},
+            )
+            connection.commit()
+    assert answers[0].status == 200
+    living = "select id from sessions where user_id = %s and impersonator_id is not null and revoked_at is null"
+    assert house.people.rows(living, bob.user) == []
+
+
 async def test_a_deactivated_owner_is_put_out_of_office_too(house: House) -> None:
     gone = house.add(owner=True)
     house.people.change("update users set deactivated_at = now() where id = %s", gone.user)

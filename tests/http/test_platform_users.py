@@ -258,6 +258,7 @@ async def test_the_reason_may_come_in_the_query(house: House) -> None:
         ({}, ""),
         ({"reason": ""}, ""),
         ({"reason": " \n"}, ""),
+        ({"reason": "\u200b\u200b\u200b"}, ""),
         ({"reason": " "}, "?reason=Lost"),
         ({"reason": "x" * 501}, ""),
         ({"reason": 7}, ""),

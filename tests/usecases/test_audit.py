@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
-from core.domain.audit_chains import PLATFORM_CHAIN
+from core.domain.audit_chains import PLATFORM_CHAIN, Head
 from core.domain.errors import NotFound
 from core.domain.events import SYSTEM, Event, Target
 from core.domain.identifiers import OrganizationId
@@ -36,14 +37,13 @@ def tenants(services: Services, people: People) -> Tenants:
 
 async def test_a_chain_is_named_by_slug_by_id_or_as_the_platforms(services: Services, tenants: Tenants) -> None:
     acme = tenants.add("acme")
-    gone = uuid4()
     assert await services.audit.chain_of("acme") == acme.id
     assert await services.audit.chain_of(str(acme.id)) == acme.id
-    assert await services.audit.chain_of(str(gone)) == gone
+    assert await services.audit.chain_of(str(acme.id).upper()) == acme.id
     assert await services.audit.chain_of("platform") == PLATFORM_CHAIN
 
 
-@pytest.mark.parametrize("name", ["nowhere", "", "\0", "\ud83d", "'; drop table users", "x" * 10_000])
+@pytest.mark.parametrize("name", ["nowhere", "", "\0", "\ud83d", "'; drop table users", "x" * 10_000, str(UUID(int=7)), UUID(int=7).hex])
 async def test_a_name_that_nobody_has_is_not_found(services: Services, name: str) -> None:
     with pytest.raises(NotFound):
         await services.audit.chain_of(name)
@@ -53,6 +53,41 @@ async def test_a_slug_that_looks_like_an_id_is_a_slug(services: Services, tenant
     other = uuid4()
     acme = tenants.add(str(other))
     assert await services.audit.chain_of(str(other)) == acme.id
+
+
+async def test_a_slug_that_is_the_id_of_another_does_not_hide_its_chain(services: Services, tenants: Tenants) -> None:
+    acme = tenants.add("acme")
+    mallory = tenants.add(str(acme.id))
+    assert await services.audit.chain_of(str(acme.id)) == acme.id
+    assert await services.audit.chain_of(str(mallory.id)) == mallory.id
+    # Nobody is shown an id without its hyphens.
+    plain = tenants.add(acme.id.hex)
+    assert await services.audit.chain_of(acme.id.hex) == plain.id
+
+
+async def test_whoever_is_gone_is_known_by_what_is_left(services: Services, tenants: Tenants, emptied_database_url: str) -> None:
+    gone = OrganizationId(uuid4())
+    tenants.add(str(gone))
+    async with services.unit_of_work() as uow:
+        await uow.record(Event("role.created", SYSTEM, Target("role", "1"), gone))
+        await uow.commit()
+    # On its way into the chain, in it, and out of it, as somebody may have taken it.
+    assert await services.audit.chain_of(str(gone)) == gone
+    await services.audit.link()
+    assert await services.audit.chain_of(str(gone)) == gone
+    with psycopg.connect(emptied_database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        connection.execute("delete from audit_links where chain_id = %s", (gone,))
+    assert await services.audit.chain_of(str(gone)) == gone
+
+
+async def test_whoever_noted_the_head_of_a_chain_knows_that_there_was_one(services: Services, tenants: Tenants) -> None:
+    gone, noted = OrganizationId(uuid4()), Head(7, b"x" * 32)
+    assert await services.audit.chain_of(str(gone), noted) == gone
+    acme = tenants.add(str(gone))
+    assert await services.audit.chain_of(str(gone), noted) == acme.id
+    with pytest.raises(NotFound):
+        await services.audit.chain_of("nowhere", noted)
 
 
 async def test_the_log_outlives_its_organization(services: Services, tenants: Tenants, people: People) -> None:

@@ -107,8 +107,8 @@ async def test_repeated_failures_to_sign_in(day: Day) -> None:
     assert alert.details == {
         "count": 10,
         "window_minutes": 60,
-        "first_at": (day.now - 40 * MINUTE).isoformat(),
-        "last_at": (day.now - 5 * MINUTE).isoformat(),
+        "first_at": f"{day.now - 40 * MINUTE:%Y-%m-%dT%H:%M:%S.%fZ}",
+        "last_at": f"{day.now - 5 * MINUTE:%Y-%m-%dT%H:%M:%S.%fZ}",
         "addresses": ["192.0.2.0", "192.0.2.1", "192.0.2.2", "2001:db8::1"],
     }
 
