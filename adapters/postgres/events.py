@@ -68,6 +68,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         "address": None if address is None else str(address),
         "user_agent": None if user_agent is None else storable_text(user_agent),
         "personal": storable(event.personal),
+        "person_id": _text(event.actor.user or event.person),
         "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
     }
 
@@ -102,7 +103,7 @@ _AUDIT: Final = f"""
                from jsonb_to_recordset(%(entries)s)
                  as told (id uuid, chain_id uuid, action text, organization_id uuid, actor_id uuid, impersonator_id uuid, target_type text,
                           target_id text, success boolean, details jsonb, created_at timestamptz, address inet, user_agent text,
-                          personal jsonb, salt bytea)
+                          personal jsonb, person_id uuid, salt bytea)
          ),
          entries as (
              insert into audit_entries (id, organization_id, actor_id, impersonator_id, action, target_type, target_id, success, details,
@@ -113,7 +114,7 @@ _AUDIT: Final = f"""
          ),
          apart as (
              insert into audit_personal (entry_id, actor_id, address, user_agent, details, salt)
-             select id, actor_id, address, user_agent, personal, salt
+             select id, person_id, address, user_agent, personal, salt
                from told
               where is_personal
          )

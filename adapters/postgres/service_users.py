@@ -209,7 +209,12 @@ _CHANGE_EMAIL: Final = """
  returning id
 """
 
-# Locked in the order in which others lock them: a refresh takes the token before its session, presence the sessions by their ids.
+# Locked in the order in which others lock them: a change of the second factor takes it before the devices, whose trust it ends; who revokes
+# a device takes it before its sessions, a refresh the token before its session, presence the sessions by their ids.
+_HOLD_SECOND_FACTOR: Final = "select from mfa_secrets where user_id = %(user)s for update"
+
+_HOLD_DEVICES: Final = "select from devices where user_id = %(user)s order by id for update"
+
 _HOLD_REFRESH_TOKENS: Final = """
     select
       from refresh_tokens
@@ -231,6 +236,8 @@ _FORGET: Final = """
 
 # What has no foreign key goes by itself, the rest with the account.
 DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
+    _HOLD_SECOND_FACTOR,
+    _HOLD_DEVICES,
     _HOLD_REFRESH_TOKENS,
     _HOLD_SESSIONS,
     "delete from login_events where user_id = %(user)s",

@@ -1,7 +1,7 @@
 """API keys: by them a service's own servers speak to us, each with the permissions that it was given."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -149,15 +149,15 @@ def require_room(count: int) -> None:
 
 
 def api_key_created(placed: PlacedKey, actor: Actor) -> Event:
-    return _event("api_key.created", placed, actor, {})
+    return _event("api_key.created", placed, actor)
 
 
 def api_key_deleted(placed: PlacedKey, actor: Actor, operator: str = "") -> Event:
-    """`operator` is the name that whoever did it on the command line goes by there."""
-    return _event("api_key.deleted", placed, actor, {"operator": operator} if operator else {})
+    """`operator` is the name that whoever did it on the command line goes by there: it must be possible to forget it."""
+    return replace(_event("api_key.deleted", placed, actor), personal={"operator": operator} if operator else {})
 
 
-def _event(name: str, placed: PlacedKey, actor: Actor, more: Mapping[str, Json]) -> Event:
+def _event(name: str, placed: PlacedKey, actor: Actor) -> Event:
     key = placed.key
     details: dict[str, Json] = {
         "api_key_id": str(key.id),
@@ -167,6 +167,5 @@ def _event(name: str, placed: PlacedKey, actor: Actor, more: Mapping[str, Json])
         "prefix": key.prefix,
         "permissions": [permission.value for permission in key.permissions],
         "expires_at": None if key.expires_at is None else key.expires_at.isoformat(),
-        **more,
     }
     return Event(name, actor, Target("api_key", str(key.id)), placed.organization, details)

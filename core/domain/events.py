@@ -32,7 +32,8 @@ class Target:
 class Event:
     """`audited` writes an audit entry, `published` offers the event to webhooks. Most are both. `details` never carries a secret.
 
-    `personal` are details that say who somebody is: an address, a name. The audit log keeps them apart, so that they can be forgotten.
+    `personal` are details that say who somebody is: an address, a name. The audit log keeps them apart, so that they can be forgotten: with
+    the actor's account, or, where nobody can tell who it was, with that of the `person` whom they are about.
     """
 
     name: str
@@ -44,3 +45,4 @@ class Event:
     audited: bool = True
     published: bool = True
     personal: Mapping[str, str] = field(default_factory=dict)
+    person: UserId | None = None

@@ -4,7 +4,7 @@ cancelled, or a week has passed; after that it is over for good.
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -270,7 +270,8 @@ def joined(invitation: Invitation, user: UserId, actor: Actor) -> Event:
 
 
 def accepted(invitation: Invitation, user: UserId, way: Way, actor: Actor) -> Event:
-    return _about("invitation.accepted", invitation, actor, user_id=str(user), way=way.value)
+    # Of whom it tells is known, even where it is not who did it.
+    return replace(_about("invitation.accepted", invitation, actor, user_id=str(user), way=way.value), person=user)
 
 
 def declined(invitation: Invitation, way: Way, actor: Actor) -> Event:

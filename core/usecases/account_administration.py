@@ -139,7 +139,7 @@ class AccountAdministration:
         """For whoever lost the second factor: it is told by mail. May be repeated."""
         async with self._unit_of_work() as unit:
             account = await _find(unit, email)
-        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, f"command line, by {operator}")
+        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator)
         return Done(account, changed)
 
     async def _end_access(self, unit: UnitOfWork, account: Account) -> int:
@@ -159,7 +159,8 @@ async def _find(unit: UnitOfWork, email: Email) -> Account:
 
 
 async def _record(unit: UnitOfWork, name: str, account: Account, operator: str, details: dict[str, Json]) -> None:
-    told: dict[str, Json] = {**details, "operator": operator}
     # Webhooks hear what they have a name for; coming and going of an account by the operator's hand is the installation's own affair.
     published = name.startswith("security.")
-    await unit.record(Event(name, SYSTEM, Target("user", str(account.id)), details=told, published=published))
+    target = Target("user", str(account.id))
+    # The name is somebody's: it must be possible to forget it.
+    await unit.record(Event(name, SYSTEM, target, details=details, published=published, personal={"operator": operator}))

@@ -189,7 +189,7 @@ class Invitations:
         while not done:
             async with self._unit_of_work() as uow:
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
-                done = await self._accept(uow, offer, presented.way, _answering(offer, presented, actor))
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor))
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         """By a manager, who could have given the role to the person directly."""
@@ -209,7 +209,7 @@ class Invitations:
             offer = _require_meant(await uow.invitations.hold_alone(presented.which), presented)
             require_pending(offer.invitation)
             await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self._clock.now())
-            await uow.record(declined(offer.invitation, presented.way, _answering(offer, presented, actor)))
+            await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))
             await uow.commit()
 
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
@@ -243,8 +243,6 @@ class Invitations:
         offer.require_backed()
         offer.require_acceptable()
         account = offer.account or _new_account(UserId(self._ids.new()), invitation.email, now)
-        if actor.user is None:
-            actor = replace(actor, user=account.id)
         if offer.account is None:
             if not await uow.accounts.add(account, None):
                 return False
@@ -279,7 +277,6 @@ def _require_meant(offer: Offer | None, presented: Presented) -> Offer:
     return offer
 
 
-def _answering(offer: Offer, presented: Presented, actor: Actor) -> Actor:
-    """Who answers, as far as anybody can tell."""
-    user = offer.account.id if offer.account is not None else None
-    return replace(actor, user=user, impersonator=presented.impersonator)
+def _answering(presented: Presented, actor: Actor) -> Actor:
+    """Who answers, as far as anybody can tell: by the link, nobody can. The inviter has it too, and would learn whose address it is."""
+    return replace(actor, user=presented.user, impersonator=presented.impersonator)

@@ -4,6 +4,7 @@ Every change of it ends the trust in devices: they were trusted on the strength 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from core.domain.devices import Client
 from core.domain.email import Email
@@ -109,13 +110,17 @@ class Mfa:
                 await unit.jobs.add(self._mail("mfa_disabled", caller.email, actor).as_job())
             await unit.commit()
 
-    async def force_disable(self, user: UserId, email: Email, actor: Actor, reason: str) -> bool:
-        """For whoever lost their second factor, by somebody who may: the caller has seen to that. False when it was not enabled."""
+    async def force_disable(self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "") -> bool:
+        """For whoever lost their second factor, by somebody who may: the caller has seen to that. False when it was not enabled. `operator`
+        is the name that whoever does it on the command line goes by there.
+        """
+        # What somebody wrote about a person, and who that was, must be possible to forget.
+        personal = {"reason": reason, **({"operator": operator} if operator else {})}
         async with self._unit_of_work() as unit:
             disabled = await unit.mfa.disable(user)
             if disabled:
                 await unit.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
-                await self._changed(unit, user, actor, "disabled", details={"forced": True, "reason": reason})
+                await self._changed(unit, user, actor, "disabled", details={"forced": True}, personal=personal)
                 await unit.jobs.add(self._mail("mfa_disabled", email, actor).as_job())
             await unit.commit()
         return disabled
@@ -224,12 +229,14 @@ class Mfa:
         *,
         organization: OrganizationId | None = None,
         details: Mapping[str, Json] | None = None,
+        personal: Mapping[str, str] | None = None,
     ) -> None:
         await unit.devices.end_trust(user)
         target = Target("user", str(user))
         # One name for webhooks, one for the audit log: the interface has both.
-        await unit.record(Event(f"user.mfa.{what}", actor, target, organization, details or {}, audited=False))
-        await unit.record(Event(f"security.mfa.{what}", actor, target, organization, details or {}, published=False))
+        event = Event(f"user.mfa.{what}", actor, target, organization, details or {}, audited=False, personal=personal or {})
+        await unit.record(event)
+        await unit.record(replace(event, name=f"security.mfa.{what}", audited=True, published=False))
 
     def _mail(self, template: str, to: Email, actor: Actor) -> Mail:
         return self._templates.mail(template, to.address, when=self._clock.now(), address=actor.address)

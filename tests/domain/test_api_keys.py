@@ -121,4 +121,5 @@ def test_what_is_told_of_a_key_is_all_but_the_key() -> None:
         assert event.details == details
         assert event.audited
         assert event.published
-    assert api_key_deleted(PLACED, SYSTEM, "ada").details == {**details, "operator": "ada"}
+    by_operator = api_key_deleted(PLACED, SYSTEM, "ada")
+    assert (by_operator.details, by_operator.personal, deleted.personal) == (details, {"operator": "ada"}, {})

@@ -117,6 +117,9 @@ async def test_a_platform_owner_acts_as_a_user_for_an_hour_and_on_record(house: 
     assert str(entry["id"]) == begun["audit_log_id"]
     assert (entry["actor_id"], entry["impersonator_id"], entry["target_id"]) == (house.owner.user, None, str(house.user.user))
     assert (entry["details"]["reason"], entry["details"]["impersonation_session"]) == (REASON, begun["session_id"])
+    # What was written about a person stands where it can be forgotten.
+    (kept,) = house.people.rows("select details from audit_entries where action = 'security.impersonation.started'")
+    assert set(kept["details"]) == {"impersonation_session", "expires_at"}
     assert entry["address"] == "192.0.2.1"
     (row,) = house.people.rows("select id, impersonator_id, user_id, reason from impersonations")
     assert row == {"id": UUID(begun["session_id"]), "impersonator_id": house.owner.user, "user_id": house.user.user, "reason": REASON}

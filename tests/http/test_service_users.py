@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 import trio
 
@@ -312,6 +313,25 @@ async def test_a_deleted_user_is_gone_with_everything(market: Market, shop: Back
     assert (await shop.create(ADA)).user != ada.user
 
 
+async def test_what_the_log_says_of_an_acceptance_by_link_is_forgotten_with_the_account(market: Market, shop: Backend) -> None:
+    ada = await shop.create(ADA)
+    # Of an account whose address nobody has proved, an acceptance takes the service's say away.
+    market.people.change("update users set email_verified_at = now() where id = %s", ada.user)
+    token = await market.tenants.token(market.tenants.member(market.globex, "owner"))
+    invited = await market.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=token)
+    assert (await market.client.post("/api/invitations/accept", {"token": invited.json()["token"]})).status == 200
+    assert (await market.client.post(f"/api/organizations/globex/members/{ada.user}", token=token)).status == 200
+    joining = (
+        "select action, actor_id, details ->> 'invited_email' as email, host(address) as address from audit_log"
+        " where action in ('user.joined', 'invitation.accepted') order by id"
+    )
+    joined = {"action": "user.joined", "actor_id": None, "email": None, "address": "192.0.2.1"}
+    accepted = {**joined, "action": "invitation.accepted", "email": ADA}
+    assert market.people.rows(joining) == [joined, accepted]
+    assert (await shop.delete(ada)).status == 204
+    assert market.people.rows(joining) == [{**one, "email": None, "address": None} for one in (joined, accepted)]
+
+
 async def test_the_audit_chains_hold_after_somebody_was_forgotten(market: Market, shop: Backend) -> None:
     ada = await shop.create(ADA)
     await shop.move(ada, "new@example.org")
@@ -397,6 +417,36 @@ async def test_sessions_in_the_service_end_on_the_next_request_and_others_go_on(
     assert (await shop.delete(ada)).status == 204
     statuses = {place: (await market.client.get("/api/user", token=token)).status for place, token in tokens.items()}
     assert statuses == {market.shop: 401, market.app: 200, None: 200}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("select from devices where user_id = %s for no key update", "update sessions set revoked_at = now() where user_id = %s"),
+        ("delete from mfa_secrets where user_id = %s", "update devices set trusted_until = null where user_id = %s"),
+    ],
+    ids=["a device is revoked", "the second factor is disabled"],
+)
+async def test_a_deletion_waits_for_whoever_takes_the_same_rows_in_their_order(
+    market: Market, shop: Backend, database_url: str, first: str, then: str
+) -> None:
+    """Two that take the same rows in different orders would wait for each other, and one of them be refused."""
+    ada = await shop.create(ADA)
+    leave_traces(market, ada, market.shop)
+    statuses = []
+
+    async def delete() -> None:
+        statuses.append((await shop.delete(ada)).status)
+
+    with psycopg.connect(database_url) as other:
+        other.execute(first.encode(), [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(delete)
+            await market.people.somebody_waits()
+            await trio.to_thread.run_sync(other.execute, then.encode(), [ada.user])
+            other.commit()
+    assert statuses == [204]
+    assert traces(market, ada) == {"audit_personal": 1}
 
 
 async def test_an_account_that_is_deleted_while_others_come_to_hold_it_goes_whole_or_stays(market: Market, shop: Backend) -> None:

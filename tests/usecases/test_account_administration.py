@@ -326,6 +326,22 @@ async def test_a_second_factor_that_was_lost_is_taken_away_with_the_trust_it_gav
     assert installation.value("select count(*) from jobs where kind = 'mail'") == 1
 
 
+async def test_the_operators_name_stands_where_it_can_be_forgotten(installation: Installation) -> None:
+    administration = installation.administration
+    installation.enable_mfa(installation.add("Ada@example.org"))
+    await administration.show(ADA, OPERATOR)
+    await administration.revoke_sessions(ADA, OPERATOR)
+    await administration.disable_mfa(ADA, OPERATOR)
+    await administration.reset_password(ADA, OPERATOR, by_mail=True)
+    await administration.deactivate(ADA, OPERATOR)
+    await administration.activate(ADA, OPERATOR)
+    entries = installation.rows("select audit_log.details, kept.details as kept from audit_log join audit_entries as kept using (id)")
+    assert [entry["details"]["operator"] for entry in entries] == [OPERATOR] * 6
+    assert not any(entry["kept"].keys() & {"operator", "reason"} for entry in entries)
+    assert OPERATOR not in str([entry["kept"] for entry in entries])
+    assert OPERATOR not in str(installation.rows("select details from mfa_events"))
+
+
 async def choose(installation: Installation, link: str, password: str) -> None:
     token = link.partition("token=")[2]
     await installation.services.account_passwords.reset(Token(token), Password(password), SYSTEM)

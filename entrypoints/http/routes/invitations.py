@@ -21,7 +21,6 @@ from entrypoints.http.callers import ANYONE, PERSON, able
 from entrypoints.http.calls import Call
 from entrypoints.http.endpoints import endpoint
 from entrypoints.http.fields import email_field
-from entrypoints.http.limits import AUTH
 from entrypoints.http.paging import Paging, page_of
 
 _TAGS = ("invitations",)
@@ -174,7 +173,7 @@ async def list_own_invitations(call: Call, services: Services) -> Sequence[OwnIn
     ]
 
 
-@endpoint.post("/api/invitations/accept", caller=ANYONE, limit=AUTH, refuses=_ANSWERS, tags=_TAGS)
+@endpoint.post("/api/invitations/accept", caller=ANYONE, refuses=_ANSWERS, tags=_TAGS)
 async def accept_invitation(call: Call[InvitationAnswer], services: Services) -> Nothing:
     """Accept an invitation
 
@@ -184,7 +183,7 @@ async def accept_invitation(call: Call[InvitationAnswer], services: Services) ->
     return NOTHING
 
 
-@endpoint.post("/api/invitations/decline", caller=ANYONE, limit=AUTH, refuses=(BadRequest, InvitationExpired), tags=_TAGS)
+@endpoint.post("/api/invitations/decline", caller=ANYONE, refuses=(BadRequest, InvitationExpired), tags=_TAGS)
 async def decline_invitation(call: Call[InvitationAnswer], services: Services) -> Nothing:
     """Decline an invitation"""
     await services.invitations.decline(call.body.token, call.actor)
