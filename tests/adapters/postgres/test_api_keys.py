@@ -107,7 +107,8 @@ async def test_a_mark_stays_on_its_page(fresh_store: Store) -> None:
     with trio.fail_after(20):
         while (row := (await fresh_store.query(statistics))[0])["changed"] < 100:
             await trio.sleep(0.02)
-    assert row["hot"] >= 80
+    # All but those that found their page full. None, if an index had the mark.
+    assert row["hot"] >= 50
 
 
 async def test_a_key_is_found_by_its_digest_with_where_it_belongs(store: Store) -> None:

@@ -204,6 +204,9 @@ _TRACES: Final = """
     select gen_random_uuid(), user_id, org_id, service_id, 'password', true, now() from service_users
      where service_id = '01900000-0000-7000-8000-00000000000c' or user_id <= '01910000-0000-7000-8000-000000000500';
     insert into mfa_events (id, user_id, name, success, created_at) select gen_random_uuid(), id, 'x', true, now() from users;
+    insert into mfa_secrets (user_id, sealed_secret, created_at) select id, 'x', now() from users;
+    insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)
+    select gen_random_uuid(), id, 'X', 'cli', now(), now(), now() from users;
     insert into preauthentications (id, user_id, created_at, expires_at) select gen_random_uuid(), id, now(), now() from users;
     insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, created_at)
     select gen_random_uuid(), case service_id when '01900000-0000-7000-8000-00000000000b' then org_id else user_id end, user_id, 'x',

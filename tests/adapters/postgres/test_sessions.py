@@ -225,7 +225,7 @@ async def test_however_many_marks_are_written_others_have_their_turns(store: Sto
         with watched_steps() as steps:
             await PostgresPresence(store.pool).mark_seen(marks)
         longest.append(max(steps))
-    assert min(longest) < 0.003
+    assert min(longest) < 0.01
 
 
 async def test_sessions_are_marked_in_one_order_everywhere_so_that_nobody_deadlocks(store: Store) -> None:
