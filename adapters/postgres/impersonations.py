@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.revoking import revoking
 from adapters.postgres.sign_in import DESTINATION, DestinationRow
 from adapters.postgres.storable import storable_text
 from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
@@ -113,17 +114,4 @@ _ADD: Final = """
     values (%(id)s, %(impersonator)s, %(user)s, %(reason)s, %(session)s, %(created_at)s, %(expires_at)s)
 """
 
-# Locked in the order in which all who revoke sessions lock them.
-_END_ALL: Final = """
-    with living as (
-             select id
-               from sessions
-              where user_id = %(user)s and impersonator_id is not null and revoked_at is null
-              order by id
-                for no key update
-         )
-  update sessions
-     set revoked_at = now()
-    from living
-   where sessions.id = living.id
-"""
+_END_ALL: Final = revoking("user_id = %(user)s and impersonator_id is not null")

@@ -9,6 +9,7 @@ from uuid import UUID
 from adapters.postgres.accounts import AccountRow
 from adapters.postgres.pool import Pool
 from adapters.postgres.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.revoking import revoking
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -285,20 +286,7 @@ _REMOVE: Final = """
 """
 
 # After the membership is gone, and in a statement of its own: it sees a session that was opened by whoever held the membership until now.
-# In one order everywhere, so that two that end the same sessions cannot deadlock.
-_END_SESSIONS: Final = """
-    with living as (
-             select id
-               from sessions
-              where user_id = %(user)s and organization_id = %(organization)s and service_id is null and revoked_at is null
-              order by id
-                for no key update
-         )
-  update sessions
-     set revoked_at = now()
-    from living
-   where sessions.id = living.id
-"""
+_END_SESSIONS: Final = revoking("user_id = %(user)s and organization_id = %(organization)s and service_id is null")
 
 
 @dataclass(frozen=True, slots=True)

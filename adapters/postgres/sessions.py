@@ -10,6 +10,7 @@ from adapters.postgres.accounts import AccountRow
 from adapters.postgres.pool import Pool
 from adapters.postgres.presence import mark
 from adapters.postgres.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.revoking import revoking
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.subscriptions import SUBSCRIPTION_STATE, subscription_state
@@ -114,47 +115,19 @@ _REVOKE: Final = """
 """
 
 # Those too that the person opened in others' names: whoever got hold of a platform owner's account may have.
-# Locked in one order everywhere, as presence does: two that revoke, or mark, the same sessions cannot deadlock.
-_REVOKE_ALL: Final = """
-    with living as (
-             select id
-               from sessions
-              where (user_id = %(user)s or impersonator_id = %(user)s) and revoked_at is null and id is distinct from %(but)s
-              order by id
-                for no key update
-         )
-  update sessions
-     set revoked_at = now()
-    from living
-   where sessions.id = living.id
+_REVOKE_ALL: Final[LiteralString] = f"""
+{revoking("(user_id = %(user)s or impersonator_id = %(user)s) and id is distinct from %(but)s")}
 returning sessions.id
 """
 
-_REVOKE_IMPERSONATIONS: Final = """
-    with living as (
-             select id from sessions where impersonator_id = %(impersonator)s and revoked_at is null order by id for no key update
-         )
-  update sessions
-     set revoked_at = now()
-    from living
-   where sessions.id = living.id
+_REVOKE_IMPERSONATIONS: Final[LiteralString] = f"""
+{revoking("impersonator_id = %(impersonator)s")}
 returning sessions.id
 """
 
 # Those too that its person opened in others' names: a session does not say which device it was opened from, and a thief's must not go on.
-_REVOKE_OF_DEVICE: Final = """
-    with living as (
-             select id
-               from sessions
-              where (device_id = %(device)s or impersonator_id = (select user_id from devices where id = %(device)s))
-                and revoked_at is null
-              order by id
-                for no key update
-         )
-  update sessions
-     set revoked_at = now()
-    from living
-   where sessions.id = living.id
+_REVOKE_OF_DEVICE: Final[LiteralString] = f"""
+{revoking("(device_id = %(device)s or impersonator_id = (select user_id from devices where id = %(device)s))")}
 returning sessions.id
 """
 
