@@ -191,8 +191,8 @@ async def test_a_later_batch_reads_no_more_than_an_earlier_one(store: Store, rem
 async def grow(store: Store) -> None:
     for statement in _GROW.split(";"):
         await store.query(statement, {"acme": ACME, "shop": SHOP})
-    for table in ("users", "service_users", "sessions", "subscriptions", "login_events", "plans", "all_services"):
-        await store.query(f"vacuum analyze {table}")
+    # All of them: what the planner believes of one that is left out is from whatever test came before.
+    await store.query("vacuum analyze")
 
 
 async def rows_read(store: Store, statement: str, parameters: dict[str, Any]) -> int:
