@@ -1,4 +1,4 @@
-"""E-mail addresses: what makes two of them the same. Whether one is well formed is a library's business, behind `ports/email_syntax.py`."""
+"""E-mail addresses: when two of them are the same. A library behind `ports/identity/accounts.py` decides which are well formed."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """An address as its owner wrote it, with the key under which it is compared: NFKC, case folded."""
+    """An address as its owner wrote it, with the key for comparisons: NFKC, case folded."""
 
     address: str
 
     @property
     def key(self) -> str:
-        # Case folding can undo normalization ("ǰ" among others), so normalize on both sides of it.
+        # Case folding can undo the normalization ("ǰ" is an example), so normalize before and after.
         folded = unicodedata.normalize("NFKC", self.address).casefold()
         return unicodedata.normalize("NFKC", folded)
 

@@ -1,9 +1,11 @@
-"""Refusals: what the product says no with. A refusal is an answer, not a fault; faults are other exceptions and end as 500 or 503.
+"""Refusals: how the product says no. A refusal is an answer to the caller. Any other exception is a bug or an outage and ends as 500 or
+503.
 
-Each class is one code. The status and the shape of the answer are the entrance's business (`entrypoints/http/errors.py`).
-`detail` is for the log alone and never reaches the caller.
+Each class is one error code. `entrypoints/http/machinery/errors.py` decides the status and the shape of the answer. `detail` is for the log
+alone and never reaches the caller.
 """
 
+from datetime import timedelta
 from typing import ClassVar
 
 
@@ -29,12 +31,12 @@ class InvitationExpired(BadRequest):
 
 class TeamLimitExceeded(BadRequest):
     code = "TEAM_LIMIT_EXCEEDED"
-    text = "The organization has as many members as it may have"
+    text = "The organization has reached its limit of members"
 
 
 class ServiceLimitExceeded(BadRequest):
     code = "SERVICE_LIMIT_EXCEEDED"
-    text = "The organization has as many services as it may have"
+    text = "The organization has reached its limit of services"
 
 
 class Unauthorized(Refusal):
@@ -44,12 +46,24 @@ class Unauthorized(Refusal):
 
 class TokenExpired(Unauthorized):
     code = "TOKEN_EXPIRED"
-    text = "The token has expired"
+    text = "The token has expired: get a new one"
 
 
 class TokenInvalid(Unauthorized):
     code = "JWT_ERROR"
-    text = "The token is invalid"
+    text = "The token is invalid: sign in again"
+
+
+class ReauthenticationRequired(Unauthorized):
+    """The token is good, but its holder must prove again that they are its person."""
+
+    code = "REAUTHENTICATION_REQUIRED"
+    text = "Prove again who you are"
+
+    def __init__(self, message: str | None = None, *, max_age: timedelta, detail: str | None = None) -> None:
+        """`max_age` is how old a proof may be."""
+        super().__init__(message, detail=detail)
+        self.max_age = max_age
 
 
 class Forbidden(Refusal):
@@ -69,7 +83,7 @@ class NotFound(Refusal):
 
 class MethodNotAllowed(Refusal):
     code = "METHOD_NOT_ALLOWED"
-    text = "This path does not take this method"
+    text = "This path does not accept this method: the Allow header names those that it does"
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         super().__init__()
@@ -78,7 +92,7 @@ class MethodNotAllowed(Refusal):
 
 class Conflict(Refusal):
     code = "CONFLICT"
-    text = "This conflicts with what exists"
+    text = "The request conflicts with something that exists"
 
 
 class PayloadTooLarge(Refusal):
@@ -88,11 +102,11 @@ class PayloadTooLarge(Refusal):
 
 class UnsupportedMediaType(Refusal):
     code = "UNSUPPORTED_MEDIA_TYPE"
-    text = "The request body must be application/json"
+    text = "The request body has the wrong media type"
 
 
 class RetryLater(Refusal):
-    """A refusal that says when to come back; the answer carries `Retry-After`."""
+    """A refusal that says when to come back. The answer carries `Retry-After`."""
 
     def __init__(self, message: str | None = None, *, retry_after: float, detail: str | None = None) -> None:
         super().__init__(message, detail=detail)
@@ -105,14 +119,16 @@ class RateLimited(RetryLater):
 
 
 class Overloaded(RetryLater):
-    """Something bounded is full: the connection pool, the hashing queue, the request limit."""
+    """Something with a bound is full: the connection pool, the hashing queue, the limit on requests."""
 
     code = "SERVICE_UNAVAILABLE"
     text = "The service is busy"
 
 
 class Unavailable(RetryLater):
-    """Something we stand on is away, the database above all. Ports raise it so that a use case need not know the library's exceptions."""
+    """Something that we depend on is away, usually the database. Ports raise it, so that use cases need not know the
+    library's exceptions.
+    """
 
     code = "SERVICE_UNAVAILABLE"
     text = "The service is temporarily unavailable"

@@ -1,4 +1,4 @@
-"""One type per kind of id, so that the type checker catches a user's id where a session's is wanted. All are UUIDv7."""
+"""One type for each kind of id, so that the type checker notices a user's id where a session's is expected. All are UUIDv7."""
 
 from datetime import datetime
 from typing import NewType
@@ -29,5 +29,5 @@ ApiKeyId = NewType("ApiKeyId", UUID)
 
 
 def first_id(at: datetime) -> UUID:
-    """No id that was made at this time or later is smaller."""
+    """The smallest id that can be made at this time. Ids made at this time or later are not smaller."""
     return UUID(int=int(at.timestamp() * 1000) << 80)

@@ -1,4 +1,4 @@
-"""Jobs: work that no request waits for, and the rules of trying it again."""
+"""Jobs: work that no request waits for, and the rules for trying again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from core.domain.identifiers import JobId
+from core.domain.identifiers import JobId, UserId
 from core.domain.json import Json
 
 
@@ -17,8 +17,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Exponential pauses: `first`, doubled each time up to `longest`; given up once the job is `give_up_after` old or `most_attempts` were
-    made.
+    """Exponential pauses: `first`, doubled each time up to `longest`. The job is given up once it is `give_up_after` old, or after
+    `most_attempts`.
     """
 
     first: timedelta
@@ -27,8 +27,8 @@ class Retry:
     most_attempts: int | None = None
 
     def pause(self, attempts: int, spread: float) -> timedelta:
-        """The wait after the `attempts`-th failure. `spread`, in [0, 1), comes from the caller: up to a fifth is added, so that a crowd
-        does not return in step.
+        """The wait after the `attempts`-th failure. `spread`, in [0, 1), adds up to a fifth, so that many jobs that failed together do not
+        all return at the same moment.
         """
         doublings = min(attempts - 1, 32)
         wait: timedelta = min(self.first * 2**doublings, self.longest)
@@ -42,8 +42,8 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be queued. With `sealed` its payload is stored encrypted: a payload that carries a usable link or token must be.
-    `priority` is 1 for what goes first, 0, or -1 for what can wait.
+    """A job to be queued. `sealed` stores the payload encrypted; a payload with a usable link or token must be. `priority` is 1 for what
+    goes first, 0 for most, -1 for what can wait. With `only_for` it is queued only if there is an account of this id.
     """
 
     kind: str
@@ -51,12 +51,13 @@ class NewJob:
     sealed: bool = False
     run_at: datetime | None = None
     priority: int = 0
+    only_for: UserId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job. `attempts` counts this one. The id is stable over all attempts: receivers can recognise a repeat by it. The lease is
-    another at each claim: who has lost it can no longer say anything about the job.
+    """A claimed job. `attempts` includes this one. The id stays the same over all attempts, so that receivers can recognise a repeat. Each
+    claim has its own lease, and a worker that has lost its lease can no longer change the job.
     """
 
     id: JobId
@@ -70,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What an operator wants to know of one kind of job."""
+    """What an operator wants to know about one kind of job."""
 
     kind: str
     waiting: int

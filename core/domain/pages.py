@@ -1,4 +1,4 @@
-"""Pages of a list: where one begins, and how many there are."""
+"""Pages of a list: where one begins, and how many rows there are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar
 
 DEFAULT_LIMIT: Final = 50
 LARGEST_LIMIT: Final = 100
-# Where nothing keeps the number, so many rows are counted and not more: a total of this says "at least".
+# Where no counter keeps the number, rows are counted up to this many. A total of this size means "at least".
 MOST_COUNTED: Final = 10_000
 
 Item = TypeVar("Item")
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is asked for: the first page is 1."""
+    """What the caller asks for. The first page is 1."""
 
     number: int = 1
     limit: int = DEFAULT_LIMIT
@@ -26,7 +26,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[Item]):
-    """One page of a list, and how many there are in all."""
+    """One page of a list, and how many rows there are in all."""
 
     items: Sequence[Item]
     total: int

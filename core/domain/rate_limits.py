@@ -1,7 +1,8 @@
-"""Rate limits: token buckets, by policy. The same arithmetic runs in the process and, in SQL, over all processes."""
+"""Rate limits: token buckets, one per policy and key. The same arithmetic runs in the process and, in SQL, across all processes."""
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Bucket:
 
 
 def take(limit: RateLimit, bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
-    """Take one token. Returns the bucket as it is now and the seconds to wait: 0 when a token was there."""
+    """Take one token. Returns the new bucket and the seconds to wait: 0 when there was a token."""
     tokens = float(limit.burst)
     if bucket is not None:
         gained = max(0.0, now - bucket.at) / limit.seconds_per_request
@@ -32,16 +33,41 @@ def take(limit: RateLimit, bucket: Bucket | None, now: float) -> tuple[Bucket, f
     return Bucket(tokens, now), (1 - tokens) * limit.seconds_per_request
 
 
-def client_key(address: str) -> str:
-    """One bucket per IPv4 address or IPv6 /64, the least that one customer of a provider gets. An IPv4 address mapped into IPv6 is the IPv4
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where clients come from, and how many times one client's limit all those together have who come from there."""
+
+    key: str
+    room: int = 1
+
+    def limit(self, limit: RateLimit) -> RateLimit:
+        """One client's limit, as all who come from there share it."""
+        return limit if self.room == 1 else RateLimit(limit.name, limit.burst * self.room, limit.seconds_per_request / self.room)
+
+
+# A customer of an IPv6 provider gets a /64 at least, often a /56, sometimes a /48: 256 or 65536 of the least. A network may have as much as
+# this many clients.
+_NETWORKS: Final = ((64, 1), (56, 4), (48, 16))
+
+
+def client_places(address: str) -> tuple[Place, ...]:
+    """An IPv4 address, or an IPv6 /64 and the wider networks around it, narrowest first. An IPv4 address mapped into IPv6 is the IPv4
     address.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return "unknown"
+        return (Place("unknown"),)
     if isinstance(parsed, ipaddress.IPv6Address):
         if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
-    return str(parsed)
+            return (Place(str(parsed.ipv4_mapped)),)
+        number = int(parsed)
+        return tuple(
+            Place(f"{ipaddress.IPv6Address(number >> (128 - length) << (128 - length))}/{length}", room) for length, room in _NETWORKS
+        )
+    return (Place(str(parsed)),)
+
+
+def client_key(address: str) -> str:
+    """Names a client: the narrowest of its places."""
+    return client_places(address)[0].key

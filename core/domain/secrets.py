@@ -1,4 +1,4 @@
-"""Values that must not be printed. A secret shows as `***` wherever it is formatted; `reveal` is the one way to its text, and easy to
+"""Values that must not be printed. A secret shows as `***` wherever it is formatted. `reveal` is the only way to its text, and is easy to
 search for.
 """
 
@@ -16,7 +16,7 @@ class Secret:
         return self._value
 
     def digest(self) -> bytes:
-        """What the database keeps in place of a random token. Not for passwords: they have too little entropy for a plain hash."""
+        """What the database keeps instead of a random token. Not for passwords, which have too little entropy for a plain hash."""
         return sha256(self._value.encode()).digest()
 
     def __eq__(self, other: object) -> bool:

@@ -1,20 +1,24 @@
-"""Signing keys: one `current` per purpose signs, `next` is published ahead so that every process and relying party knows it before it
-signs, `outgoing` still verifies until the last token that it signed has expired.
+"""Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
+it before it signs. `outgoing` keys still verify until the last token that they signed has expired.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
 
-# How long an outgoing key still verifies: the longest life of a token, access or ID (86 400 s), and as much again for processes that
-# learn of a rotation late and for clocks that differ.
+# How long an outgoing key still verifies: the longest life of a token (86 400 s), and as long again for processes that learn late of a
+# rotation and for clocks that differ.
 OVERLAP = timedelta(days=2)
-# A relying party may keep our published keys this long without looking again; a key should have been published for longer before it signs.
+# Relying parties may keep our published keys this long. A key should be published for longer than this before it signs.
 PUBLISHED_AHEAD = timedelta(minutes=10)
+# Ids made by `postern keys generate` begin with the day.
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class KeyPurpose(StrEnum):
@@ -47,13 +51,15 @@ class SigningKey:
         return now - (self.activated_at or self.created_at)
 
     def verifies(self, now: datetime) -> bool:
-        """Whether a token under this key may be believed: always, unless it is outgoing and its time is over."""
+        """Whether tokens signed with this key are valid: always, unless the key is outgoing and its time is over."""
         return self.retires_at is None or now < self.retires_at
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a rotation did for one purpose: `activated` signs from now on, `added` is the next one, `outgoing` verifies for a while."""
+    """What a rotation did for one purpose: `activated` signs from now on, `added` is the next key, `outgoing` still
+    verifies for a while.
+    """
 
     purpose: KeyPurpose
     outgoing: KeyId
@@ -63,21 +69,36 @@ class Rotation:
 
     @property
     def is_hasty(self) -> bool:
-        """Whether relying parties may not have seen the activated key yet. Theirs will look again; a careful operator waits."""
+        """Whether relying parties may not have seen the activated key yet. They will look again, but a careful operator waits."""
         return self.published_for < PUBLISHED_AHEAD
 
 
 def in_state(keys: Iterable[SigningKey], purpose: KeyPurpose, state: KeyState) -> SigningKey | None:
-    """The one key of the purpose that signs, or the one that will sign next. None when there is none."""
+    """The one key of the purpose that signs, or that will sign next. None when there is none."""
     return next((key for key in keys if key.purpose is purpose and key.state is state), None)
 
 
 def missing(keys: Iterable[SigningKey]) -> list[tuple[KeyPurpose, KeyState]]:
-    """What an installation needs and does not have: one `current` and one `next` key for each purpose."""
+    """The keys that an installation needs and lacks: one `current` and one `next` for each purpose."""
     present = {(key.purpose, key.state) for key in keys}
     return [(purpose, state) for purpose in KeyPurpose for state in (KeyState.CURRENT, KeyState.NEXT) if (purpose, state) not in present]
 
 
 def key_set(keys: Iterable[SigningKey], now: datetime) -> dict[str, Json]:
-    """The JSON Web Key Set (RFC 7517 section 5) of every key whose tokens may be believed, the next ones included."""
+    """The JSON Web Key Set (RFC 7517 section 5) of every key that verifies, including the next ones."""
     return {"keys": [key.public_jwk for key in keys if key.verifies(now)]}
+
+
+def sealing_context(key: KeyId) -> str:
+    return f"signing_keys.sealed_private_key:{key}"
+
+
+def day_of_ring_key(key: str) -> datetime | None:
+    """The day in the id of an encryption key. None when the id names no day."""
+    day = _DAY.match(key)
+    if day is None:
+        return None
+    try:
+        return datetime.fromisoformat(day[0]).replace(tzinfo=UTC)
+    except ValueError:
+        return None

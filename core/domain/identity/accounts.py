@@ -1,0 +1,70 @@
+"""Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import UserId
+from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Password
+
+SHORTEST_PASSWORD = 8
+LONGEST_PASSWORD = 128
+
+# Per account, from all addresses together. Someone with a stolen session must not learn the password by trying.
+PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)
+# A change of address sends mail to an address that somebody typed.
+EMAIL_CHANGES = RateLimit("email_changes", burst=5, seconds_per_request=600)
+# Of each kind. Links that strangers request must not flood a person's mailbox; nobody needs a sixth one within the hour.
+ACCOUNT_MAILS = RateLimit("account_mails", burst=5, seconds_per_request=600)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    id: UserId
+    email: Email
+    is_platform_owner: bool
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime
+
+
+def unverified_account(user: UserId, email: Email, now: datetime) -> Account:
+    """A new account: nobody has proved its address yet."""
+    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPassword:
+    """An active account, and the hash that its password is checked against. None: it has no password."""
+
+    email: Email
+    encoded: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmailChange:
+    """The current address, and the one that replaces it once it is verified, if there is one."""
+
+    email: Email
+    pending: Email | None
+
+
+def signed_up(user: UserId, actor: Actor, provider: str, through: Context = PLATFORM) -> Event:
+    """Told to the organization whose service created the account, if one did."""
+    service = {} if through.service is None else {"service_id": str(through.service)}
+    return Event("user.signup.success", actor, Target("user", str(user)), through.organization, {"provider": provider, **service})
+
+
+def require_acceptable(password: Password, email: Email) -> None:
+    """Checks the length and rejects the most obvious guess. The port that holds the list of common passwords checks that list."""
+    text = password.reveal()
+    if len(text) < SHORTEST_PASSWORD:
+        raise BadRequest(f"The password must have at least {SHORTEST_PASSWORD} characters")
+    if len(text) > LONGEST_PASSWORD:
+        raise BadRequest(f"The password must have at most {LONGEST_PASSWORD} characters")
+    if Email(text).key == email.key:
+        raise BadRequest("The password must not be the e-mail address")

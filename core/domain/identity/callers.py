@@ -1,0 +1,53 @@
+"""Callers: the person that a valid session stands for."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+
+NOT_A_MEMBER: Final = "You are not a member of this organization"
+
+
+class Context(Enum):
+    """What a session is for."""
+
+    PLATFORM = auto()
+    ORGANIZATION = auto()
+    SERVICE = auto()
+    """An application holds it and acts for the person who signed in there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling: the token's claims, confirmed by the database for this request."""
+
+    user: UserId
+    email: Email
+    session: SessionId
+    is_platform_owner: bool
+    organization: str = ""
+    service: str = ""
+    impersonator: UserId | None = None
+    authentication_methods: tuple[str, ...] = field(default=())
+    device: DeviceId | None = None
+    organization_id: OrganizationId | None = None
+    role: str = ""
+    """In the organization; empty for a person who is not, or is no longer, a member."""
+    organization_is_active: bool = False
+
+    @property
+    def context(self) -> Context:
+        if self.service:
+            return Context.SERVICE
+        return Context.ORGANIZATION if self.organization else Context.PLATFORM
+
+
+class Participation(Enum):
+    """How a caller must relate to the organization that their token names, if it names one."""
+
+    ACTIVE = auto()
+    """The caller is a member and the organization is active. End users of its services need not be members."""
+    MEMBER = auto()
+    """The same, but the organization may be suspended or still pending."""

@@ -1,0 +1,137 @@
+"""Devices: what a person signs in with, and how far each one is trusted."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import DeviceId, UserId
+from core.domain.json import Json
+from core.domain.record.events import ActingKey, Actor, Event, Target
+from core.domain.secrets import Token
+
+
+class DeviceType(StrEnum):
+    """What kind of client signs in."""
+
+    BROWSER = "browser"
+    MOBILE = "mobile"
+    DESKTOP = "desktop"
+    CLI = "cli"
+
+
+@dataclass(frozen=True, slots=True)
+class UserAgent:
+    """What the client says about itself, parsed. Any of it may be made up: it gives a device its name and never proves anything."""
+
+    device_type: DeviceType
+    browser: str | None
+    browser_version: str | None
+    os: str | None
+    os_version: str | None
+
+    @property
+    def name(self) -> str:
+        # Once, for a program that has the same name as its system.
+        parts = dict.fromkeys(part for part in (self.browser, self.os) if part)
+        return " on ".join(parts) if parts else "Unknown device"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """`country` is a two-letter code (ISO 3166-1)."""
+
+    country: str | None
+    city: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    id: DeviceId
+    user: UserId
+    name: str
+    agent: UserAgent
+    last_used_at: datetime
+    last_address: str | None
+    last_location: Location | None
+    risk_score: float
+    trusted_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    revoked_at: datetime | None = None
+
+    def is_trusted(self, now: datetime) -> bool:
+        return self.trusted_until is not None and now < self.trusted_until
+
+
+LONGEST_NAME: Final = 100
+# These characters reverse the text that follows them, on any page that shows the name.
+_TURN_TEXT: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def device_name(text: str) -> str:
+    """A name that a person gives, without surrounding space. Raises `BadRequest`."""
+    name = text.strip()
+    if not name:
+        raise BadRequest("name: must not be empty")
+    if len(name) > LONGEST_NAME:
+        raise BadRequest(f"name: must have at most {LONGEST_NAME} characters")
+    if any(character in _TURN_TEXT or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
+        raise BadRequest("name: must not contain control characters")
+    return name
+
+
+LONGEST_TRUST_DAYS: Final = 90
+DEFAULT_TRUST_DAYS: Final = 30
+
+
+def trust_period(organization_days: int | None) -> timedelta:
+    """How long a device may skip the second factor: the strictest of the person's organizations decides. Zero: it may not."""
+    days = DEFAULT_TRUST_DAYS if organization_days is None else organization_days
+    return timedelta(days=max(0, min(days, LONGEST_TRUST_DAYS)))
+
+
+LONGEST_USER_AGENT: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What a request tells about its sender. The tokens are those that an earlier answer gave to the client, if any."""
+
+    address: str | None
+    user_agent: str
+    device_token: Token | None = None
+    trust_token: Token | None = None
+
+    def actor(self, user: UserId | None = None, impersonator: UserId | None = None, key: ActingKey | None = None) -> Actor:
+        return Actor(user, impersonator, self.address, self.user_agent[:LONGEST_USER_AGENT] or None, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The device of a successful sign-in, and what its client should keep. `device_token` is None for a device that only looks like a
+    trusted one; `trust_token` is None when no trust was asked for or given.
+    """
+
+    device: DeviceId
+    is_new: bool
+    device_token: Token | None
+    trust_token: Token | None = None
+    trusted_for: timedelta | None = None
+
+
+def device_renamed(device: Device, name: str, actor: Actor) -> Event:
+    return _event("user.device.renamed", device, actor, {}, {"old_name": device.name, "name": name})
+
+
+def device_revoked(device: Device, sessions: int, actor: Actor) -> Event:
+    return _event("user.device.revoked", device, actor, {"sessions": sessions}, {"name": device.name})
+
+
+def _event(name: str, device: Device, actor: Actor, details: Mapping[str, Json], personal: Mapping[str, str]) -> Event:
+    target = Target("user", str(device.user))
+    # A device's name often contains the name of a person.
+    return Event(name, actor, target, details={"device_id": str(device.id), **details}, personal=personal)

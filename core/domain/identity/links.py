@@ -1,0 +1,24 @@
+"""Links in mails. They lead to the configured addresses of this installation, never to an address from a request."""
+
+from dataclasses import dataclass
+
+from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose
+from core.domain.secrets import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """`base_url` is where the installation answers, `frontend_url` where its pages for people are."""
+
+    base_url: str
+    frontend_url: str
+
+    def redeeming(self, purpose: MailedTokenPurpose, token: Token) -> str:
+        if purpose in PROVES_ADDRESS:
+            return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
+        page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
+        return f"{self.frontend_url}/{page}?token={token.reveal()}"
+
+    def invitation(self, token: Token) -> str:
+        """The mailed link is short. When it is opened, it redirects to the configured frontend."""
+        return f"{self.base_url}/invitations/accept?token={token.reveal()}"

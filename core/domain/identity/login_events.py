@@ -1,0 +1,38 @@
+"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+
+
+class LoginFailure(StrEnum):
+    """A closed list, because it is the label of a metric."""
+
+    UNKNOWN_ACCOUNT = "unknown_account"
+    WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason, not a password
+    NO_PASSWORD = "no_password"  # noqa: S105
+    DEACTIVATED = "deactivated"
+    EMAIL_NOT_VERIFIED = "email_not_verified"
+    THROTTLED = "throttled"
+    WRONG_CODE = "wrong_code"
+
+
+@dataclass(frozen=True, slots=True)
+class LoginEvent:
+    id: LoginEventId
+    user: UserId | None
+    provider: str
+    failure: LoginFailure | None
+    address: str | None
+    user_agent: str | None
+    created_at: datetime
+    organization: OrganizationId | None = None
+    service: ServiceId | None = None
+    device: DeviceId | None = None
+    risk_score: float = 0.0
+    risk_factors: tuple[str, ...] = ()
+    flagged: bool = False
+    country: str | None = None
+    city: str | None = None

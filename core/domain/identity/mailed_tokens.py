@@ -1,0 +1,61 @@
+"""Mailed tokens: what the links in mails carry. Each works once and is stored as a digest. Holding one proves the address that it was
+mailed to.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import UserId
+from core.domain.secrets import Token
+
+
+class MailedTokenPurpose(StrEnum):
+    VERIFY_EMAIL = "verify_email"
+    RESET_PASSWORD = "reset_password"  # noqa: S105 - a purpose, not a password
+    SET_PASSWORD = "set_password"  # noqa: S105
+    CHANGE_EMAIL = "change_email"
+
+    @property
+    def lifetime(self) -> timedelta:
+        return timedelta(hours=1) if self is MailedTokenPurpose.RESET_PASSWORD else timedelta(hours=24)
+
+
+# What a link can be used for.
+PROVES_ADDRESS = frozenset({MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.CHANGE_EMAIL})
+CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurpose.SET_PASSWORD})
+
+
+@dataclass(frozen=True, slots=True)
+class MailedToken:
+    """`email` is the address that the token proves."""
+
+    digest: bytes
+    purpose: MailedTokenPurpose
+    user: UserId
+    email: Email
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+
+    def is_usable(self, now: datetime) -> bool:
+        return self.used_at is None and now < self.expires_at
+
+
+def mailed_token(token: Token, purpose: MailedTokenPurpose, user: UserId, email: Email, now: datetime) -> MailedToken:
+    return MailedToken(token.digest(), purpose, user, email, created_at=now, expires_at=now + purpose.lifetime)
+
+
+class LinkRefused(BadRequest):
+    """Why a link does nothing, or no longer does anything. Only its holder learns this."""
+
+
+def refusal_of(token: MailedToken | None) -> LinkRefused:
+    """Why a link could not be redeemed."""
+    if token is None:
+        return LinkRefused("This link is not valid")
+    if token.used_at is not None:
+        return LinkRefused("This link has been used, or a newer one has replaced it")
+    return LinkRefused("This link has expired")

@@ -1,0 +1,147 @@
+"""The second factor: time-based codes, backup codes, and the log of what people did with them."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.rate_limits import RateLimit
+from core.domain.secrets import Secret
+
+STEP = timedelta(seconds=30)
+TOLERANCE = 1  # steps each way
+BACKUP_CODES = 10
+PREAUTHENTICATION_LIFETIME = timedelta(seconds=600)
+MOST_WRONG_CODES = 5
+
+# Per person, over all addresses, pre-auth tokens and sessions. At any moment three of a million codes are right, so an attacker who tries
+# for a whole day at this pace gets in with a chance of 1 in 450. A trusted device has a bucket of its own, and only a right code makes a
+# device trusted: an attacker who knows the password must not lock the owner out. There are two limits so that a stolen session, which may
+# try codes at the set-up, cannot use up the tries that the owner needs to sign in.
+CODES_AT_SIGN_IN = RateLimit("mfa_codes_at_sign_in", burst=10, seconds_per_request=120)
+CODES_AT_SET_UP = RateLimit("mfa_codes_at_set_up", burst=10, seconds_per_request=120)
+
+# Without I, O, 0 and 1, which look alike on paper. Eight of these 32 characters are 40 bits: far beyond guessing at that pace. Only a keyed
+# digest of a code is stored.
+BACKUP_CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+BACKUP_CODE_LENGTH: Final = 8
+# ASCII digits only: other scripts have digits too, but no authenticator shows them.
+_TIME_BASED_CODE: Final = re.compile(r"[0-9]{6}")
+_BACKUP_CODE: Final = re.compile(rf"[{BACKUP_CODE_ALPHABET}]{{{BACKUP_CODE_LENGTH}}}", re.ASCII | re.IGNORECASE)
+_SEPARATORS: Final = re.compile(r"[ -]")
+# With the separators that people type.
+LONGEST_CODE: Final = 20
+
+
+class MfaMethod(StrEnum):
+    TOTP = "totp"
+    BACKUP_CODE = "backup_code"
+
+
+class MfaEvent(StrEnum):
+    SETUP_INITIATED = "mfa_setup_initiated"
+    SETUP_COMPLETED = "mfa_setup_completed"
+    SETUP_FAILED = "mfa_setup_failed"
+    ENABLED = "mfa_enabled"
+    DISABLED = "mfa_disabled"
+    FORCE_DISABLED = "mfa_force_disabled_by_admin"
+    VERIFY_ATTEMPT = "mfa_verify_attempt"
+    VERIFY_SUCCESS = "mfa_verify_success"
+    VERIFY_FAILED = "mfa_verify_failed"
+    BACKUP_CODES_GENERATED = "backup_codes_generated"
+    BACKUP_CODE_USED = "backup_code_used"
+
+
+class Refused(StrEnum):
+    """Why a code or a change was refused; the log keeps it."""
+
+    NOT_SET_UP = "not_set_up"
+    NOT_ENABLED = "not_enabled"
+    ALREADY_ENABLED = "already_enabled"
+    WRONG_CODE = "wrong_code"
+    USED_CODE = "used_code"
+
+
+@dataclass(frozen=True, slots=True)
+class MfaSecret:
+    user: UserId
+    sealed_secret: bytes
+    created_at: datetime
+    enabled_at: datetime | None
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A code is about to be checked. A `wait`, in seconds, means that there were too many codes already and that this one must not be
+    checked.
+    """
+
+    wait: float
+    secret: MfaSecret | None
+
+
+@dataclass(frozen=True, slots=True)
+class MfaStatus:
+    enabled: bool
+    has_backup_codes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What an authenticator needs, in three forms; the QR code is an SVG of the URI."""
+
+    secret: Secret
+    uri: Secret
+    qr_code: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Preauthentication:
+    """The first proof was good, and the second factor is still missing."""
+
+    id: PreauthenticationId
+    user: UserId
+    device: DeviceId | None
+    organization: OrganizationId | None
+    created_at: datetime
+    expires_at: datetime
+    service: ServiceId | None = None
+    """Where the sign-in should lead, if not to the platform."""
+    provider: str = "password"
+    amr: tuple[str, ...] = ("pwd",)
+    """The first proof's."""
+
+
+def step_at(moment: datetime) -> int:
+    """RFC 6238 section 4.2: T = floor(Unix time / 30)."""
+    return int(moment.timestamp()) // int(STEP.total_seconds())
+
+
+def time_based_code(text: str) -> str | None:
+    """As an authenticator shows it, `123 456` included. None when the text cannot be a code."""
+    code = _bare(text)
+    return code if _TIME_BASED_CODE.fullmatch(code) else None
+
+
+def backup_code(text: str) -> str | None:
+    """The form that is digested: hyphen, spaces and case do not count. None when the text cannot be a code."""
+    code = _bare(text)
+    return code.upper() if _BACKUP_CODE.fullmatch(code) else None
+
+
+def as_shown(code: str) -> str:
+    """`XXXX-XXXX`."""
+    half = BACKUP_CODE_LENGTH // 2
+    return f"{code[:half]}-{code[half:]}"
+
+
+def sealing_context(user: UserId) -> str:
+    """The place of a person's secret. The encryption of the secret is bound to it."""
+    return f"mfa_secrets.sealed_secret:{user}"
+
+
+def _bare(text: str) -> str:
+    return _SEPARATORS.sub("", text) if len(text) <= LONGEST_CODE else ""

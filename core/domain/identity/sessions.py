@@ -1,0 +1,165 @@
+"""Sessions: how long one lasts, and what its tokens say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import UNPROVED, Proved
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+
+# From the last use.
+IDLE_LIFETIME: Final = timedelta(days=30)
+IMPERSONATION_LIFETIME: Final = timedelta(hours=1)
+# How many sessions may stand above one. Each use of a session is recorded for all of them, and ending any of them has to find it.
+GREATEST_DEPTH: Final = 32
+
+
+class TokenUse(StrEnum):
+    ACCESS = "access"
+    PREAUTHENTICATION = "mfa_preauth"
+    IMPERSONATION = "impersonation"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a session is: on the platform, in an organization, or in one of its services."""
+
+    organization: OrganizationId | None = None
+    organization_slug: str = ""
+    service: ServiceId | None = None
+    service_slug: str = ""
+
+    @property
+    def audience(self) -> str:
+        if self.service_slug:
+            return f"service:{self.organization_slug}/{self.service_slug}"
+        return f"org:{self.organization_slug}" if self.organization_slug else "platform"
+
+
+PLATFORM = Context()
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """What the tokens of a service say of their user. A user without a subscription gets these defaults."""
+
+    plan: str = "free"
+    features: tuple[str, ...] = ()
+    status: str = "active"
+    current_period_end: datetime | None = None
+
+
+NO_SUBSCRIPTION: Final = SubscriptionState()
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonated:
+    """The session is not the user's own: a platform owner acts in their name."""
+
+    id: ImpersonationId
+    by: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The session that another one is opened from. The other one ends with this one at the latest."""
+
+    id: SessionId
+    expires_at: datetime
+    ends_at: datetime
+    depth: int
+    """How many sessions stand above it."""
+    proved: Proved
+
+    def require_room(self) -> None:
+        """Raises `BadRequest` when a session opened from this one would have too many above it."""
+        if self.depth >= GREATEST_DEPTH:
+            raise BadRequest("This session was opened through too many other sessions: sign in again")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: SessionId
+    user: UserId
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    ends_at: datetime
+    device: DeviceId | None = None
+    context: Context = PLATFORM
+    authenticated_by: tuple[str, ...] = ()
+    impersonated: Impersonated | None = None
+    parent: SessionId | None = None
+    """The session that this one was opened from and ends with. None: a person signed in for this one."""
+    depth: int = 0
+    proved: Proved = UNPROVED
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session, the people that its tokens name, and its one valid refresh token."""
+
+    session: Session
+    email: Email
+    is_platform_owner: bool
+    refresh_token: Token
+    subscription: SubscriptionState = NO_SUBSCRIPTION
+    """To the service of the session's context, if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPair:
+    access_token: Token
+    refresh_token: Token
+    expires_in: int
+
+
+def session_ended(user: UserId, actor: Actor, session: SessionId) -> Event:
+    return Event("user.logout", actor, Target("user", str(user)), details={"session_id": str(session)})
+
+
+def sessions_revoked(user: UserId, actor: Actor, count: int) -> Event:
+    return Event("security.sessions.revoked", actor, Target("user", str(user)), details={"sessions": count})
+
+
+def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
+    """What an access token says. It never outlives its session. While impersonating it lasts exactly as long: both tokens end together."""
+    session = opened.session
+    expires_at = session.ends_at if session.impersonated is not None else min(now + lifetime, session.ends_at)
+    claims: dict[str, Json] = {
+        "iss": issuer,
+        "sub": str(session.user),
+        "aud": session.context.audience,
+        "exp": int(expires_at.timestamp()),
+        "iat": int(now.timestamp()),
+        "jti": token_id,
+        "sid": str(session.id),
+        "email": str(opened.email),
+        "is_platform_owner": opened.is_platform_owner,
+        "token_use": TokenUse.ACCESS.value,
+        "amr": list(session.authenticated_by),
+    }
+    if session.context.organization_slug:
+        claims["org"] = session.context.organization_slug
+    if session.context.service_slug:
+        claims |= {
+            "service": session.context.service_slug,
+            "plan": opened.subscription.plan,
+            "features": list(opened.subscription.features),
+            "subscription_status": opened.subscription.status,
+        }
+    if session.impersonated is not None:
+        claims |= {
+            "token_use": TokenUse.IMPERSONATION.value,
+            "impersonator": str(session.impersonated.by),
+            "impersonation_session": str(session.impersonated.id),
+            "act": {"sub": str(session.impersonated.by)},
+        }
+    return claims

@@ -1,0 +1,203 @@
+"""Signing in: what is looked up before a password is checked, what the check results in, and how often a person may try."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.identifiers import DeviceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.devices import Remembered
+from core.domain.identity.login_events import LoginEvent, LoginFailure
+from core.domain.identity.mfa import MfaMethod
+from core.domain.identity.risk import Knowledge, Risk, Sighting
+from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+
+# The last two values of `LoginEvent.provider` belong to other nouns.
+PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
+
+# How often anyone may try one account's password, from all addresses together. A successful try does not count. Devices that have shown
+# their token have buckets of their own: a stranger who empties the shared one does not affect them.
+TRIES_FROM_ANYWHERE: Final = RateLimit("sign_in_account", burst=10, seconds_per_request=60)
+TRIES_FROM_DEVICE: Final = RateLimit("sign_in_device", burst=10, seconds_per_request=60)
+
+
+def account_key(email: Email) -> str:
+    """Names the bucket of tries from anywhere. It is made in the same way for addresses without an account, and nobody can read the address
+    from it.
+    """
+    return sha256(email.key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The bucket that a try has taken its token from, and the seconds to wait when there was none."""
+
+    limit: RateLimit
+    key: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceName:
+    """A service, as a person who signs in names it: the slug of its organization and its own slug."""
+
+    organization: str
+    service: str
+
+
+def service_named(organization: str, service: str) -> ServiceName | None:
+    """None when no service is named: nobody can sign in to an organization alone. Raises `BadRequest`."""
+    if not service:
+        return None
+    if not organization:
+        raise BadRequest("service_slug: needs org_slug, the organization of the service")
+    return ServiceName(organization, service)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A service that somebody wants to sign in to."""
+
+    context: Context
+    is_open: bool
+    """Its organization is active."""
+
+
+def context_in(named: ServiceName | None, found: Destination | None) -> Context:
+    """Where the session will be. Raises `NotFound`, `OrganizationNotActive`."""
+    return PLATFORM if named is None else open_context(found)
+
+
+def open_context(destination: Destination | None) -> Context:
+    """Raises `NotFound`, `OrganizationNotActive`."""
+    if destination is None:
+        raise NotFound("There is no such service")
+    if not destination.is_open:
+        raise OrganizationNotActive
+    return destination.context
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAccount:
+    """The account that an e-mail address names, with all that a sign-in needs to know of it."""
+
+    account: Account
+    encoded: str | None
+    mfa_enabled: bool
+    knowledge: Knowledge
+    has_been_there: bool = False
+    """Has signed in to the service that they want to enter now. It does not count that the service's servers made them its user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is known when somebody tries to sign in. `named` is None when no account has the address."""
+
+    tries: Tries
+    named: NamedAccount | None
+    destination: Destination | None = None
+    """None: no service is named, or none has that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The last look before a session, which shows that nothing has changed that would forbid it: the account as it is now, and, when the
+    sign-in leads to a service, whether that still exists and is open, and what its tokens say of this person.
+    """
+
+    account: Account
+    destination: Destination | None = None
+    has_been_there: bool = False
+    subscription: SubscriptionState = NO_SUBSCRIPTION
+
+
+class NotConfirmed(Exception):
+    """The last look before a session found that the proof does not hold any more."""
+
+
+def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:
+    """None: the password is right, and the account may sign in."""
+    if named is None:
+        return LoginFailure.UNKNOWN_ACCOUNT
+    if named.encoded is None:
+        return LoginFailure.NO_PASSWORD
+    if not matches:
+        return LoginFailure.WRONG_PASSWORD
+    if named.account.deactivated_at is not None:
+        return LoginFailure.DEACTIVATED
+    if named.account.email_verified_at is None:
+        return LoginFailure.EMAIL_NOT_VERIFIED
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The password alone is enough: the account has no second factor, or this device is trusted."""
+
+    device: DeviceId | None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The client keeps the tokens, and what identifies it next time."""
+
+    tokens: TokenPair
+    remembered: Remembered
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingSecondFactor:
+    """The password was right. The client exchanges the pre-auth token together with a code."""
+
+    preauth_token: Token
+    expires_in: int
+
+
+def methods(first: tuple[str, ...], second: MfaMethod) -> tuple[str, ...]:
+    """How a person proved who they are, in the words of RFC 8176 section 2."""
+    return (*first, "otp", "mfa") if second is MfaMethod.TOTP else (*first, "mfa")
+
+
+def login_tried(event: LoginEvent, risk: Risk | None, actor: Actor) -> Event:
+    """For the webhooks. The rows of the login events are the log; an audit entry would only repeat them."""
+    service = {} if event.service is None else {"service_id": str(event.service)}
+    success = event.failure is None
+    return Event(
+        "user.login.success" if success else "user.login.failed",
+        actor,
+        Target("user", "unknown" if event.user is None else str(event.user)),
+        event.organization,
+        {
+            "login_event_id": str(event.id),
+            "provider": event.provider,
+            **service,
+            "risk_score": 0.0 if risk is None else risk.score,
+            "risk_factors": [] if risk is None else [factor.value for factor in risk.factors],
+            **({} if event.failure is None else {"reason": event.failure.value}),
+        },
+    )
+
+
+def is_unusual(sighting: Sighting, *, mfa_enabled: bool) -> bool:
+    """A person who has a second factor must give it. For all others an unusual sign-in is flagged, and they are told."""
+    return sighting.risk.demands_more and not mfa_enabled
+
+
+def preauthentication_claims(user: UserId, token_id: str, *, issuer: str, now: datetime, expires_at: datetime) -> dict[str, str | int]:
+    """An audience of its own: a server that checks only the audience and the signature does not take it for an access token."""
+    return {
+        "iss": issuer,
+        "sub": str(user),
+        "aud": "mfa",
+        "exp": int(expires_at.timestamp()),
+        "iat": int(now.timestamp()),
+        "jti": token_id,
+        "sid": token_id,
+        "token_use": "mfa_preauth",
+    }

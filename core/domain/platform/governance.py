@@ -1,0 +1,136 @@
+"""Governance: what platform owners decide about an organization, in which states they may, and what is put on record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest
+from core.domain.identifiers import TierId, UserId
+from core.domain.identity.impersonation import reason_given, reason_of
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.tiers import Tier
+
+# The largest number that the database's integers hold. No organization comes near it.
+LARGEST_OVERRIDE: Final = 2**31 - 1
+# A list is read from its start. To find an organization far down the list, narrow the list.
+LARGEST_OFFSET: Final = 1_000_000
+
+
+# A number of the organization's own. None means its tier's.
+Override = int | None | Unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an organization is to get: a tier, and numbers of its own where they are given."""
+
+    tier: Tier
+    max_services: Override = UNCHANGED
+    max_users: Override = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Who decided it: a platform owner, or an operator at the command line, who has no account and is known by this name."""
+
+    actor: Actor
+    operator: str = ""
+
+    @property
+    def personal(self) -> Mapping[str, str]:
+        """The name belongs to a person: it must be possible to forget it."""
+        return {"operator": self.operator} if self.operator else {}
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationOwner:
+    """As the list shows them. An organization whose owner's account is gone has no owner here."""
+
+    id: UserId
+    email: str
+    is_platform_owner: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GovernedOrganization:
+    organization: Organization
+    owner: OrganizationOwner | None
+    tier: Tier
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which organizations a list shows. None means all."""
+
+    status: OrganizationStatus | None = None
+    tier: TierId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The organization as it will be, and the event that goes on record."""
+
+    organization: Organization
+    name: str
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+    def event(self, by: Authority) -> Event:
+        organization = self.organization.id
+        target = Target("organization", str(organization))
+        return Event(self.name, by.actor, target, organization, self.details, personal=by.personal)
+
+
+def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> Decision:
+    _require(organization, OrganizationStatus.PENDING, "approved")
+    active = replace(organization, status=OrganizationStatus.ACTIVE, tier=tier.id, approved_at=at, approved_by=by, updated_at=at)
+    return Decision(active, "organization.approved", {"tier": tier.name})
+
+
+def reject(organization: Organization, reason: str, at: datetime) -> Decision:
+    """A rejection is final. The person can apply with another organization."""
+    reason = reason_of(reason)
+    _require(organization, OrganizationStatus.PENDING, "rejected")
+    rejected = replace(organization, status=OrganizationStatus.REJECTED, rejected_at=at, rejection_reason=reason, updated_at=at)
+    return Decision(rejected, "organization.rejected", {"reason": reason})
+
+
+def suspend(organization: Organization, reason: str | None, at: datetime) -> Decision:
+    """A blank reason counts as none."""
+    given = None if reason is None else reason_given(reason)
+    _require(organization, OrganizationStatus.ACTIVE, "suspended")
+    suspended = replace(organization, status=OrganizationStatus.SUSPENDED, suspended_at=at, suspension_reason=given, updated_at=at)
+    return Decision(suspended, "organization.suspended", {} if given is None else {"reason": given})
+
+
+def activate(organization: Organization, at: datetime) -> Decision:
+    """The audit log keeps the reason for the suspension. The record only shows what is in force."""
+    _require(organization, OrganizationStatus.SUSPENDED, "activated")
+    active = replace(organization, status=OrganizationStatus.ACTIVE, suspended_at=None, suspension_reason=None, updated_at=at)
+    return Decision(active, "organization.activated")
+
+
+def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetime) -> Decision | None:
+    """Allowed in any state. A smaller number removes nobody; it only stops further additions. None when nothing changes."""
+    max_services, max_users = terms.max_services, terms.max_users
+    changed = replace(
+        organization,
+        tier=terms.tier.id,
+        max_services=organization.max_services if isinstance(max_services, Unchanged) else max_services,
+        max_users=organization.max_users if isinstance(max_users, Unchanged) else max_users,
+    )
+    if changed == organization:
+        return None
+    details = {"old_tier": old.name, "tier": terms.tier.name, "max_services": changed.max_services, "max_users": changed.max_users}
+    return Decision(replace(changed, updated_at=at), "organization.tier.changed", details)
+
+
+def _require(organization: Organization, status: OrganizationStatus, done: str) -> None:
+    if organization.status is not status:
+        article = "an" if status is OrganizationStatus.ACTIVE else "a"
+        raise BadRequest(f"Only {article} {status} organization can be {done}; this one is {organization.status}")

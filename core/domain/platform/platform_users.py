@@ -1,0 +1,62 @@
+"""Users as platform owners see them: found by a part of their address, with their organizations and their second factor."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.accounts import Account
+
+DEFAULT_FOUND: Final = 20
+MOST_FOUND: Final = 100
+# Organizations shown for one user. Only automated accounts belong to more.
+MOST_ORGANIZATIONS: Final = 100
+# The longest address has this many characters (RFC 5321 section 4.5.3.1), so no part of one is longer.
+LONGEST_SOUGHT: Final = 320
+COUNTED_BACK: Final = timedelta(days=7)
+# Events are counted one by one up to this number.
+MOST_COUNTED: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    organization: OrganizationId
+    slug: str
+    name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUser:
+    account: Account
+    mfa_enabled: bool
+    organizations: Sequence[Belonging]
+
+
+@dataclass(frozen=True, slots=True)
+class MfaOverview:
+    user: UserId
+    email: Email
+    enabled_at: datetime | None
+    backup_codes: int
+    """The unused ones."""
+    last_challenge: datetime | None
+    """When a code was last given, right or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class MfaMetrics:
+    """Of active users, in the last seven days."""
+
+    users: int
+    mfa_enabled: int
+    backup_codes_used: int
+    failures: int
+
+    @property
+    def adoption(self) -> float:
+        """In percent."""
+        # Both are estimates for large tables, so they may not fit each other exactly.
+        return round(min(100.0, 100 * self.mfa_enabled / self.users), 2) if self.users else 0.0

@@ -1,0 +1,98 @@
+"""The audit log: what an entry tells, how to filter entries, and every action that it can contain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
+from core.domain.json import Json
+from core.domain.pages import MOST_COUNTED, Page
+from core.domain.record.events import ActingKey, Actor
+
+LONGEST_USER_AGENT: Final = 512
+# For an actor whose account is gone.
+DELETED_USER: Final = "deleted-user@unknown"
+# In place of the forgotten part of an entry.
+FORGOTTEN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - nothing is bound to it
+FORGOTTEN_USER_AGENT: Final = "anonymized"
+
+
+def kept_user_agent(actor: Actor) -> str | None:
+    return None if actor.user_agent is None else actor.user_agent[:LONGEST_USER_AGENT]
+
+
+class TargetType(StrEnum):
+    """What an entry of an organization's log is about."""
+
+    USER = "user"
+    SERVICE = "service"
+    ORGANIZATION = "organization"
+    PLAN = "plan"
+    SUBSCRIPTION = "subscription"
+    INVITATION = "invitation"
+    API_KEY = "api_key"
+    DOMAIN = "domain"
+    BRANDING = "branding"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The actor, as they are known now."""
+
+    id: UserId
+    email: str
+    is_platform_owner: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """`actor` is None for the system."""
+
+    id: AuditEntryId
+    organization: OrganizationId
+    actor: Person | ActingKey | None
+    impersonator: Person | None
+    action: str
+    target_type: str
+    target_id: str
+    address: str | None
+    user_agent: str | None
+    success: bool
+    details: Mapping[str, Json]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Selects the entries that satisfy every condition given here. `since` is part of the span, `until` is not."""
+
+    action: str | None = None
+    target_type: TargetType | None = None
+    target_id: str | None = None
+    actor: UserId | None = None
+    success: bool | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.target_id is not None and self.target_type is None:
+            raise BadRequest("target_id: needs a target_type")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise BadRequest("until: must be later than since")
+
+    @property
+    def is_empty(self) -> bool:
+        return self == _EVERYTHING
+
+
+_EVERYTHING: Final = AuditFilter()
+
+
+def require_reachable(page: Page) -> None:
+    """For a filtered list. A later page would have to walk over everything before it, so the reader is told a better way."""
+    if page.offset + page.limit > MOST_COUNTED:
+        raise BadRequest(f"page: a filtered list ends after {MOST_COUNTED} entries; narrow it with since and until")

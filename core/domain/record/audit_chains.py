@@ -1,0 +1,173 @@
+"""The chains of the audit log. Each link's digest covers its entry and the link before it, so that removing, adding, changing or moving an
+entry shows.
+"""
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import AuditEntryId, OrganizationId
+
+# The chain of entries about the platform or about a person, which belong to no organization.
+PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
+
+_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chain ends. An operator who writes it down elsewhere can later show that nothing before it was removed."""
+
+    sequence: int = 0
+    digest: bytes = bytes(32)
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.digest.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Head":
+        found = _HEAD.fullmatch(text.strip())
+        if found is None:
+            raise BadRequest("A head is a number and 64 hexadecimal digits, with a colon between them")
+        return cls(int(found[1]), bytes.fromhex(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Unlinked:
+    """`content` covers everything in the entry, including the digest of the part that may be forgotten."""
+
+    chain: OrganizationId
+    entry: AuditEntryId
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    chain: OrganizationId
+    entry: AuditEntryId
+    sequence: int
+    digest: bytes
+
+
+def link_digest(key: bytes, chain: OrganizationId, before: Head, content: str) -> bytes:
+    """Keyed, so that access to the database is not enough to make one. It covers the chain's id and the number, so a link is valid only in
+    its own place.
+    """
+    place = chain.bytes + (before.sequence + 1).to_bytes(8)
+    return hmac.digest(key, before.digest + place + content.encode(), sha256)
+
+
+def linked(key: bytes, heads: Mapping[OrganizationId, Head], entries: Iterable[Unlinked]) -> Sequence[Link]:
+    """The entries as the next links of their chains, in order."""
+    reached = dict(heads)
+    links = []
+    for one in entries:
+        before = reached.get(one.chain, _BEFORE_THE_FIRST)
+        digest = link_digest(key, one.chain, before, one.content)
+        links.append(Link(one.chain, one.entry, before.sequence + 1, digest))
+        reached[one.chain] = Head(before.sequence + 1, digest)
+    return links
+
+
+_BEFORE_THE_FIRST: Final = Head()
+
+
+class Personal(StrEnum):
+    """Identifies the part that may be forgotten."""
+
+    NONE = "none"
+    INTACT = "intact"
+    FORGOTTEN = "forgotten"
+    ALTERED = "altered"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLink:
+    """A link as it is stored, with what it should cover. `content` is None when the entry is missing."""
+
+    chain: OrganizationId
+    sequence: int
+    entry: AuditEntryId
+    digest: bytes
+    content: str | None
+    belongs: bool
+    """The chain that the entry itself says it belongs to."""
+    personal: Personal
+
+
+class Fault(StrEnum):
+    GAP = "links are missing"
+    SURPLUS = "a link has the place of another"
+    MISSING = "its entry is missing"
+    ALTERED = "the entry, or its place, was altered"
+    FOREIGN = "the entry is another organization's"
+    PERSONAL = "the address, user agent or names were altered"
+    CUT_OFF = "the chain ends before the noted head"
+    REPLACED = "the chain is not the one whose head was noted"
+    LOOSE = "the entry is in no chain"
+    STRAY = "the entry waits to be linked into a chain that is not its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    chain: OrganizationId
+    fault: Fault
+    sequence: int | None = None
+    entry: AuditEntryId | None = None
+    last: int | None = None
+    """Several links are missing."""
+
+
+class ChainCheck:
+    """Walks along each chain link by link, in order, and reports what is wrong with it."""
+
+    def __init__(self, key: bytes, chain: OrganizationId, noted: Head | None = None) -> None:
+        self._key = key
+        self._noted = noted
+        self.chain = chain
+        self.head = Head()
+        self.links = 0
+        self.forgotten = 0
+
+    def take(self, link: StoredLink) -> Sequence[Finding]:
+        findings = []
+        self.links += 1
+        if link.sequence <= self.head.sequence:
+            return [Finding(self.chain, Fault.SURPLUS, link.sequence, link.entry)]
+        follows = link.sequence == self.head.sequence + 1
+        if not follows:
+            findings.append(Finding(self.chain, Fault.GAP, self.head.sequence + 1, last=link.sequence - 1))
+        fault = self._fault(link, follows=follows)
+        if fault is not None:
+            findings.append(Finding(self.chain, fault, link.sequence, link.entry))
+        if link.personal is Personal.ALTERED:
+            findings.append(Finding(self.chain, Fault.PERSONAL, link.sequence, link.entry))
+        self.forgotten += link.personal is Personal.FORGOTTEN
+        # Compared with the stored digest, even if that is wrong. So each altered entry is reported on its own, and the entries after it are
+        # not.
+        self.head = Head(link.sequence, link.digest)
+        if self._noted is not None and self._noted.sequence == link.sequence and self._noted.digest != link.digest:
+            findings.append(Finding(self.chain, Fault.REPLACED, link.sequence, link.entry))
+        return findings
+
+    def _fault(self, link: StoredLink, *, follows: bool) -> Fault | None:
+        if link.content is None:
+            return Fault.MISSING
+        if not link.belongs:
+            return Fault.FOREIGN
+        # After a gap the previous digest is unknown, so this link cannot be judged.
+        if follows and not hmac.compare_digest(link_digest(self._key, self.chain, self.head, link.content), link.digest):
+            return Fault.ALTERED
+        return None
+
+    def end(self) -> Sequence[Finding]:
+        """Called after the last link."""
+        if self._noted is not None and self._noted.sequence > self.head.sequence:
+            return [Finding(self.chain, Fault.CUT_OFF, self.head.sequence, last=self._noted.sequence)]
+        return []

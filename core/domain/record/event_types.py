@@ -1,0 +1,217 @@
+"""The catalogue of events: everything that can happen here and be reported. The audit log, the webhooks and the endpoints that list their
+event types read it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Audience(StrEnum):
+    """The widest audience of an event."""
+
+    ORGANIZATION = "organization"
+    """It can stand in the log of an organization. When no organization was involved, it stands in the platform's log."""
+    PERSON = "person"
+    """A person's own affair: it stands in the platform's log, and no organization reads it."""
+    PLATFORM = "platform"
+    """The installation's own, for platform owners only."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """`audited`: it is written to the audit log. `published`: it is offered to webhooks."""
+
+    name: str
+    label: str
+    category: str
+    audited: bool
+    published: bool
+    audience: Audience
+
+
+class UnknownEventType(LookupError):
+    """A mistake in the code that builds the event."""
+
+
+def event_type(name: str) -> EventType:
+    """Raises `UnknownEventType`."""
+    found = _BY_NAME.get(name)
+    if found is None:
+        raise UnknownEventType(f"{name} is not in the catalogue of events")
+    return found
+
+
+def _types(
+    category: str,
+    *told: tuple[str, str],
+    audited: bool = True,
+    published: bool = True,
+    audience: Audience = Audience.ORGANIZATION,
+) -> Iterator[EventType]:
+    for name, label in told:
+        yield EventType(name, label, category, audited, published, audience)
+
+
+_OF_THE_INTERFACE: Final = (
+    *_types(
+        "User management",
+        ("user.invited", "User invited"),
+        ("user.joined", "User joined"),
+        ("user.removed", "User removed"),
+        ("user.role_updated", "Role of a user changed"),
+        ("user.anonymized", "User anonymized"),
+    ),
+    *_types(
+        "Service management",
+        ("service.created", "Service created"),
+        ("service.updated", "Service updated"),
+        ("service.deleted", "Service deleted"),
+        ("service.oauth_credentials.updated", "OAuth credentials of a service updated"),
+    ),
+    *_types(
+        "Organization management",
+        ("organization.updated", "Organization updated"),
+        ("organization.smtp.configured", "Mail server configured"),
+        ("organization.smtp.removed", "Mail server removed"),
+    ),
+    *_types(
+        "Plans",
+        ("plan.created", "Plan created"),
+        ("plan.updated", "Plan updated"),
+        ("plan.deleted", "Plan deleted"),
+    ),
+    *_types(
+        "Subscriptions",
+        ("subscription.created", "Subscription created"),
+        ("subscription.updated", "Subscription updated"),
+        ("subscription.canceled", "Subscription canceled"),
+    ),
+    *_types(
+        "Invitations",
+        ("invitation.accepted", "Invitation accepted"),
+        ("invitation.declined", "Invitation declined"),
+        ("invitation.expired", "Invitation expired"),
+        ("invitation.revoked", "Invitation revoked"),
+    ),
+    *_types(
+        "Security",
+        ("security.mfa.enabled", "Second factor enabled"),
+        ("security.mfa.disabled", "Second factor disabled"),
+        ("security.password.changed", "Password changed"),
+    ),
+    *_types(
+        "API keys",
+        ("api_key.created", "API key created"),
+        ("api_key.deleted", "API key deleted"),
+    ),
+    *_types(
+        "Domains and branding",
+        ("domain.set", "Domain set"),
+        ("domain.verified", "Domain verified"),
+        ("domain.deleted", "Domain deleted"),
+        ("branding.updated", "Branding updated"),
+    ),
+)
+"""The audit actions that the API specification fixes (operations, section 6.3), in its order."""
+
+_FURTHER: Final = (
+    *_types(
+        "User management",
+        ("user.signup.success", "Account created"),
+    ),
+    *_types(
+        "User management",
+        ("user.email.changed", "E-mail address changed"),
+        published=False,
+    ),
+    *_types(
+        "Service management",
+        ("client_secret.created", "Client secret of a service created"),
+        ("client_secret.deleted", "Client secret of a service deleted"),
+    ),
+    *_types(
+        "Organization management",
+        ("organization.created", "Organization created"),
+        ("organization.owner.changed", "Ownership transferred"),
+    ),
+    # The platform's owners are no part of a tenant's systems, so webhooks get none of their decisions.
+    *_types(
+        "Organization management",
+        ("organization.approved", "Organization approved"),
+        ("organization.rejected", "Organization rejected"),
+        ("organization.suspended", "Organization suspended"),
+        ("organization.activated", "Organization activated"),
+        ("organization.tier.changed", "Tier or limits changed"),
+        ("organization.deleted", "Organization deleted"),
+        published=False,
+    ),
+    *_types(
+        "Roles",
+        ("role.created", "Role created"),
+        ("role.updated", "Role updated"),
+        ("role.deleted", "Role deleted"),
+    ),
+    *_types(
+        "Security",
+        ("security.impersonation.started", "Impersonation started"),
+    ),
+    # Too many for a webhook, or of no use to one.
+    *_types(
+        "Security",
+        ("security.impersonation.request", "Request while impersonating"),
+        ("security.mfa.backup_codes_generated", "Backup codes generated"),
+        ("security.session.opened", "Session opened in the organization"),
+        ("security.sessions.revoked", "Sessions revoked"),
+        ("security.refresh_token.reused", "Refresh token used twice"),
+        published=False,
+    ),
+    # For webhooks only. Sign-ins and second factors have logs of their own, and the audit log has its own names for the latter.
+    *_types(
+        "Sign-in",
+        ("user.login.success", "User signed in"),
+        ("user.login.failed", "Sign-in failed"),
+        ("user.mfa.enabled", "Second factor enabled"),
+        ("user.mfa.disabled", "Second factor disabled"),
+        audited=False,
+    ),
+    *_types(
+        "Security",
+        ("security.session.reauthenticated", "Identity proved again within a session"),
+        published=False,
+        audience=Audience.PERSON,
+    ),
+    *_types(
+        "Accounts",
+        ("user.logout", "User signed out"),
+        audience=Audience.PERSON,
+    ),
+    *_types(
+        "Accounts",
+        ("user.email.verified", "E-mail address verified"),
+        ("user.email.change_requested", "Change of e-mail address requested"),
+        ("user.device.renamed", "Device renamed"),
+        ("user.device.revoked", "Device revoked"),
+        published=False,
+        audience=Audience.PERSON,
+    ),
+    *_types(
+        "Platform",
+        ("user.viewed", "Account shown to an operator"),
+        ("user.deactivated", "Account deactivated"),
+        ("user.activated", "Account activated"),
+        ("platform.owner.created", "Platform owner appointed"),
+        ("platform.owner.removed", "Platform owner removed"),
+        ("platform.signing_keys.rotated", "Signing keys rotated"),
+        ("platform.encryption_keys.rotated", "Encryption keys rotated"),
+        published=False,
+        audience=Audience.PLATFORM,
+    ),
+)
+
+EVENT_TYPES: Final = (*_OF_THE_INTERFACE, *_FURTHER)
+_BY_NAME: Final[Mapping[str, EventType]] = {one.name: one for one in EVENT_TYPES}
+
+# What can stand in an organization's log.
+AUDIT_ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is Audience.ORGANIZATION)

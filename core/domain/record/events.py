@@ -1,0 +1,82 @@
+"""Events: something happened, who did it, and whom it concerns. One record is the source of the audit entry, of the webhook event, and of
+the jobs that follow.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core.domain.identifiers import ApiKeyId, OrganizationId, UserId
+from core.domain.json import Json
+from core.domain.record.event_types import Audience, EventType, event_type
+
+ACTING_KEY: Final = "acting_key"
+"""The key in the stored details of an audit entry that holds the name and prefix which the API key had when it acted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActingKey:
+    """The API key that somebody's servers act with, under its name at that moment."""
+
+    id: ApiKeyId
+    name: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did it, and from where: a user, or an API key. Background work has neither, and no address."""
+
+    user: UserId | None = None
+    impersonator: UserId | None = None
+    address: str | None = None
+    user_agent: str | None = None
+    key: ActingKey | None = None
+
+
+SYSTEM = Actor()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    type: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Of a type from the catalogue, which also says whether the event is audited and published. `details` never carries a secret.
+
+    `personal` holds details that identify a person: an address, a name. They are stored apart, so that they can be forgotten together with
+    the actor's account or, where nobody can tell who acted, with the account of the `person` that they are about.
+    """
+
+    name: str
+    actor: Actor
+    target: Target
+    organization: OrganizationId | None = None
+    details: Mapping[str, Json] = field(default_factory=dict)
+    success: bool = True
+    personal: Mapping[str, str] = field(default_factory=dict)
+    person: UserId | None = None
+
+    def __post_init__(self) -> None:
+        type_of_it = self.type
+        if self.organization is not None and type_of_it.audience is not Audience.ORGANIZATION:
+            raise ValueError(f"{self.name} does not concern an organization")
+        if ACTING_KEY in self.details or ACTING_KEY in self.personal:
+            raise ValueError(f"{ACTING_KEY} comes from the actor, not from the details")
+
+    @property
+    def type(self) -> EventType:
+        """Raises `UnknownEventType`, so an event of an unknown type cannot be built."""
+        return event_type(self.name)
+
+    @property
+    def audited(self) -> bool:
+        return self.type.audited
+
+    @property
+    def published(self) -> bool:
+        """Webhooks get what has happened. A failed try stands in the audit log only, unless the failure is an event of its own."""
+        return self.success and self.type.published

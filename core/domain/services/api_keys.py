@@ -1,0 +1,181 @@
+"""API keys: a service's own servers call us with them. Each key has the permissions that it was given."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest, Forbidden
+from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
+from core.domain.json import Json, timestamp
+from core.domain.lines import one_line
+from core.domain.record.events import ActingKey, Actor, Event, Target
+from core.domain.services.services import ServiceProfile
+from core.domain.tenancy.roles import Capability
+
+KIND: Final = "sk"
+LONGEST_NAME: Final = 100
+LONGEST_LIFE: Final = 3650
+"""In days. For a longer time, a key without an end is the honest choice."""
+MOST_KEYS: Final = 1000
+"""Keys of one service, expired ones included: they stay until they are deleted."""
+
+
+class Permission(StrEnum):
+    """What an API key may do with its service."""
+
+    READ_USERS = "read:users"
+    WRITE_USERS = "write:users"
+    DELETE_USERS = "delete:users"
+    READ_SUBSCRIPTIONS = "read:subscriptions"
+    WRITE_SUBSCRIPTIONS = "write:subscriptions"
+    DELETE_SUBSCRIPTIONS = "delete:subscriptions"
+    READ_ANALYTICS = "read:analytics"
+    READ_SERVICE = "read:service"
+    WRITE_SERVICE = "write:service"
+
+    @property
+    def capability(self) -> Capability:
+        """What a person must be able to do before they may let a key do it."""
+        return _CAPABILITIES[self]
+
+
+_CAPABILITIES: Final = {
+    Permission.READ_USERS: Capability.END_USERS_VIEW,
+    Permission.WRITE_USERS: Capability.END_USERS_MANAGE,
+    Permission.DELETE_USERS: Capability.END_USERS_MANAGE,
+    Permission.READ_SUBSCRIPTIONS: Capability.SERVICES_VIEW,
+    Permission.WRITE_SUBSCRIPTIONS: Capability.BILLING_MANAGE,
+    Permission.DELETE_SUBSCRIPTIONS: Capability.BILLING_MANAGE,
+    Permission.READ_ANALYTICS: Capability.SERVICES_VIEW,
+    Permission.READ_SERVICE: Capability.SERVICES_VIEW,
+    Permission.WRITE_SERVICE: Capability.SERVICES_MANAGE,
+}
+_BY_WORD: Final = {permission.value: permission for permission in Permission}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """What is kept of a key. The key itself is only in the answer that creates it. `prefix` is how it begins."""
+
+    id: ApiKeyId
+    service: ServiceId
+    name: str
+    prefix: str
+    permissions: tuple[Permission, ...]
+    last_used_at: datetime | None = None
+    expires_at: datetime | None
+    created_by: UserId
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedKey:
+    """A key, with its service and organization."""
+
+    key: ApiKey
+    service_slug: str
+    organization: OrganizationId
+    organization_slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A key as the database knows it for this request. Its service and organization exist."""
+
+    holder: "KeyHolder"
+    digest: bytes
+    expires_at: datetime | None
+    organization_is_active: bool
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """The caller behind a valid key of an existing service in an active organization."""
+
+    key: ApiKeyId
+    service: ServiceId
+    service_slug: str
+    organization: OrganizationId
+    organization_slug: str
+    permissions: frozenset[Permission]
+    name: str
+    prefix: str
+    profile: ServiceProfile
+
+    @property
+    def acting(self) -> ActingKey:
+        return ActingKey(self.key, self.name, self.prefix)
+
+    def require(self, permission: Permission) -> None:
+        if permission not in self.permissions:
+            raise Forbidden(f"This API key does not have the permission {permission}")
+
+
+def key_name(text: str) -> str:
+    """The name as it is kept. Raises `BadRequest`."""
+    name = one_line(text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def key_permissions(wanted: Collection[Permission]) -> tuple[Permission, ...]:
+    """Each permission once, in the order given. Raises `BadRequest` for an empty list."""
+    if not wanted:
+        raise BadRequest("permissions: at least one is required")
+    return tuple(dict.fromkeys(wanted))
+
+
+def known_permissions(words: Iterable[str]) -> tuple[Permission, ...]:
+    """The stored permissions. A word that this version does not know permits nothing."""
+    return tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
+
+
+def key_expiry(days: int | None, now: datetime) -> datetime | None:
+    """None when the key does not expire. Raises `BadRequest`."""
+    if days is None:
+        return None
+    if not 1 <= days <= LONGEST_LIFE:
+        raise BadRequest(f"expires_in_days: 1 to {LONGEST_LIFE}, or leave it out for a key that does not expire")
+    return now + timedelta(days=days)
+
+
+def require_grantable(permissions: Iterable[Permission], held: Collection[Capability]) -> None:
+    """Nobody lets a key do what they may not do themselves."""
+    missing = [permission for permission in permissions if permission.capability not in held]
+    if missing:
+        needed = ", ".join(f"{permission} (needs {permission.capability})" for permission in missing)
+        raise Forbidden(f"permissions: you cannot give a key what you may not do yourself: {needed}")
+
+
+def require_room(count: int) -> None:
+    if count >= MOST_KEYS:
+        raise BadRequest(f"A service has at most {MOST_KEYS} API keys: delete one first")
+
+
+def api_key_created(placed: PlacedKey, actor: Actor) -> Event:
+    return _event("api_key.created", placed, actor)
+
+
+def api_key_deleted(placed: PlacedKey, actor: Actor, operator: str = "") -> Event:
+    """`operator` is the name of the person at the command line. It stands apart, so that it can be forgotten."""
+    return replace(_event("api_key.deleted", placed, actor), personal={"operator": operator} if operator else {})
+
+
+def _event(name: str, placed: PlacedKey, actor: Actor) -> Event:
+    key = placed.key
+    details: dict[str, Json] = {
+        "api_key_id": str(key.id),
+        "service_id": str(key.service),
+        "service_slug": placed.service_slug,
+        "name": key.name,
+        "prefix": key.prefix,
+        "permissions": [permission.value for permission in key.permissions],
+        "expires_at": None if key.expires_at is None else timestamp(key.expires_at),
+    }
+    return Event(name, actor, Target("api_key", str(key.id)), placed.organization, details)

@@ -1,0 +1,57 @@
+"""Client secrets: a service that can keep a secret proves itself with one at the token endpoint. Two may be valid at once, so that one can
+replace the other while the service runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ClientSecretId, ServiceId, UserId
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.services.services import Service
+
+MOST_AT_ONCE: Final = 2
+KIND: Final = "cs"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecret:
+    """What is kept of a secret. The secret itself is only in the answer that creates it."""
+
+    id: ClientSecretId
+    service: ServiceId
+    prefix: str
+    created_by: UserId | None
+    created_at: datetime
+
+
+def require_confidential(service: Service) -> None:
+    if not service.service_type.is_confidential:
+        raise BadRequest(f"A {service.service_type} service is a public client, which cannot keep a secret: use PKCE instead")
+
+
+def require_room(count: int) -> None:
+    if count >= MOST_AT_ONCE:
+        raise BadRequest(f"A service has at most {MOST_AT_ONCE} client secrets: delete one first")
+
+
+def require_none(count: int) -> None:
+    """Checked before a service changes to a type that cannot keep a secret."""
+    if count:
+        raise BadRequest("service_type: a service of this type cannot keep a secret; delete its client secrets first")
+
+
+def client_secret_created(secret: ClientSecret, service: Service, actor: Actor) -> Event:
+    return _event("client_secret.created", secret, service, actor)
+
+
+def client_secret_deleted(secret: ClientSecret, service: Service, actor: Actor) -> Event:
+    return _event("client_secret.deleted", secret, service, actor)
+
+
+def _event(name: str, secret: ClientSecret, service: Service, actor: Actor) -> Event:
+    details: Mapping[str, Json] = {"service_slug": service.slug, "client_secret_id": str(secret.id), "prefix": secret.prefix}
+    return Event(name, actor, Target("service", str(service.id)), service.organization, details)

@@ -1,0 +1,87 @@
+"""End users: the people who use an organization's services. Members manage the organization; an end user need not be a member."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import MOST_COUNTED, Page
+from core.domain.record.events import Actor, Event, Target
+
+# The longest text to search for. No address is longer: RFC 5321 section 4.5.3.1 allows 64 and 255 characters with the @ between.
+LONGEST_SEARCH: Final = 320
+
+
+@dataclass(frozen=True, slots=True)
+class EndUser:
+    """What one organization may know about a person. `last_login_at` and `services` cover its own services only."""
+
+    id: UserId
+    email: Email
+    created_at: datetime
+    last_login_at: datetime | None
+    mfa_enabled: bool
+    services: Sequence[str]
+    """The slugs of the services."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsedService:
+    """`first_login_at` is None for a person who was added by the service and has not signed in since."""
+
+    id: ServiceId
+    slug: str
+    name: str
+    first_login_at: datetime | None
+    last_login_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndUserDetail:
+    """Nothing here comes from another organization, or from what the person does on the platform."""
+
+    id: UserId
+    email: Email
+    email_verified: bool
+    created_at: datetime
+    updated_at: datetime
+    mfa_enabled: bool
+    services: Sequence[UsedService]
+    active_sessions: int
+    """Sessions in the organization's services."""
+    last_session_at: datetime | None
+    """When the newest of them began."""
+
+    @property
+    def last_login_at(self) -> datetime | None:
+        return max((one.last_login_at for one in self.services if one.last_login_at is not None), default=None)
+
+
+def searched(text: str) -> str:
+    """The text to find in the normalized address, so that `ADA@` finds `ada@`. Empty means everybody. Raises `BadRequest`."""
+    wanted = Email(text.strip()).key
+    if len(wanted) > LONGEST_SEARCH:
+        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
+    return wanted
+
+
+def require_reachable(page: Page, search: str) -> None:
+    """Pages this far back are not shown. The reader narrows the search instead. Raises `BadRequest`."""
+    if search and _is_far(page):
+        raise BadRequest(f"page: a search ends after {MOST_COUNTED} end users; search for a longer part of the address")
+
+
+def is_dear(page: Page, search: str) -> bool:
+    """Whether this page may need all of the organization's end users to be read."""
+    return bool(search) or _is_far(page)
+
+
+def _is_far(page: Page) -> bool:
+    return page.offset + page.limit > MOST_COUNTED
+
+
+def sessions_in_services_ended(organization: OrganizationId, user: UserId, sessions: int, actor: Actor) -> Event:
+    return Event("security.sessions.revoked", actor, Target("user", str(user)), organization, {"sessions": sessions})

@@ -1,0 +1,133 @@
+"""Plans: what a service offers its users, and for what price."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, PlanId, ServiceId
+from core.domain.json import Json
+from core.domain.lines import one_line
+from core.domain.record.events import Actor, Event, Target
+
+# Plans of one service. A list shows all of them at once.
+MOST_PLANS: Final = 100
+LONGEST_NAME: Final = 100
+LONGEST_FEATURE: Final = 100
+LONGEST_PRICE_ID: Final = 255
+# The largest number that the database's integer holds: more than twenty million of any currency.
+HIGHEST_PRICE: Final = 2**31 - 1
+# Every access token of the service carries them as JSON in ASCII, and a token travels in a header, which has 8 KiB for everything.
+LARGEST_FEATURES: Final = 2048
+_CURRENCY_LETTERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`billing_price_id` is the price at the payment provider. A plan without one cannot be bought."""
+
+    id: PlanId
+    service: ServiceId
+    name: str
+    price_cents: int
+    currency: str
+    features: tuple[str, ...]
+    billing_price_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOverview:
+    """A plan, with the number of its active and past-due subscriptions."""
+
+    plan: Plan
+    subscription_count: int
+
+
+def default_plan(plan: PlanId, service: ServiceId, now: datetime) -> Plan:
+    """The plan that every new service begins with."""
+    return Plan(
+        id=plan,
+        service=service,
+        name="Free",
+        price_cents=0,
+        currency="usd",
+        features=(),
+        billing_price_id=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def plan_name(text: str) -> str:
+    name = one_line(text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def plan_price(cents: int) -> int:
+    if not 0 <= cents <= HIGHEST_PRICE:
+        raise BadRequest(f"price_cents: 0 to {HIGHEST_PRICE}")
+    return cents
+
+
+def plan_currency(text: str) -> str:
+    """In lower case, however it was given."""
+    currency = text.strip()
+    if len(currency) != _CURRENCY_LETTERS or not (currency.isascii() and currency.isalpha()):
+        raise BadRequest("currency: three letters, such as usd")
+    return currency.lower()
+
+
+def plan_features(texts: Sequence[str]) -> tuple[str, ...]:
+    """In the order given."""
+    features = tuple(one_line(text) for text in texts)
+    if not all(1 <= len(feature) <= LONGEST_FEATURE for feature in features):
+        raise BadRequest(f"features: each 1 to {LONGEST_FEATURE} characters")
+    if len(set(features)) != len(features):
+        raise BadRequest("features: each may appear only once")
+    if len(json.dumps(features)) > LARGEST_FEATURES:
+        raise BadRequest(f"features: together at most {LARGEST_FEATURES} bytes of JSON, since every access token carries them")
+    return features
+
+
+def plan_price_id(text: str) -> str:
+    identifier = text.strip()
+    if not 1 <= len(identifier) <= LONGEST_PRICE_ID or not (identifier.isascii() and identifier.isprintable()):
+        raise BadRequest(f"billing_price_id: 1 to {LONGEST_PRICE_ID} printable ASCII characters, or null")
+    return identifier
+
+
+def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
+    return _event("plan.created", plan, organization, {"service_slug": service_slug, **_terms(plan)}, actor)
+
+
+def plan_updated(before: Plan, after: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _terms(before), _terms(after)
+    changed = [term for term in new if old[term] != new[term]]
+    details: dict[str, Json] = {"service_slug": service_slug, "name": after.name}
+    details |= {f"old_{term}": old[term] for term in changed} | {f"new_{term}": new[term] for term in changed}
+    return _event("plan.updated", after, organization, details, actor)
+
+
+def plan_deleted(plan: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
+    return _event("plan.deleted", plan, organization, {"service_slug": service_slug, **_terms(plan)}, actor)
+
+
+def _terms(plan: Plan) -> Mapping[str, Json]:
+    return {
+        "name": plan.name,
+        "price_cents": plan.price_cents,
+        "currency": plan.currency,
+        "features": list(plan.features),
+        "billing_price_id": plan.billing_price_id,
+    }
+
+
+def _event(name: str, plan: Plan, organization: OrganizationId, details: Mapping[str, Json], actor: Actor) -> Event:
+    return Event(name, actor, Target("plan", str(plan.id)), organization, {"service_id": str(plan.service), **details})

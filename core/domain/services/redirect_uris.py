@@ -1,0 +1,93 @@
+"""Where a service may send its users back to. Addresses are compared byte for byte. So an address is only registered if every browser reads
+it exactly as it is written.
+"""
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+
+from core.domain.errors import BadRequest
+
+LONGEST_URI: Final = 2000
+
+# RFC 3986 section 2, without the characters that look like wildcards. There are no wildcards.
+_CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
+_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?://(?P<authority>[^/?]*))?(?P<path>[^?]*)(?P<query>\?.*)?")
+_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
+_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
+)
+# Browsers read a name that ends like this as an IPv4 address in an odd notation (WHATWG URL, "ends in a number").
+_LIKE_A_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_LARGEST_PORT: Final = 65_535
+_ENCODED_CONTROL: Final = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")
+_DOT_SEGMENT: Final = re.compile(r"(?:\.|%2[Ee]){1,2}")
+# RFC 8252 section 7.1: a domain name of the application's maker, reversed. Section 8.4: a scheme without a dot belongs to nobody.
+_PRIVATE_USE: Final = re.compile(r"[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
+
+
+def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
+    """The address, unchanged. It must be https, http on this very machine, or with `private_use` a scheme of the application's own. Raises
+    `BadRequest`, which names the field.
+    """
+    scheme, authority, path = _parts(text, field)
+    if scheme in {"https", "http"}:
+        _require_web(scheme, authority, path, field)
+    elif not private_use:
+        raise BadRequest(f"{field}: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]")
+    elif not _PRIVATE_USE.fullmatch(scheme):
+        raise BadRequest(f"{field}: an application's own scheme is a reversed domain name, as in com.example.app:/callback")
+    elif not path.startswith("/") and not authority:
+        raise BadRequest(f"{field}: a path must follow the scheme, as in com.example.app:/callback")
+    elif authority and not _AUTHORITY.fullmatch(authority):
+        raise BadRequest(f"{field}: the host is not valid")
+    return text
+
+
+def web_page(text: str, field: str) -> str:
+    """The address, unchanged. It must be https, or http on this very machine. Raises `BadRequest`, which names the field."""
+    return redirect_uri(text, field, private_use=False)
+
+
+def _parts(text: str, field: str) -> tuple[str, str | None, str]:
+    """Scheme, authority if there is one, and path."""
+    if len(text) > LONGEST_URI:
+        raise BadRequest(f"{field}: at most {LONGEST_URI} characters")
+    if "#" in text:
+        raise BadRequest(f"{field}: must not have a fragment")
+    if not _CHARACTERS.fullmatch(text) or _ENCODED_CONTROL.search(text):
+        raise BadRequest(f"{field}: has a character that a URI cannot have (RFC 3986), or a *, which is no wildcard here")
+    found = _URI.fullmatch(text)
+    if found is None:
+        raise BadRequest(f"{field}: must begin with a scheme in lower case, such as https:")
+    authority, path = found["authority"], found["path"]
+    if authority is not None and "@" in authority:
+        raise BadRequest(f"{field}: must not contain a user name or password")
+    if "[" in path or "]" in path or any(map(_DOT_SEGMENT.fullmatch, path.split("/"))):
+        raise BadRequest(f"{field}: the path must not contain brackets, or segments of one or two dots")
+    return found["scheme"], authority, path
+
+
+def _require_web(scheme: str, authority: str | None, path: str, field: str) -> None:
+    found = _AUTHORITY.fullmatch(authority or "")
+    if found is None or (path and not path.startswith("/")):
+        raise BadRequest(f"{field}: before the path there must be a host, a port if needed, and nothing else")
+    host, port = found["host"], found["port"]
+    if port is not None and int(port) > _LARGEST_PORT:
+        raise BadRequest(f"{field}: the port must be at most {_LARGEST_PORT}")
+    if scheme == "http" and host not in _LOOPBACK:
+        raise BadRequest(f"{field}: http is only for localhost, 127.0.0.1 and [::1]")
+    if not _is_host(host):
+        raise BadRequest(f"{field}: the host is not valid")
+
+
+def _is_host(host: str) -> bool:
+    try:
+        if host.startswith("["):
+            IPv6Address(host[1:-1])
+        elif _LIKE_A_NUMBER.fullmatch(host):
+            IPv4Address(host)
+    except AddressValueError:
+        return False
+    return host.startswith("[") or _NAME.fullmatch(host) is not None

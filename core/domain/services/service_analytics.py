@@ -1,0 +1,19 @@
+"""What a service may know about how much it is used."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+# The time over which sign-ins are counted.
+LOOKED_BACK: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAnalytics:
+    """The sign-ins of the last thirty days, and the people behind them."""
+
+    total_users: int
+    total_subscriptions: int
+    active_subscriptions: int
+    total_logins: int
+    unique_users: int

@@ -1,0 +1,282 @@
+"""Services: the applications of an organization that people sign in to. Their names, where they may send people back to, and how many there
+may be.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest, ServiceLimitExceeded
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.jobs import NewJob
+from core.domain.json import Json
+from core.domain.lines import one_line
+from core.domain.record.events import Actor, Event, Target
+from core.domain.services.redirect_uris import redirect_uri, web_page
+from core.domain.tenancy.organizations import Organization
+from core.domain.tenancy.tiers import Tier
+
+LONGEST_SLUG: Final = 50
+LONGEST_NAME: Final = 100
+MOST_SCOPES: Final = 100
+LONGEST_SCOPE: Final = 200
+MOST_REDIRECT_URIS: Final = 100
+PURGE_JOB: Final = "service.purge"
+
+_SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
+# RFC 6749 section 3.3.
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+
+
+class ServiceType(StrEnum):
+    """What kind of application a service is."""
+
+    WEB = "web"
+    MOBILE = "mobile"
+    DESKTOP = "desktop"
+    API = "api"
+
+    @property
+    def is_confidential(self) -> bool:
+        """It can keep a secret, because it runs on its makers' machines. The other types are installed on everybody's devices and must use
+        PKCE.
+        """
+        return self in {ServiceType.WEB, ServiceType.API}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceProfile:
+    """What a service's own servers may know of it beside its id and slug. It comes with the check of their API key."""
+
+    name: str
+    service_type: ServiceType
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The scopes are those to ask of each external provider. None means the provider's usual ones."""
+
+    id: ServiceId
+    organization: OrganizationId
+    slug: str
+    name: str
+    service_type: ServiceType
+    client_id: ClientId
+    codehost_scopes: Sequence[str] | None = None
+    websuite_scopes: Sequence[str] | None = None
+    officesuite_scopes: Sequence[str] | None = None
+    redirect_uris: Sequence[str] = ()
+    device_activation_uri: str | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewService:
+    """A service as it is to be created."""
+
+    slug: str
+    name: str
+    service_type: ServiceType
+    codehost_scopes: Sequence[str] | None = None
+    websuite_scopes: Sequence[str] | None = None
+    officesuite_scopes: Sequence[str] | None = None
+    redirect_uris: Sequence[str] = ()
+    device_activation_uri: str | None = None
+
+    def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
+        """As it is kept. Raises `BadRequest`."""
+        return _checked(
+            Service(
+                id=service,
+                organization=organization,
+                slug=service_slug(self.slug),
+                name=self.name,
+                service_type=self.service_type,
+                client_id=client,
+                codehost_scopes=self.codehost_scopes,
+                websuite_scopes=self.websuite_scopes,
+                officesuite_scopes=self.officesuite_scopes,
+                redirect_uris=self.redirect_uris,
+                device_activation_uri=self.device_activation_uri,
+                created_at=now,
+                updated_at=now,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChange:
+    """Fields that are left out keep their values. A list replaces the earlier list."""
+
+    name: str | Unchanged = UNCHANGED
+    service_type: ServiceType | Unchanged = UNCHANGED
+    codehost_scopes: Sequence[str] | Unchanged | None = UNCHANGED
+    websuite_scopes: Sequence[str] | Unchanged | None = UNCHANGED
+    officesuite_scopes: Sequence[str] | Unchanged | None = UNCHANGED
+    redirect_uris: Sequence[str] | Unchanged = UNCHANGED
+    device_activation_uri: str | Unchanged | None = UNCHANGED
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not UNCHANGED}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedService:
+    """`subscription_count` counts active and past-due subscriptions."""
+
+    service: Service
+    plan_count: int
+    subscription_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredService:
+    """A service as the operator of the installation sees it. `subscriptions` counts active and past-due ones."""
+
+    service: Service
+    organization_slug: str
+    organization_is_active: bool
+    users: int
+    plans: int
+    subscriptions: int
+    api_keys: int
+    client_secrets: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUsage:
+    """How many services an organization has, how many it may have, and which tier it is on."""
+
+    current: int
+    most: int
+    tier: str
+
+    def require_room(self) -> None:
+        if self.current >= self.most:
+            raise ServiceLimitExceeded(f"The organization has reached its limit of services: {self.most}")
+
+    def with_one_more(self) -> "ServiceUsage":
+        return replace(self, current=self.current + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceList:
+    services: Sequence[ListedService]
+    usage: ServiceUsage
+
+
+def service_usage(current: int, organization: Organization, tier: Tier) -> ServiceUsage:
+    """The organization's own number, otherwise its tier's."""
+    most = tier.default_max_services if organization.max_services is None else organization.max_services
+    return ServiceUsage(current, most, tier.display_name)
+
+
+def service_slug(text: str) -> str:
+    """The slug of a new service. It never changes. Raises `BadRequest`."""
+    if not _SLUG.fullmatch(text):
+        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9 and -, with a letter or digit at both ends")
+    return text
+
+
+def service_name(text: str) -> str:
+    """The name as it is kept. Raises `BadRequest`."""
+    name = one_line(text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
+    """The service unchanged when nothing differs. Raises `BadRequest`."""
+    after = _checked(replace(service, **change.said))
+    return service if after == service else replace(after, updated_at=now)
+
+
+def service_created(service: Service, actor: Actor) -> Event:
+    details = {**_named(service), "service_type": service.service_type.value, "client_id": str(service.client_id)}
+    return _event("service.created", service, actor, details)
+
+
+def service_updated(before: Service, after: Service, actor: Actor) -> Event:
+    """Says what changed, with the earlier values of everything that decides where people are sent."""
+    details: dict[str, Json] = {**_named(after), "changed": [name for name in _CHANGEABLE if getattr(before, name) != getattr(after, name)]}
+    if before.name != after.name:
+        details["old_name"] = before.name
+    if before.service_type is not after.service_type:
+        details |= {"old_service_type": before.service_type.value, "service_type": after.service_type.value}
+    if before.redirect_uris != after.redirect_uris:
+        details |= {
+            "redirect_uris_added": [uri for uri in after.redirect_uris if uri not in before.redirect_uris],
+            "redirect_uris_removed": [uri for uri in before.redirect_uris if uri not in after.redirect_uris],
+        }
+    if before.device_activation_uri != after.device_activation_uri:
+        details |= {"old_device_activation_uri": before.device_activation_uri, "device_activation_uri": after.device_activation_uri}
+    return _event("service.updated", after, actor, details)
+
+
+def service_deleted(service: Service, actor: Actor) -> Event:
+    return _event("service.deleted", service, actor, {**_named(service), "client_id": str(service.client_id)})
+
+
+def purge_job(service: UUID) -> NewJob:
+    """The job that removes what a deleted service leaves behind."""
+    return NewJob(PURGE_JOB, {"service": str(service)})
+
+
+_CHANGEABLE: Final = tuple(field.name for field in fields(ServiceChange))
+
+
+def _named(service: Service) -> dict[str, Json]:
+    return {"service_slug": service.slug, "service_name": service.name}
+
+
+def _event(name: str, service: Service, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("service", str(service.id)), service.organization, details)
+
+
+def _checked(service: Service) -> Service:
+    """All of it is checked, not only what is new: an address that a web application may not have must go before a service becomes one.
+    Raises `BadRequest`.
+    """
+    return replace(
+        service,
+        name=service_name(service.name),
+        codehost_scopes=_scopes(service.codehost_scopes, "codehost_scopes"),
+        websuite_scopes=_scopes(service.websuite_scopes, "websuite_scopes"),
+        officesuite_scopes=_scopes(service.officesuite_scopes, "officesuite_scopes"),
+        redirect_uris=_redirect_uris(service.redirect_uris, private_use=not service.service_type.is_confidential),
+        device_activation_uri=(
+            None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
+        ),
+    )
+
+
+def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:
+    if given is None:
+        return None
+    _require_few_and_different(given, field, MOST_SCOPES)
+    for at, scope in enumerate(given):
+        if len(scope) > LONGEST_SCOPE or not _SCOPE.fullmatch(scope):
+            raise BadRequest(f'{field}[{at}]: 1 to {LONGEST_SCOPE} visible ASCII characters other than " and \\ (RFC 6749)')
+    return tuple(given)
+
+
+def _redirect_uris(given: Sequence[str], *, private_use: bool) -> Sequence[str]:
+    _require_few_and_different(given, "redirect_uris", MOST_REDIRECT_URIS)
+    return tuple(redirect_uri(uri, f"redirect_uris[{at}]", private_use=private_use) for at, uri in enumerate(given))
+
+
+def _require_few_and_different(given: Sequence[str], field: str, most: int) -> None:
+    if len(given) > most:
+        raise BadRequest(f"{field}: at most {most}")
+    if len(set(given)) < len(given):
+        raise BadRequest(f"{field}: each may appear only once")

@@ -1,0 +1,123 @@
+"""Subscriptions: which plan of a service a person is on, and until when it is paid for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ApiKeyId, OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
+from core.domain.identity.sessions import SubscriptionState
+from core.domain.json import Json, timestamp
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+
+# Used when the caller gives none.
+PERIOD: Final = timedelta(days=30)
+# Every moment in this range can be shown in every time zone by every database and client.
+EARLIEST_END: Final = datetime(1970, 1, 2, tzinfo=UTC)
+LATEST_END: Final = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+class SubscriptionStatus(StrEnum):
+    """The state of a subscription."""
+
+    ACTIVE = "active"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    PAST_DUE = "past_due"
+
+    @property
+    def lives(self) -> bool:
+        """A user of a service has at most one of these. All others are history."""
+        return self in {SubscriptionStatus.ACTIVE, SubscriptionStatus.PAST_DUE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    id: SubscriptionId
+    service: ServiceId
+    user: UserId
+    plan: PlanId
+    plan_name: str
+    status: SubscriptionStatus
+    current_period_end: datetime
+    created_at: datetime
+    updated_at: datetime
+
+    def settled(self, now: datetime) -> "Subscription":
+        """The status as it counts now: an active subscription whose period has ended is expired, even before that is written down. A
+        past-due one waits for the payment provider.
+        """
+        return replace(self, status=SubscriptionStatus.EXPIRED) if self.has_lapsed(now) else self
+
+    def has_lapsed(self, now: datetime) -> bool:
+        """It has expired, and nobody has written that down yet."""
+        return self.status is SubscriptionStatus.ACTIVE and self.current_period_end <= now
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSubscription:
+    """What a person may know about their own subscription."""
+
+    service_slug: str
+    state: SubscriptionState
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Which service it happened in, and who did it. By default, nobody: it happened by itself."""
+
+    organization: OrganizationId
+    service_slug: str
+    actor: Actor = SYSTEM
+    key: ApiKeyId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A subscription that has just expired. `occasion` is None when its service is being deleted: then nobody is told."""
+
+    subscription: Subscription
+    occasion: Occasion | None
+
+
+def period_end(given: datetime) -> datetime:
+    """In UTC. Raises `BadRequest`."""
+    # Compared first: a moment outside the range cannot be converted to UTC.
+    if not EARLIEST_END <= given <= LATEST_END:
+        raise BadRequest(f"current_period_end: between {EARLIEST_END:%Y-%m-%d} and {LATEST_END:%Y-%m-%d}")
+    return given.astimezone(UTC)
+
+
+def subscription_created(subscription: Subscription, occasion: Occasion) -> Event:
+    return _event("subscription.created", subscription, occasion)
+
+
+def subscription_changed(before: Subscription, after: Subscription, occasion: Occasion) -> Event:
+    """The event is `subscription.canceled` if that is the new status, otherwise `subscription.updated`. It tells the values before."""
+    old: Mapping[str, Json] = {"old_status": before.status.value, "old_current_period_end": timestamp(before.current_period_end)}
+    cancelled = after.status is SubscriptionStatus.CANCELLED and before.status is not SubscriptionStatus.CANCELLED
+    return _event("subscription.canceled" if cancelled else "subscription.updated", after, occasion, old)
+
+
+def subscription_deleted(subscription: Subscription, occasion: Occasion) -> Event:
+    # The audit log has no word of its own for this. For subscribers of events, it has ended.
+    return _event("subscription.canceled", subscription, occasion, {"deleted": True})
+
+
+def _event(name: str, subscription: Subscription, occasion: Occasion, more: Mapping[str, Json] = MappingProxyType({})) -> Event:
+    details: dict[str, Json] = {
+        "service_id": str(subscription.service),
+        "service_slug": occasion.service_slug,
+        "user_id": str(subscription.user),
+        "plan_id": str(subscription.plan),
+        "plan_name": subscription.plan_name,
+        "status": subscription.status.value,
+        "current_period_end": timestamp(subscription.current_period_end),
+        **more,
+    }
+    if occasion.key is not None:
+        details["api_key_id"] = str(occasion.key)
+    return Event(name, occasion.actor, Target("subscription", str(subscription.id)), occasion.organization, details)

@@ -1,0 +1,40 @@
+"""Access, explained: what a person may do in an organization, and which relation allows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.domain.email import Email
+from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.roles import Capability, capabilities_of
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """One relation between a person and an organization. The person stands in it directly, or through the role with this slug."""
+
+    relation: str
+    by_role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accessor:
+    """A person, an organization, and what relates them. `role` is empty for people who are not members."""
+
+    email: Email
+    is_active: bool
+    organization_slug: str
+    organization_status: OrganizationStatus
+    role: str
+    related: Sequence[Related]
+
+    @property
+    def gets_in(self) -> bool:
+        """What the check of every request sees once the person is signed in."""
+        return self.is_active and bool(self.role and self.related) and self.organization_status is OrganizationStatus.ACTIVE
+
+    @property
+    def capabilities(self) -> Mapping[Capability, Sequence[Related]]:
+        """The capabilities that the person has, in the order of the interface, each with all relations that give it."""
+        given = {one: capabilities_of([one.relation]) for one in self.related}
+        found = {capability: [one for one, gives in given.items() if capability in gives] for capability in Capability}
+        return {capability: by for capability, by in found.items() if by}

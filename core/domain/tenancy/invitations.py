@@ -1,0 +1,238 @@
+"""Invitations: an organization asks somebody by e-mail to become a member in a certain role. An invitation is pending until it is accepted,
+declined or cancelled, or until a week has passed. After that it is closed for good.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.branding import Branding
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
+from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
+from core.domain.tenancy.tiers import UserLimit
+
+LIFETIME: Final = timedelta(days=7)
+# From one organization to one address. Inviting and cancelling in turn must not flood a mailbox.
+MOST_TO_ONE_ADDRESS: Final = 5
+# From one organization to all addresses. Enough to invite a large company in a day, too few for a list of addresses that somebody bought.
+MOST_IN_ALL: Final = 1000
+WITHIN: Final = timedelta(hours=1)
+# In a person's own list. Only the newest are shown.
+MOST_LISTED: Final = 100
+
+UNKNOWN: Final = "This invitation is not valid"
+
+
+class InvitationStatus(StrEnum):
+    """The state of an invitation."""
+
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+_CLOSED: Final = {
+    InvitationStatus.ACCEPTED: "This invitation has been accepted already",
+    InvitationStatus.REJECTED: "This invitation has been declined",
+    InvitationStatus.CANCELLED: "This invitation has been withdrawn",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """`role` is the role's slug. `role_id` names the role if it is one of the organization's own. `invited_by` is None when the inviter's
+    account is gone.
+    """
+
+    id: InvitationId
+    organization: OrganizationId
+    email: Email
+    role: str
+    role_id: RoleId | None
+    invited_by: UserId | None
+    token_digest: bytes
+    status: InvitationStatus
+    expires_at: datetime
+    created_at: datetime
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Its time has passed, but nobody has closed it yet."""
+        return self.status is InvitationStatus.PENDING and self.expires_at <= now
+
+    def status_at(self, now: datetime) -> InvitationStatus:
+        return InvitationStatus.EXPIRED if self.is_overdue(now) else self.status
+
+    def lapsed(self) -> "Lapsed":
+        return Lapsed(self.id, self.organization, self.email, self.role, self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """What the record says about an invitation when it is closed because its time has passed."""
+
+    id: InvitationId
+    organization: OrganizationId
+    email: Email
+    role: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Inviter:
+    id: UserId
+    email: Email
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """An organization, and an address that it wants to invite."""
+
+    branding: Branding
+    inviter: Inviter
+    capabilities: frozenset[Capability]
+    """What the inviter may do, read while the organization is held."""
+    is_member: bool
+    lapsed: Lapsed | None
+    """An earlier invitation to the same address whose time has passed."""
+    to_address: datetime | None
+    """When the organization sent this address the `MOST_TO_ONE_ADDRESS`th invitation, counted back from now."""
+    to_anybody: datetime | None
+    """When it sent anybody the `MOST_IN_ALL`th invitation, counted back from now. None when that is too long ago to count."""
+
+    def seconds_to_wait(self, now: datetime) -> float:
+        """0 when the next invitation may follow at once."""
+        counting = [earlier for earlier in (self.to_address, self.to_anybody) if earlier is not None]
+        return max((0.0, *((earlier + WITHIN - now).total_seconds() for earlier in counting)))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An invitation, with everything that decides what becomes of it."""
+
+    invitation: Invitation
+    organization_slug: str
+    organization_name: str
+    organization_is_active: bool
+    member_count: int
+    user_limit: UserLimit
+    capabilities: frozenset[Capability]
+    """What the offered role permits."""
+    account: Account | None
+    """The account that has the invited address."""
+    is_member: bool
+    backing: frozenset[Capability]
+    """What the person behind the invitation may do now: the manager who answers for the invited person, otherwise the inviter. Empty when
+    that person has left or is deactivated.
+    """
+
+    @property
+    def offered(self) -> Assignable:
+        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
+
+    def require_backed(self) -> None:
+        """An inviter who may no longer give the role cannot bring anybody in with it. Otherwise a former admin could come back by an
+        invitation sent to themselves. Raises `BadRequest`.
+        """
+        try:
+            require_may_offer(self.offered, self.backing)
+        except Forbidden:
+            # Holding the link does not entitle anybody to learn what became of the inviter.
+            raise BadRequest("This invitation is no longer valid", detail="whoever invited may not give this role any more") from None
+
+    def require_acceptable(self) -> None:
+        """The invitation must be pending. Raises `OrganizationNotActive`, `TeamLimitExceeded`, `BadRequest`."""
+        if not self.organization_is_active:
+            raise OrganizationNotActive
+        if self.is_member:
+            raise BadRequest("The invited person is already a member")
+        if self.account is not None and self.account.deactivated_at is not None:
+            # The organization must not learn what became of an account.
+            raise BadRequest("This invitation cannot be accepted", detail="the account is deactivated")
+        if self.member_count >= self.user_limit.max_users:
+            raise TeamLimitExceeded
+
+
+def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
+    """Managing members is enough to bring in plain members. Other roles take the right to manage roles, and nobody gives what they do not
+    hold.
+    """
+    if Capability.MEMBERS_MANAGE not in held or (role.slug != BuiltInRole.MEMBER and Capability.ROLES_MANAGE not in held):
+        raise Forbidden
+    require_grantable(role.capabilities, held)
+
+
+def require_pending(invitation: Invitation) -> None:
+    """Raises `BadRequest`, or `InvitationExpired` if it was closed as expired."""
+    if invitation.status is InvitationStatus.EXPIRED:
+        raise InvitationExpired
+    if invitation.status is not InvitationStatus.PENDING:
+        raise BadRequest(_CLOSED[invitation.status])
+
+
+@dataclass(frozen=True, slots=True)
+class OwnInvitation:
+    """An invitation as the invited person sees it."""
+
+    id: InvitationId
+    email: Email
+    role: str
+    organization_slug: str
+    organization_name: str
+    expires_at: datetime
+    created_at: datetime
+
+
+class Way(StrEnum):
+    """How an invitation was answered, for the audit log. The link alone does not prove who answered, since the inviter has seen it too."""
+
+    LINK = "link"
+    OWN_LIST = "own_list"
+    ON_BEHALF = "on_behalf"
+
+
+def invited(invitation: Invitation, actor: Actor) -> Event:
+    # The interface says that the target is a user. The organization must not learn whether the address has an account, so the target is the
+    # invitation's id.
+    target = Target("user", str(invitation.id))
+    details = {"invitation_id": str(invitation.id), "role": invitation.role}
+    return Event("user.invited", actor, target, invitation.organization, details, personal=_whom(invitation))
+
+
+def joined(invitation: Invitation, user: UserId, actor: Actor) -> Event:
+    details = {"invitation_id": str(invitation.id), "role": invitation.role}
+    return Event("user.joined", actor, Target("user", str(user)), invitation.organization, details)
+
+
+def accepted(invitation: Invitation, user: UserId, way: Way, actor: Actor) -> Event:
+    # The event is about this person, even where nobody knows who answered.
+    return replace(_about("invitation.accepted", invitation, actor, user_id=str(user), way=way.value), person=user)
+
+
+def declined(invitation: Invitation, way: Way, actor: Actor) -> Event:
+    return _about("invitation.declined", invitation, actor, way=way.value)
+
+
+def revoked(invitation: Invitation, actor: Actor) -> Event:
+    return _about("invitation.revoked", invitation, actor)
+
+
+def expired(lapsed: Lapsed) -> Event:
+    """Time ended it, and the first request or job to notice only records that. So the actor is the system."""
+    return _about("invitation.expired", lapsed, SYSTEM)
+
+
+def _about(name: str, invitation: Invitation | Lapsed, actor: Actor, **details: str) -> Event:
+    told = {"role": invitation.role, **details}
+    return Event(name, actor, Target("invitation", str(invitation.id)), invitation.organization, told, personal=_whom(invitation))
+
+
+def _whom(invitation: Invitation | Lapsed) -> dict[str, str]:
+    return {"invited_email": invitation.email.address}

@@ -1,0 +1,117 @@
+"""Members: the people of an organization, each with one role."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import Forbidden
+from core.domain.identifiers import MembershipId, OrganizationId, RoleId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.domain.tenancy.tiers import UserLimit
+
+NOT_YOUR_ORGANIZATION: Final = "This token is for another organization: select this one first"
+IN_A_SERVICE: Final = "This cannot be done with a token for a service"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`role` is the role's slug. `role_id` names the role if it is one of the organization's own."""
+
+    id: MembershipId
+    organization: OrganizationId
+    user: UserId
+    role: str
+    created_at: datetime
+    role_id: RoleId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A caller as a member of an organization, as the database knows them for this request."""
+
+    caller: Caller
+    organization: OrganizationId
+    organization_slug: str
+    organization_is_active: bool
+    role: str
+    capabilities: frozenset[Capability]
+
+    @property
+    def user(self) -> UserId:
+        return self.caller.user
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role == BuiltInRole.OWNER
+
+    def may(self, capability: Capability) -> bool:
+        return capability in self.capabilities
+
+    def require(self, capability: Capability) -> None:
+        if not self.may(capability):
+            raise Forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a person stands to an organization. The relations decide; the membership only names the role."""
+
+    organization: OrganizationId
+    organization_slug: str
+    organization_is_active: bool
+    role: str
+    """Empty for people who are not members."""
+    relations: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known about an organization when somebody wants a session in it. `membership` is None for people who are not members."""
+
+    organization: OrganizationId
+    organization_slug: str
+    organization_is_active: bool
+    membership: Membership | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMember:
+    membership: Membership
+    email: Email
+    is_platform_owner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberList:
+    """One page of members, with their number in all and the number allowed."""
+
+    members: Sequence[ListedMember]
+    total: int
+    limit: UserLimit
+
+
+def role_changed(member: Membership, email: Email, role: str, actor: Actor) -> Event:
+    details = {"old_role": member.role, "new_role": role}
+    return Event("user.role_updated", actor, _person(member), member.organization, details, personal={"email": email.address})
+
+
+def member_removed(member: Membership, email: Email, actor: Actor) -> Event:
+    return Event("user.removed", actor, _person(member), member.organization, {"role": member.role}, personal={"email": email.address})
+
+
+def ownership_transferred(organization: OrganizationId, old: UserId, new: UserId, actor: Actor) -> Event:
+    details = {"old_owner_user_id": str(old), "new_owner_user_id": str(new)}
+    return Event("organization.owner.changed", actor, Target("organization", str(organization)), organization, details)
+
+
+def session_opened(member: Membership, session: SessionId, actor: Actor) -> Event:
+    # This is not a sign-in. Without this event the session would begin unnoticed.
+    return Event("security.session.opened", actor, _person(member), member.organization, {"session_id": str(session)})
+
+
+def _person(member: Membership) -> Target:
+    return Target("user", str(member.user))

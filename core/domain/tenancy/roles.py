@@ -1,0 +1,174 @@
+"""Roles: what people may do in an organization. Three are built in. An organization can add its own, each with a set of capabilities."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest, Forbidden
+from core.domain.identifiers import OrganizationId, RoleId
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.record.events import Actor, Event, Target
+
+
+class Capability(StrEnum):
+    """What a role permits in its organization."""
+
+    SETTINGS_MANAGE = "org.settings.manage"
+    MEMBERS_VIEW = "org.members.view"
+    MEMBERS_MANAGE = "org.members.manage"
+    ROLES_MANAGE = "org.roles.manage"
+    BILLING_MANAGE = "billing.manage"
+    SERVICES_VIEW = "services.view"
+    SERVICES_CREATE = "services.create"
+    SERVICES_MANAGE = "services.manage"
+    END_USERS_VIEW = "end_users.view"
+    END_USERS_MANAGE = "end_users.manage"
+    WEBHOOKS_MANAGE = "webhooks.manage"
+    INTEGRATIONS_MANAGE = "integrations.manage"
+    AUDIT_LOGS_VIEW = "audit_logs.view"
+    RISK_EVENTS_VIEW = "risk_events.view"
+    RISK_POLICIES_MANAGE = "risk_policies.manage"
+
+
+class BuiltInRole(StrEnum):
+    """From the one that permits most to the one that permits least."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return _VIEWS if self is BuiltInRole.MEMBER else _ALL
+
+
+_ALL: Final = frozenset(Capability)
+_VIEWS: Final = frozenset({Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS_VIEW})
+
+# How the members who have one of the organization's own roles stand to that role.
+HOLDER: Final = "holder"
+
+_BY_NAME: Final = {capability.value: frozenset({capability}) for capability in Capability} | {
+    role.value: role.capabilities for role in BuiltInRole
+}
+
+# Roles of one organization. A list shows all of them at once.
+MOST_ROLES: Final = 100
+# Words in one list of permissions. There are far fewer capabilities, but a list may repeat one.
+MOST_NAMED: Final = 100
+LONGEST_SLUG: Final = 50
+LONGEST_NAME: Final = 100
+LONGEST_DESCRIPTION: Final = 500
+_SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One of the organization's own roles."""
+
+    id: RoleId
+    organization: OrganizationId
+    slug: str
+    name: str
+    description: str
+    permissions: frozenset[Capability]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Assignable:
+    """A role that is given to somebody. `id` is None for a built-in role."""
+
+    slug: str
+    id: RoleId | None
+    capabilities: frozenset[Capability]
+
+
+def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
+    """What a person may do who stands in these relations to the organization. Relations that give no capability are ignored."""
+    return frozenset().union(*(_BY_NAME.get(relation, frozenset()) for relation in relations))
+
+
+def built_in(slug: str) -> Assignable | None:
+    """None when it is not a built-in role."""
+    try:
+        role = BuiltInRole(slug)
+    except ValueError:
+        return None
+    return Assignable(role.value, None, role.capabilities)
+
+
+def require_grantable(wanted: Collection[Capability], held: Collection[Capability]) -> None:
+    """Nobody gives what they do not hold."""
+    missing = sorted(set(wanted) - set(held))
+    if missing:
+        raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}")
+
+
+def require_no_more(theirs: Collection[Capability], held: Collection[Capability]) -> None:
+    """Nobody changes or removes a role, or a person, that may do more than they may."""
+    more = sorted(set(theirs) - set(held))
+    if more:
+        raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}")
+
+
+def permissions_of(names: Collection[str]) -> frozenset[Capability]:
+    """Raises `BadRequest` for a word that is not a capability."""
+    if len(names) > MOST_NAMED:
+        raise BadRequest(f"permissions: at most {MOST_NAMED}")
+    try:
+        return frozenset(Capability(name) for name in names)
+    except ValueError:
+        raise BadRequest(f"permissions: each must be one of {', '.join(Capability)}") from None
+
+
+def role_slug(text: str) -> str:
+    """The slug of a new role. Raises `BadRequest`."""
+    if built_in(text) is not None:
+        raise BadRequest("slug: a built-in role has this slug; choose another")
+    if not _SLUG.fullmatch(text):
+        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends")
+    return text
+
+
+def role_name(text: str) -> str:
+    name = typed_line("name", text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def role_description(text: str) -> str:
+    description = typed_line("description", text)
+    if len(description) > LONGEST_DESCRIPTION:
+        raise BadRequest(f"description: at most {LONGEST_DESCRIPTION} characters")
+    return description
+
+
+def role_created(role: Role, actor: Actor) -> Event:
+    return _event("role.created", role, actor, {"role_slug": role.slug, "name": role.name, "permissions": sorted(role.permissions)})
+
+
+def role_updated(before: Role, after: Role, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    details: dict[str, Json] = {"role_slug": after.slug}
+    if before.name != after.name:
+        details |= {"old_name": before.name, "new_name": after.name}
+    if before.description != after.description:
+        details["description_changed"] = True
+    if before.permissions != after.permissions:
+        details |= {"granted": sorted(after.permissions - before.permissions), "revoked": sorted(before.permissions - after.permissions)}
+    return _event("role.updated", after, actor, details)
+
+
+def role_deleted(role: Role, actor: Actor) -> Event:
+    return _event("role.deleted", role, actor, {"role_slug": role.slug, "name": role.name, "permissions": sorted(role.permissions)})
+
+
+def _event(name: str, role: Role, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("role", str(role.id)), role.organization, details)

@@ -1,0 +1,45 @@
+"""Tiers: how much an organization gets. Two are shipped."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from core.domain.identifiers import TierId
+
+# Used when neither the organization nor its tier sets a number.
+DEFAULT_MAX_USERS: Final = 5
+FREE: Final = TierId(UUID("01900000-0000-7000-8000-000000000001"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    id: TierId
+    name: str
+    display_name: str
+    default_max_services: int
+    default_max_users: int
+    price_cents: int
+
+
+class LimitSource(StrEnum):
+    """Where the limit of an organization comes from."""
+
+    CUSTOM = "custom"
+    TIER = "tier"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class UserLimit:
+    max_users: int
+    source: LimitSource
+
+
+def user_limit(custom: int | None, tier: int | None) -> UserLimit:
+    """How many members an organization may have: its own number, otherwise its tier's, otherwise a small default."""
+    if custom is not None:
+        return UserLimit(custom, LimitSource.CUSTOM)
+    if tier is not None:
+        return UserLimit(tier, LimitSource.TIER)
+    return UserLimit(DEFAULT_MAX_USERS, LimitSource.DEFAULT)
