@@ -1,4 +1,6 @@
-"""Encryption: after a rotation of the key ring, what was sealed under an older key is sealed anew, so that the older key can go."""
+"""Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the older key can
+go.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +14,19 @@ from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
 log = structlog.get_logger()
 
 REENCRYPTION_JOB: Final = "encryption.reencrypt"
-# Some milliseconds of work: other tasks get their turn between two batches.
+# A few milliseconds of work, so that other tasks get their turn between batches.
 BATCH: Final = 200
 
 
 class RingIsBehind(Exception):
-    """The ring of this process has another first key than wanted. Trying again helps: once it read its keys anew, or in another process."""
+    """The first key of this process's ring is not the wanted one. Trying again helps, once the process has read its keys again, or in
+    another process.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Reencrypted:
-    """How one column fared. `unreadable` values are left as they are: no key of the ring opens them."""
+    """What became of one column. `unreadable` values stay as they are, because no key of the ring opens them."""
 
     column: str
     replaced: int
@@ -30,7 +34,7 @@ class Reencrypted:
 
 
 def reencryption_job(keyring: KeyRing) -> NewJob:
-    """To be queued after a rotation of the ring."""
+    """Queued after a rotation of the ring."""
     return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
 
 
@@ -40,8 +44,8 @@ class Reencryption:
         self._sealed_columns = sealed_columns
 
     async def run(self, key: str) -> Sequence[Reencrypted]:
-        """Seal everything under `key`, the ring's first. May be repeated, and by several at once: a value that changes meanwhile is left
-        to whoever changed it. Raises `RingIsBehind` when the ring of this process has another first key.
+        """Seal everything under `key`, the ring's first. May be repeated, and by several processes at once: a value that changes meanwhile
+        is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
         """
         if self._keyring.current_key_id() != key:
             raise RingIsBehind(f"the first key of this process's ring is {self._keyring.current_key_id()!r}, not {key!r}")
@@ -57,7 +61,7 @@ class Reencryption:
     async def _column(self, column: str) -> Reencrypted:
         replaced = 0
         unreadable: list[str] = []
-        # What could not be replaced comes back with every batch. Asking for so many more keeps the walk from treading on the spot.
+        # Values that could not be replaced come back with every batch. Asking for that many more keeps the loop from standing still.
         left: set[SealedValue] = set()
         while batch := [value for value in await self._sealed_columns.outdated(column, BATCH + len(left)) if value not in left]:
             for value in batch:

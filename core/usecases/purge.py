@@ -1,4 +1,4 @@
-"""Taking away what is left of things that were deleted: batch after batch, each a transaction of its own, resumed after a crash."""
+"""Removing what is left of deleted things, batch by batch. Each batch is a transaction, and the work resumes after a crash."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -13,15 +13,15 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-# Small enough that nobody waits for a lock of it, or for the log of its changes to be written.
+# Small enough that nobody has to wait for its locks, or for its changes to be written to the log.
 BATCH: Final = 500
-# A job that is there has been taken up by then.
+# By then, a job that exists has been taken up.
 PATIENCE: Final = timedelta(minutes=15)
 _MOST_STRANDED: Final = 100
 
 
 class Purge:
-    """Of one kind of thing: `job` makes the job that takes one away."""
+    """For one kind of thing. `job` makes the job that removes one."""
 
     def __init__(self, unit_of_work: UnitOfWorkFactory, remains: Remains, job: Callable[[UUID], NewJob]) -> None:
         self._unit_of_work = unit_of_work
@@ -29,8 +29,8 @@ class Purge:
         self._job = job
 
     async def run(self, owner: UUID, breathe: Callable[[], Awaitable[None]]) -> bool:
-        """`breathe` is awaited after each batch: whoever drives it sets the pace. May be repeated, cut off anywhere, and done by several at
-        once. False when there was nothing to finish: it is gone already, or it lives, and then nothing happens to it.
+        """`breathe` is awaited after each batch and sets the pace. May be repeated, interrupted anywhere, and done by several at once.
+        False when there was nothing to finish: the thing is gone already, or it was never deleted and stays untouched.
         """
         total = 0
         for part in self._remains.parts:
@@ -45,13 +45,13 @@ class Purge:
         return finished
 
     async def take_up_stranded(self) -> Sequence[UUID]:
-        """Queue what no job is left for: an operator took it out of the queue, or restored a table from before."""
+        """Queue the removals that have no job: an operator deleted the job, or restored a table from a backup."""
         stranded = await self._remains.stranded(PATIENCE, _MOST_STRANDED)
         if stranded:
             jobs = [self._job(owner) for owner in stranded]
-            async with self._unit_of_work() as unit:
+            async with self._unit_of_work() as uow:
                 for job in jobs:
-                    await unit.jobs.add(job)
-                await unit.commit()
+                    await uow.jobs.add(job)
+                await uow.commit()
             log.warning("purges_were_stranded", kind=jobs[0].kind, purges=len(jobs))
         return stranded

@@ -1,11 +1,11 @@
-"""Signing keys: made at the first start, published, and rotated without a token failing."""
+"""Signing keys: made at the first start, published, and rotated without any token failing."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from core.domain.errors import Conflict
-from core.domain.events import SYSTEM, Actor, Event, Target
 from core.domain.json import Json
+from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, Rotation, SigningKey, in_state, key_set, missing
 from ports.clock import Clock
 from ports.signing_keys import KeyMaker, KnownSigningKeys
@@ -25,19 +25,20 @@ class SigningKeys:
         if not needed:
             return
         now = self._clock.now()
-        # Made before the transaction: nobody waits behind a lock for a pair of RSA primes. Another process may have been quicker.
+        # Made before the transaction, so that nobody waits behind a lock for an RSA key. Another process may have been quicker.
         made = {place: await self._key_maker.make(place[0], now) for place in needed}
         async with self._unit_of_work() as uow:
             await uow.signing_keys.hold()
             for purpose, state in missing(await uow.signing_keys.all()):
-                # A place can only be filled meanwhile, never emptied: keys leave `next` and `current` by rotation, which refills them.
+                # Between the two looks, a missing key can only have been added: rotation, which alone removes keys from `next` and
+                # `current`, replaces them at once.
                 key = made[purpose, state]
                 await uow.signing_keys.add(replace(key, state=KeyState.CURRENT, activated_at=now) if state is KeyState.CURRENT else key)
             await uow.commit()
         self._known.expire()
 
     async def rotate(self, actor: Actor = SYSTEM) -> Sequence[Rotation]:
-        """The next keys sign from now on, the current ones verify for `OVERLAP` more, and new next ones are published. All purposes at
+        """The next keys sign from now on, the current ones verify for `OVERLAP` longer, and new next ones are published. All purposes at
         once.
         """
         now = self._clock.now()
@@ -51,7 +52,7 @@ class SigningKeys:
                 following = in_state(keys, added.purpose, KeyState.NEXT)
                 if current is None or following is None:
                     raise Conflict("There are no signing keys to rotate yet: they are made at the first start")
-                # In this order: the database allows one current and one next key per purpose at any moment.
+                # In this order, because the database allows one current and one next key per purpose at any moment.
                 await uow.signing_keys.retire(current.id, now + OVERLAP)
                 await uow.signing_keys.activate(following.id, now)
                 await uow.signing_keys.add(added)
@@ -66,7 +67,9 @@ class SigningKeys:
         return rotations
 
     async def published(self) -> Mapping[str, Json]:
-        """The JSON Web Key Set. It comes from what the process knows, so a crowd of relying parties costs the database nothing."""
+        """The JSON Web Key Set. It comes from what the process already knows, so that a crowd of relying parties costs the database
+        nothing.
+        """
         return key_set(await self._known.all(), self._clock.now())
 
     async def list(self) -> Sequence[SigningKey]:
@@ -75,7 +78,7 @@ class SigningKeys:
 
 
 def stored(unit_of_work: UnitOfWorkFactory) -> Callable[[], Awaitable[Sequence[SigningKey]]]:
-    """Reads the stored keys: what the process's knowledge of them is filled from."""
+    """Reads the stored keys, from which the process's own copy is filled."""
 
     async def load() -> Sequence[SigningKey]:
         async with unit_of_work() as uow:
@@ -85,11 +88,9 @@ def stored(unit_of_work: UnitOfWorkFactory) -> Callable[[], Awaitable[Sequence[S
 
 
 def _rotated(rotation: Rotation, actor: Actor) -> Event:
-    # About the installation, not about an organization: no webhook is there to hear it.
     return Event(
         "platform.signing_keys.rotated",
         actor,
         Target("signing_key", rotation.activated),
         details={"purpose": rotation.purpose.value, "outgoing": rotation.outgoing, "next": rotation.added},
-        published=False,
     )

@@ -1,0 +1,32 @@
+"""Ends everything that rested on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins. Every
+change of the owner of an account, or of what the owner proves it with, ends all of these.
+"""
+
+from datetime import datetime
+
+from core.domain.identifiers import SessionId, UserId
+from ports.unit_of_work import UnitOfWork
+
+
+async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: SessionId | None = None) -> None:
+    """Needs no round trip of its own. `but` is the caller's session. It goes on, and so do the sessions that it was opened from and those
+    that were opened from it.
+
+    The order of locks is fixed: the account, the mailed links and unfinished sign-ins, devices, sessions. A sign-in, the revocation of a
+    device and the deletion of an account take them in this order too, so no two of them wait for each other.
+    """
+    await _end_all_but_sessions(uow, user, at)
+    await uow.sessions.end_all(user, but=but)
+
+
+async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
+    """The same, for callers that wait for the number of ended sessions."""
+    await _end_all_but_sessions(uow, user, at)
+    return await uow.sessions.revoke_all(user, but=None)
+
+
+async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> None:
+    await uow.accounts.hold(user)
+    await uow.mailed_tokens.end_all(user, at)
+    await uow.mfa.end_preauthentications(user, at)
+    await uow.devices.end_trust(user)

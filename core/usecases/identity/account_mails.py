@@ -1,0 +1,69 @@
+"""Account mails: looks up the account behind a requested address, and sends the mail when the account may have it.
+
+The work is the same for every address, up to the commit: an observer of how busy the process is learns nothing of who has an account.
+"""
+
+from dataclasses import replace
+
+from core.domain.branding import POSTERN
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.accounts import ACCOUNT_MAILS
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import mailed_token
+from core.domain.identity.sign_in import account_key
+from ports.branding import Brandings
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.rate_limits import SharedBuckets
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class AccountMails:
+    def __init__(
+        self,
+        *,
+        unit_of_work: UnitOfWorkFactory,
+        brandings: Brandings,
+        templates: MailTemplates,
+        links: Links,
+        buckets: SharedBuckets,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._brandings = brandings
+        self._templates = templates
+        self._links = links
+        self._buckets = buckets
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def send(self, kind: AccountMail, email: Email, organization: str) -> bool:
+        """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, it may not
+        have this mail, or the address had too many of this kind already. A second call mails again, and the last link is the one that
+        works.
+        """
+        async with self._unit_of_work() as uow:
+            account = await uow.accounts.find(email)
+        if await self._buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
+            return False
+        branding = await self._brandings.find(organization) if organization else None
+        is_due = account is not None and kind.is_due(account)
+        # Otherwise the id belongs to nobody, and the statements have no effect.
+        user, address = (account.id, account.email) if account is not None and is_due else (UserId(self._ids.new()), email)
+        token = self._secrets.mailed_token()
+        # To the address on record, whose spelling may differ from the one in the request.
+        link = self._links.redeeming(kind.purpose, token)
+        mail = self._templates.mail(kind.value, address.address, branding=branding or POSTERN, link=link)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self._clock.now()))
+            await uow.jobs.add(replace(mail.as_job(), only_for=user))
+            await uow.commit()
+        return is_due

@@ -1,0 +1,140 @@
+"""Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
+
+from dataclasses import replace
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.accounts import PASSWORD_GUESSES, require_acceptable
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
+from core.domain.identity.precedence import Precedence
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Password, Token
+from core.usecases.identity.account_access import end_access
+from ports.clock import Clock
+from ports.mail_templates import MailTemplates
+from ports.passwords import CommonPasswords, PasswordHasher
+from ports.rate_limits import SharedBuckets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class PasswordRules:
+    """The rules for every new password, on every way in."""
+
+    def __init__(self, common_passwords: CommonPasswords) -> None:
+        self._common_passwords = common_passwords
+
+    def require(self, password: Password, email: Email) -> None:
+        """Raises `BadRequest`."""
+        require_acceptable(password, email)
+        if self._common_passwords.contains(password):
+            raise BadRequest("The password is among the most common ones: choose another")
+
+
+class AccountPasswords:
+    def __init__(
+        self,
+        *,
+        unit_of_work: UnitOfWorkFactory,
+        rules: PasswordRules,
+        passwords: PasswordHasher,
+        templates: MailTemplates,
+        buckets: SharedBuckets,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._rules = rules
+        self._passwords = passwords
+        self._templates = templates
+        self._buckets = buckets
+        self._clock = clock
+
+    async def set(self, user: UserId, session: SessionId, new: Password, actor: Actor) -> None:
+        """A first password, for an account that signs in another way."""
+        async with self._unit_of_work() as uow:
+            found = await uow.account_passwords.find(user)
+        if found is None:
+            raise NotFound("There is no such account")
+        if found.encoded is not None:
+            raise BadRequest("The account already has a password: change it instead")
+        self._rules.require(new, found.email)
+        encoded = await self._passwords.hash(new, Precedence.PROVEN)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            if not await uow.account_passwords.replace(user, None, encoded, self._clock.now()):
+                raise BadRequest("The account already has a password: change it instead")
+            await end_access(uow, user, self._clock.now(), but=session)
+            await self._tell(uow, user, found.email, actor, how="set")
+            await uow.commit()
+
+    async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
+        """All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
+        wait = await self._buckets.take(PASSWORD_GUESSES, str(user))
+        if wait > 0:
+            raise RateLimited(retry_after=wait)
+        async with self._unit_of_work() as uow:
+            found = await uow.account_passwords.find(user)
+        if found is None:
+            raise NotFound("There is no such account")
+        if found.encoded is None:
+            raise BadRequest("The account has no password yet: set one first")
+        self._rules.require(new, found.email)
+        if not await self._passwords.verify(found.encoded, current, Precedence.PROVEN):
+            await self._remember_wrong_password(user, actor)
+            raise Unauthorized("The current password is wrong")
+        encoded = await self._passwords.hash(new, Precedence.PROVEN)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            if not await uow.account_passwords.replace(user, found.encoded, encoded, self._clock.now()):
+                # Another request was quicker: the password that was checked is no longer the current one.
+                raise Unauthorized("The current password is wrong")
+            await end_access(uow, user, self._clock.now(), but=session)
+            await self._tell(uow, user, found.email, actor, how="changed")
+            await uow.commit()
+
+    async def reset(self, token: Token, new: Password, actor: Actor) -> None:
+        """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
+        password leaves the link usable.
+        """
+        found = await self.look_at_link(token)
+        self._rules.require(new, found.email)
+        encoded = await self._passwords.hash(new, Precedence.PROVEN)
+        actor = replace(actor, user=found.user)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(found.user)
+            # Read only now: a sign-in under the old password that got in between must count as earlier than the change.
+            now = self._clock.now()
+            if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
+                raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
+            if not await uow.account_passwords.reset(found.user, found.email, encoded, now):
+                raise refusal_of(None)
+            await end_access(uow, found.user, now)
+            await self._tell(uow, found.user, found.email, actor, how="reset")
+            await uow.commit()
+
+    async def look_at_link(self, token: Token) -> MailedToken:
+        """What a link is for, without using it. Raises `BadRequest` when it can no longer be used."""
+        async with self._unit_of_work() as uow:
+            found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
+        if found is None or not found.is_usable(self._clock.now()):
+            raise refusal_of(found)
+        return found
+
+    async def _tell(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor, *, how: str) -> None:
+        mail = self._templates.mail("password_changed", email.address, when=self._clock.now(), address=actor.address)
+        await uow.jobs.add(mail.as_job())
+        event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})
+        await uow.record_in_every_log(event, user)
+
+    async def _remember_wrong_password(self, user: UserId, actor: Actor) -> None:
+        async with self._unit_of_work() as uow:
+            await uow.record(
+                Event(
+                    "security.password.changed",
+                    actor,
+                    Target("user", str(user)),
+                    details={"reason": "wrong_password"},
+                    success=False,
+                )
+            )
+            await uow.commit()

@@ -1,0 +1,189 @@
+"""Accounts: registered, verified, and moved to another e-mail address."""
+
+from dataclasses import replace
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
+from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.accounts import EMAIL_CHANGES, EmailChange, signed_up, unverified_account
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Password, Token
+from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_passwords import PasswordRules
+from ports.clock import Clock
+from ports.identity.sign_in import Destinations
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.passwords import PasswordHasher
+from ports.rate_limits import SharedBuckets
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Accounts:
+    def __init__(
+        self,
+        *,
+        unit_of_work: UnitOfWorkFactory,
+        rules: PasswordRules,
+        passwords: PasswordHasher,
+        destinations: Destinations,
+        templates: MailTemplates,
+        links: Links,
+        buckets: SharedBuckets,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+        immediate_email_changes: bool,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._rules = rules
+        self._passwords = passwords
+        self._destinations = destinations
+        self._templates = templates
+        self._links = links
+        self._buckets = buckets
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+        self._immediate_email_changes = immediate_email_changes
+
+    async def register(
+        self, email: Email, password: Password, organization: str, actor: Actor, service: ServiceName | None = None
+    ) -> UserId:
+        """Creates an account that can sign in once its address is verified. The organization, named by its slug, lends the mail its looks.
+        The service is the origin of the account; a person becomes its user by signing in there. Raises `BadRequest`, `Conflict`, `NotFound`
+        for a service that does not exist, `OrganizationNotActive`.
+        """
+        self._rules.require(password, email)
+        context = context_in(service, None if service is None else await self._destinations.find(service))
+        encoded = await self._passwords.hash(password)
+        user = UserId(self._ids.new())
+        now = self._clock.now()
+        account = unverified_account(user, email, now)
+        async with self._unit_of_work() as uow:
+            if not await uow.accounts.add(account, encoded, context.service):
+                raise Conflict("This e-mail address is already registered")
+            await uow.jobs.add(account_mail_job(AccountMail.VERIFICATION, email, organization))
+            await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
+            await uow.commit()
+        return user
+
+    async def ask_for_mail(self, kind: AccountMail, email: Email, organization: str) -> None:
+        """The same for known and unknown addresses: one job. Nothing is looked up here."""
+        async with self._unit_of_work() as uow:
+            await uow.jobs.add(account_mail_job(kind, email, organization))
+            await uow.commit()
+
+    async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
+        """Redeems the link of a verification mail or of a change of address. Returns which of the two it was."""
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
+            if found is None:
+                raise refusal_of(None)
+            # Before the link's row: every change of the account takes the two in this order.
+            await uow.accounts.hold(found.user)
+            redeemed = await uow.mailed_tokens.redeem(token.digest(), PROVES_ADDRESS, now)
+            if redeemed is None:
+                raise refusal_of(await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS))
+            actor = replace(actor, user=redeemed.user)
+            if redeemed.purpose is MailedTokenPurpose.CHANGE_EMAIL:
+                await self._change(uow, redeemed.user, redeemed.email, actor)
+            else:
+                await self._verify(uow, redeemed.user, redeemed.email, actor)
+            await uow.commit()
+        return redeemed.purpose
+
+    async def look_at_link(self, token: Token) -> MailedTokenPurpose:
+        """What a link would do, without doing it. Raises `BadRequest` when it no longer does anything."""
+        async with self._unit_of_work() as uow:
+            found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
+        if found is None or not found.is_usable(self._clock.now()):
+            raise refusal_of(found)
+        return found.purpose
+
+    async def ask_for_email(self, user: UserId, email: Email, actor: Actor) -> EmailChange:
+        """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once where the
+        installation says so. Asking for the current address withdraws a pending change.
+        """
+        wait = await self._buckets.take(EMAIL_CHANGES, str(user))
+        if wait > 0:
+            raise RateLimited(retry_after=wait)
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            if await uow.accounts.email_is_taken(email, user):
+                raise BadRequest("email: this e-mail address cannot be used")
+            current = await uow.accounts.await_email(user, email, now)
+            if current is None:
+                raise NotFound("There is no such account")
+            if current.address == email.address:
+                await self._withdraw(uow, user)
+                change = EmailChange(current, pending=None)
+            elif self._immediate_email_changes:
+                await self._change(uow, user, email, actor)
+                change = EmailChange(email, pending=None)
+            else:
+                await self._mail_both(uow, user, current, email, actor)
+                change = EmailChange(current, pending=email)
+            await uow.commit()
+        return change
+
+    async def disown_unverified(self, uow: UnitOfWork, user: UserId, actor: Actor) -> bool:
+        """For a person who arrives by a verified identity or an invitation at an account whose address nobody has proved. Everything that
+        the person who registered it left behind is removed before the arrival is linked. False when the account is verified; it then keeps
+        what it has.
+        """
+        now = self._clock.now()
+        await uow.accounts.hold(user)
+        if not await uow.account_passwords.forget_unverified(user, now):
+            return False
+        await end_access(uow, user, now)
+        event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
+        await uow.record_in_every_log(event, user)
+        return True
+
+    async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
+        if not await uow.accounts.verify_email(user, email, self._clock.now()):
+            raise refusal_of(None)
+        await uow.jobs.add(self._templates.mail("welcome", email.address, link=self._links.frontend_url).as_job())
+        await uow.record(Event("user.email.verified", actor, _target(user)))
+
+    async def _change(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
+        now = self._clock.now()
+        before = await uow.accounts.change_email(user, email, now)
+        if before is None:
+            raise refusal_of(None)
+        # Every other link went to the old address.
+        await uow.mailed_tokens.end_all(user, now)
+        await self._tell_old_address(uow, before, email, actor, done=True)
+        await uow.record(Event("user.email.changed", actor, _target(user)))
+
+    async def _mail_both(self, uow: UnitOfWork, user: UserId, current: Email, wanted: Email, actor: Actor) -> None:
+        now = self._clock.now()
+        token = self._secrets.mailed_token()
+        await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.CHANGE_EMAIL, user, wanted, now))
+        link = self._links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
+        await uow.jobs.add(self._templates.mail("email_changed_new", wanted.address, link=link).as_job())
+        await self._tell_old_address(uow, current, wanted, actor, done=False)
+        await uow.record(Event("user.email.change_requested", actor, _target(user)))
+
+    async def _tell_old_address(self, uow: UnitOfWork, old: Email, new: Email, actor: Actor, *, done: bool) -> None:
+        mail = self._templates.mail(
+            "email_changed_old", old.address, new_email=new.address, done=done, when=self._clock.now(), address=actor.address
+        )
+        await uow.jobs.add(mail.as_job())
+
+    async def _withdraw(self, uow: UnitOfWork, user: UserId) -> None:
+        now = self._clock.now()
+        await uow.accounts.await_email(user, None, now)
+        await uow.mailed_tokens.end(user, MailedTokenPurpose.CHANGE_EMAIL, now)
+
+
+def _target(user: UserId) -> Target:
+    return Target("user", str(user))

@@ -1,0 +1,163 @@
+"""A person's devices: recognised at each sign-in, and listed, named and revoked by their owner."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.identifiers import DeviceId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client, Device, Remembered, device_name, device_renamed, device_revoked, trust_period
+from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
+from core.domain.record.events import Actor
+from ports.clock import Clock
+from ports.identity.devices import DeviceLookup, Locations, Proxies, UserAgents
+from ports.ids import Ids
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Devices:
+    """A sign-in calls `observe` before it looks the account up, `judge` with what that lookup brought, and `remember` when it succeeds:
+
+    approach = await devices.observe(client)                      # no database
+    ...                                                           # the lookup brings `Knowledge`: adapters/postgres/identity/devices.py
+    sighting = devices.judge(approach, knowledge)                 # plain computation
+    if mfa_enabled and not sighting.may_skip_second_factor: ...
+    remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
+    """
+
+    def __init__(
+        self,
+        *,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: DeviceLookup,
+        agents: UserAgents,
+        locations: Locations,
+        proxies: Proxies,
+        secrets: Secrets,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._agents = agents
+        self._locations = locations
+        self._proxies = proxies
+        self._secrets = secrets
+        self._clock = clock
+        self._ids = ids
+
+    async def observe(self, client: Client) -> Approach:
+        """What a request tells about the device and its location. It does not ask the database and never refuses."""
+        return Approach(
+            client=client,
+            agent=await self._agents.parse(client.user_agent),
+            location=await self._locations.find(client.address),
+            through_proxy=self._proxies.contain(client.address),
+        )
+
+    def judge(self, approach: Approach, known: Knowledge) -> Sighting:
+        """Recognises the device and scores the risk.
+
+        `sighting.may_skip_second_factor`: trusted, and nothing about it is too unusual. `sighting.risk.demands_more`: flag the login event,
+        and mail a notice to a person without a second factor. `sighting.is_proven`: wrong guesses by a stranger must not lock this device
+        out. The login event takes `risk.score`, `risk.factors` and `approach.location`.
+        """
+        return judge(approach, known, self._clock.now())
+
+    async def remember(self, uow: UnitOfWork, user: UserId, sighting: Sighting, *, trust: bool = False) -> Remembered:
+        """Records a sign-in that succeeded, with all its factors, on its device; a new device is added. It runs within the caller's unit of
+        work without a round trip of its own: call it before the session is added.
+
+        Set `trust` when the person gave a second factor and asked for trust: the client gets a trust token, unless one of the person's
+        organizations trusts no device. The client keeps what the answer names. The answer returns a device token even when the request
+        brought it, so that the cookie lasts longer.
+        """
+        now = self._clock.now()
+        period = trust_period(sighting.trust_days) if trust else None
+        if sighting.device is None:
+            device, token = DeviceId(self._ids.new()), self._secrets.token()
+            await uow.devices.add(_first_seen(device, user, sighting, now), token.digest())
+            remembered = Remembered(device, is_new=True, device_token=token)
+        else:
+            device = sighting.device
+            # Trust is bound to the token. A device that was recognised only by its looks has no token yet.
+            replacement = self._secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
+            await uow.devices.used(device, sighting, None if replacement is None else replacement.digest(), now)
+            brought = sighting.approach.client.device_token if sighting.is_proven else None
+            remembered = Remembered(device, is_new=False, device_token=replacement or brought)
+        if not period:
+            return remembered
+        trust_token = self._secrets.token()
+        await uow.devices.trust(device, trust_token.digest(), now + period)
+        return replace(remembered, trust_token=trust_token, trusted_for=period)
+
+    async def list(self, user: UserId) -> Sequence[Device]:
+        """The last used first."""
+        return await self._lookup.list(user)
+
+    async def get(self, user: UserId, device: DeviceId) -> Device:
+        """Raises `NotFound`, or `Forbidden` when it is somebody else's."""
+        return _own(await self._lookup.get(device), user)
+
+    async def rename(self, user: UserId, device: DeviceId, name: str, actor: Actor) -> Device:
+        """Raises `BadRequest`, `NotFound`, or `Forbidden` when it is somebody else's."""
+        name = device_name(name)
+        async with self._unit_of_work() as uow:
+            held = _own(await uow.devices.hold(device), user)
+            if held.revoked_at is not None:
+                raise NotFound(_UNKNOWN)
+            if held.name == name:
+                return held
+            now = self._clock.now()
+            await uow.devices.rename(device, name, now)
+            await uow.record(device_renamed(held, name, actor))
+            await uow.commit()
+        return replace(held, name=name, updated_at=now)
+
+    async def revoke(self, caller: Caller, device: DeviceId, actor: Actor) -> None:
+        """Its sessions and their tokens are dead from the next request on. May be repeated. Raises `BadRequest` for the device that the
+        caller is using, `NotFound`, or `Forbidden` when it is somebody else's.
+        """
+        if caller.device == device:
+            raise BadRequest("The current device cannot be revoked: sign out instead")
+        async with self._unit_of_work() as uow:
+            # The account before the device, as everywhere; and a request that opens a session from one of the device's holds the account.
+            await uow.accounts.hold(caller.user)
+            held = _own(await uow.devices.hold(device), caller.user)
+            if held.revoked_at is None:
+                # The device is held: a sign-in with it at the same time has added its session already, or waits with it.
+                await uow.devices.revoke(device, self._clock.now())
+                sessions = await uow.sessions.revoke_of_device(device)
+                await uow.record(device_revoked(held, sessions, actor))
+                await uow.commit()
+
+
+_UNKNOWN: Final = "The device does not exist"
+
+
+def _own(device: Device | None, user: UserId) -> Device:
+    if device is None:
+        raise NotFound(_UNKNOWN)
+    if device.user != user:
+        raise Forbidden("The device belongs to another user")
+    return device
+
+
+def _first_seen(device: DeviceId, user: UserId, sighting: Sighting, now: datetime) -> Device:
+    approach = sighting.approach
+    return Device(
+        id=device,
+        user=user,
+        name=approach.agent.name,
+        agent=approach.agent,
+        last_used_at=now,
+        last_address=approach.client.address,
+        last_location=approach.location,
+        risk_score=sighting.risk.score,
+        trusted_until=None,
+        created_at=now,
+        updated_at=now,
+    )

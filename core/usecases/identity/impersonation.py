@@ -1,0 +1,108 @@
+"""Impersonation: a platform owner signs in as somebody, to see what they see.
+
+It leaves no trace that looks like the user's own: no device, no login event, no trust. It only leaves entries in the audit log: the start
+with its reason, and every request made in the user's name.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.callers import Caller
+from core.domain.identity.impersonation import Impersonation, reason_of, request_made
+from core.domain.identity.sessions import PLATFORM, Context, Impersonated, TokenPair
+from core.domain.identity.sign_in import open_context, service_named
+from core.domain.record.events import Actor
+from core.usecases.identity.sessions import Sessions
+from ports.identity.impersonation import Impersonable
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonating:
+    """What the platform owner is given."""
+
+    id: ImpersonationId
+    account: Account
+    tokens: TokenPair
+    expires_at: datetime
+    audit_entry: AuditEntryId
+
+
+class Impersonations:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, sessions: Sessions, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._sessions = sessions
+        self._ids = ids
+
+    async def begin(
+        self, caller: Caller, user: UserId, reason: str, actor: Actor, *, organization: str = "", service: str = ""
+    ) -> Impersonating:
+        """A session as this user: in this organization of theirs, if one is named, or in this service that they use. The caller is a
+        platform owner.
+        """
+        reason = reason_of(reason)
+        async with self._unit_of_work() as uow:
+            found = await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
+            if found is None:
+                raise NotFound("There is no such user")
+            if found.opener is None:
+                # The owner's session has ended since the request came in, with everything opened from it. The impersonation must not slip
+                # through.
+                raise Unauthorized("The session has ended")
+            account = found.account
+            if account.is_platform_owner:
+                raise BadRequest("A platform owner cannot be impersonated")
+            if account.deactivated_at is not None:
+                # Its first request would refuse such a session.
+                raise BadRequest("The account is deactivated")
+            context = _context(organization, service, found)
+            impersonated = Impersonated(ImpersonationId(self._ids.new()), caller.user)
+            opened = await self._sessions.open(
+                uow,
+                account,
+                device=None,
+                authenticated_by=(),
+                context=context,
+                impersonation=impersonated,
+                subscription=found.subscription,
+                parent=found.opener,
+            )
+            session = opened.session
+            impersonation = Impersonation(
+                impersonated.id, caller.user, user, reason, session.id, created_at=session.created_at, expires_at=session.ends_at
+            )
+            await uow.impersonations.add(impersonation)
+            entry = await uow.record(impersonation.started(context, actor))
+            await uow.commit()
+        assert entry is not None  # noqa: S101 - for the type checker: the start is audited
+        tokens = await self._sessions.tokens(opened)
+        return Impersonating(impersonated.id, account, tokens, session.ends_at, entry)
+
+    async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
+        """Records a request in another person's name before it is answered: a request that cannot be recorded is not carried out. The entry
+        stands in the log of the organization that the request is about, or otherwise of the session's organization.
+        """
+        async with self._unit_of_work() as uow:
+            await uow.record(request_made(caller.user, organization or caller.organization_id, method, path, actor))
+            await uow.commit()
+
+
+def _context(organization: str, service: str, found: Impersonable) -> Context:
+    if service_named(organization, service) is not None:
+        if found.service is None:
+            # The same answer whether or not such a service exists, and also for members of its organization who have never signed in there.
+            raise BadRequest("The user does not use that service")
+        return open_context(found.service)
+    if not organization:
+        return PLATFORM
+    membership = found.membership
+    if membership is None:
+        # The same answer whether or not the organization exists: this user sees nothing of it.
+        raise BadRequest("The user is not a member of that organization")
+    if not membership.is_active:
+        raise OrganizationNotActive
+    return Context(membership.organization, membership.organization_slug)

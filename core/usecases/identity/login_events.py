@@ -1,0 +1,131 @@
+"""Login events: one row and one event for every attempt to sign in, and the mail about a sign-in that may not be its owner's."""
+
+from dataclasses import dataclass
+
+from core.domain.email import Email
+from core.domain.identifiers import LoginEventId, UserId
+from core.domain.identity.devices import Remembered
+from core.domain.identity.login_events import LoginEvent, LoginFailure
+from core.domain.identity.risk import Approach, Knowledge, Sighting
+from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.identity.sign_in import NamedAccount, is_unusual, login_tried
+from core.usecases.identity.devices import Devices
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an attempt to sign in went."""
+
+    user: UserId | None
+    provider: str
+    failure: LoginFailure | None
+    approach: Approach
+    sighting: Sighting | None = None
+    remembered: Remembered | None = None
+    flagged: bool = False
+    context: Context = PLATFORM
+
+
+class LoginEvents:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, *, devices: Devices, templates: MailTemplates, metrics: Metrics, clock: Clock, ids: Ids
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._devices = devices
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+
+    async def log(self, uow: UnitOfWork, outcome: Outcome) -> None:
+        """Within the caller's unit of work, and without a round trip of its own."""
+        approach, sighting = outcome.approach, outcome.sighting
+        actor = approach.client.actor(outcome.user if outcome.failure is None else None)
+        device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
+        event = LoginEvent(
+            id=LoginEventId(self._ids.new()),
+            user=outcome.user,
+            provider=outcome.provider,
+            failure=outcome.failure,
+            address=actor.address,
+            user_agent=actor.user_agent,
+            created_at=self._clock.now(),
+            organization=outcome.context.organization,
+            service=outcome.context.service,
+            device=device,
+            risk_score=0.0 if sighting is None else sighting.risk.score,
+            risk_factors=() if sighting is None else tuple(factor.value for factor in sighting.risk.factors),
+            flagged=outcome.flagged,
+            country=None if approach.location is None else approach.location.country,
+            city=None if approach.location is None else approach.location.city,
+        )
+        await uow.login_events.add(event)
+        # Also when no account has the address: an observer could measure that one row is missing.
+        await uow.record(login_tried(event, None if sighting is None else sighting.risk, actor))
+
+    async def log_failure(
+        self, failure: LoginFailure, provider: str, named: NamedAccount | None, approach: Approach, context: Context = PLATFORM
+    ) -> None:
+        """In a unit of work of its own: a refusal follows."""
+        user, sighting = None, None
+        if named is not None:
+            user, sighting = named.account.id, self._devices.judge(approach, named.knowledge)
+        told = audience(context, has_been_there=named is not None and named.has_been_there)
+        outcome = Outcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
+        async with self._unit_of_work() as uow:
+            await self.log(uow, outcome)
+            await uow.commit()
+        self._metrics.login_failed(failure.value)
+
+    async def log_wrong_code(self, uow: UnitOfWork, user: UserId, provider: str, sighting: Sighting, context: Context = PLATFORM) -> None:
+        """The last step of the unit of work, which it commits: a guess that is rolled back would not count."""
+        failure = LoginFailure.WRONG_CODE
+        outcome = Outcome(user=user, provider=provider, failure=failure, approach=sighting.approach, sighting=sighting, context=context)
+        await self.log(uow, outcome)
+        await uow.commit()
+        self._metrics.login_failed(failure.value)
+
+    async def warn(
+        self,
+        uow: UnitOfWork,
+        email: Email,
+        knowledge: Knowledge,
+        sighting: Sighting,
+        *,
+        mfa_enabled: bool,
+    ) -> None:
+        """A mail to the owner about a sign-in that may not be theirs."""
+        template = warning(knowledge, sighting, mfa_enabled=mfa_enabled)
+        if template is None:
+            return
+        approach = sighting.approach
+        location = approach.location
+        mail = self._templates.mail(
+            template,
+            email.address,
+            when=self._clock.now(),
+            address=approach.client.address,
+            device=approach.agent.name,
+            location=None if location is None else ", ".join(filter(None, (location.city, location.country))),
+        )
+        await uow.jobs.add(mail.as_job())
+
+
+def warning(knowledge: Knowledge, sighting: Sighting, *, mfa_enabled: bool) -> str | None:
+    """The template of the mail that such a sign-in calls for, if it does."""
+    if is_unusual(sighting, mfa_enabled=mfa_enabled):
+        return "unusual_sign_in"
+    # The first sign-in of all is from a new device too, and news to nobody.
+    return "new_device" if sighting.device is None and knowledge.sign_ins > 0 else None
+
+
+def audience(context: Context, *, has_been_there: bool) -> Context:
+    """Who is told of a failed attempt. An organization is told only of people who have signed in there. Otherwise it could make anyone a
+    user, try to sign in at its own page with their address, and learn how they sign in elsewhere.
+    """
+    return context if has_been_there else PLATFORM

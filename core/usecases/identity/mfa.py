@@ -1,0 +1,258 @@
+"""The second factor: set up, enabled with a first code, checked at sign-in, disabled.
+
+Every change of it ends the trust in devices: that trust rested on what has just changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, RateLimited
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.mfa import (
+    CODES_AT_SET_UP,
+    CODES_AT_SIGN_IN,
+    MfaEvent,
+    MfaMethod,
+    MfaSecret,
+    MfaStatus,
+    Refused,
+    SetUp,
+    backup_code,
+    sealing_context,
+    time_based_code,
+)
+from core.domain.identity.proofs import Proved
+from core.domain.json import Json
+from core.domain.mail import Mail
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.mfa import BackupCodes, MfaLookup, Totp
+from ports.mail_templates import MailTemplates
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Mfa:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        *,
+        lookup: MfaLookup,
+        totp: Totp,
+        backup_codes: BackupCodes,
+        keyring: KeyRing,
+        templates: MailTemplates,
+        clock: Clock,
+        throttles: bool = True,
+    ) -> None:
+        """`throttles`: whether guesses at codes are limited per account."""
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._totp = totp
+        self._backup_codes = backup_codes
+        self._keyring = keyring
+        self._templates = templates
+        self._clock = clock
+        self._throttles = throttles
+
+    async def status(self, user: UserId) -> MfaStatus:
+        return await self._lookup.status(user)
+
+    async def set_up(self, caller: Caller, actor: Actor) -> SetUp:
+        """A new secret, to be confirmed by a code. It replaces one that is not confirmed yet. Raises `BadRequest` when MFA is enabled."""
+        secret = self._totp.new_secret()
+        uri = self._totp.uri(secret, caller.email.address)
+        drawn = await self._totp.qr_code(uri)
+        sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
+        async with self._unit_of_work() as uow:
+            stored = await uow.mfa.put_pending(caller.user, sealed, self._clock.now())
+            if stored:
+                await uow.mfa.log(MfaEvent.SETUP_INITIATED, caller.user, actor, success=True)
+            else:
+                await uow.mfa.log(
+                    MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": Refused.ALREADY_ENABLED.value}
+                )
+            await uow.commit()
+        if not stored:
+            raise BadRequest(_EXPLAINED[Refused.ALREADY_ENABLED])
+        return SetUp(secret, uri, drawn)
+
+    async def enable(self, caller: Caller, actor: Actor, code: str) -> Sequence[Secret]:
+        """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once.
+
+        Raises `BadRequest` when MFA is not set up, is already enabled, or the code is wrong; `RateLimited` after too many codes.
+        """
+        codes, digests = await self._new_backup_codes(caller.user)
+        async with self._unit_of_work() as uow:
+            refused = await self._try_to_enable(uow, caller.user, code)
+            await self._log_check(uow, caller.user, actor, refused)
+            if refused is None:
+                await uow.mfa.replace_backup_codes(caller.user, digests)
+                for event in (MfaEvent.SETUP_COMPLETED, MfaEvent.ENABLED, MfaEvent.BACKUP_CODES_GENERATED):
+                    await uow.mfa.log(event, caller.user, actor, success=True)
+                await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
+                # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
+                await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=self._clock.now()))
+                await uow.jobs.add(self._mail("mfa_enabled", caller.email, actor).as_job())
+            else:
+                await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
+            # In both cases: a guess that is not recorded would not count.
+            await uow.commit()
+        if refused is not None:
+            raise BadRequest(_EXPLAINED[refused])
+        return codes
+
+    async def disable(self, caller: Caller, actor: Actor) -> None:
+        """Deletes secret and codes, and a pending set-up too. May be repeated."""
+        async with self._unit_of_work() as uow:
+            if await uow.mfa.disable(caller.user):
+                await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
+                await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
+                await uow.jobs.add(self._mail("mfa_disabled", caller.email, actor).as_job())
+            await uow.commit()
+
+    async def force_disable(self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "") -> bool:
+        """For a person who lost their second factor. The caller has checked who may do this. False when it was not enabled. `operator` is
+        the name that an operator uses on the command line.
+        """
+        # It must be possible to forget what somebody wrote about a person, and who wrote it.
+        personal = {"reason": reason, **({"operator": operator} if operator else {})}
+        async with self._unit_of_work() as uow:
+            disabled = await uow.mfa.disable(user)
+            if disabled:
+                await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
+                await self._changed(uow, user, actor, enabled=False, details={"forced": True}, personal=personal)
+                await uow.jobs.add(self._mail("mfa_disabled", email, actor).as_job())
+            await uow.commit()
+        return disabled
+
+    async def renew_backup_codes(self, caller: Caller, actor: Actor) -> Sequence[Secret]:
+        """The earlier codes end, used or not. Returns the new ones, which are shown only once. Raises `BadRequest` when
+        MFA is not enabled.
+        """
+        codes, digests = await self._new_backup_codes(caller.user)
+        async with self._unit_of_work() as uow:
+            # Held, so that nobody disables it before the codes are stored.
+            secret = await uow.mfa.hold(caller.user)
+            if secret is None or secret.enabled_at is None:
+                raise BadRequest(_EXPLAINED[Refused.NOT_ENABLED])
+            await uow.mfa.replace_backup_codes(caller.user, digests)
+            await uow.mfa.log(MfaEvent.BACKUP_CODES_GENERATED, caller.user, actor, success=True)
+            await uow.devices.end_trust(caller.user)
+            target = Target("user", str(caller.user))
+            await uow.record(Event("security.mfa.backup_codes_generated", actor, target, caller.organization_id))
+            await uow.commit()
+        return codes
+
+    async def prepare(self) -> None:
+        """What `check` needs besides its unit of work. It is called before that is entered, so that no check waits for a second connection
+        while it holds one.
+        """
+        await self._backup_codes.prepare()
+
+    async def check(self, uow: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None) -> MfaMethod | None:
+        """Redeems a code at sign-in. None when it is wrong or was used before; the caller commits even then, or the guess would not count.
+
+        Raises `RateLimited` after too many codes for this person, from all addresses together, or from this device if it is a trusted one.
+        """
+        secret = await self._guess(uow, user, CODES_AT_SIGN_IN, client)
+        method = MfaMethod.BACKUP_CODE if time_based_code(code) is None else MfaMethod.TOTP
+        if secret is None or secret.enabled_at is None:
+            refused: Refused | None = Refused.NOT_ENABLED
+        elif method is MfaMethod.TOTP:
+            refused = await self._redeem_step(uow, secret, code)
+        else:
+            refused = await self._redeem_backup_code(uow, user, code)
+        await self._log_check(uow, user, actor, refused)
+        if refused is not None:
+            return None
+        if method is MfaMethod.BACKUP_CODE:
+            await uow.mfa.log(MfaEvent.BACKUP_CODE_USED, user, actor, success=True)
+        return method
+
+    async def _guess(self, uow: UnitOfWork, user: UserId, limit: RateLimit, client: Client | None = None) -> MfaSecret | None:
+        guess = await uow.mfa.begin_guess(user, limit, client)
+        if self._throttles and guess.wait > 0:
+            raise RateLimited(retry_after=guess.wait, detail=limit.name)
+        return guess.secret
+
+    async def _try_to_enable(self, uow: UnitOfWork, user: UserId, code: str) -> Refused | None:
+        secret = await self._guess(uow, user, CODES_AT_SET_UP)
+        if secret is None:
+            return Refused.NOT_SET_UP
+        if secret.enabled_at is not None:
+            return Refused.ALREADY_ENABLED
+        step = self._step_of(secret, code)
+        # The step counts as used: the code that enabled MFA must not sign in as well.
+        if step is None or not await uow.mfa.enable(user, step, self._clock.now()):
+            return Refused.WRONG_CODE
+        return None
+
+    async def _redeem_step(self, uow: UnitOfWork, secret: MfaSecret, code: str) -> Refused | None:
+        step = self._step_of(secret, code)
+        if step is None:
+            return Refused.WRONG_CODE
+        return None if await uow.mfa.redeem_step(secret.user, step) else Refused.USED_CODE
+
+    async def _redeem_backup_code(self, uow: UnitOfWork, user: UserId, code: str) -> Refused | None:
+        bare = backup_code(code)
+        if bare is None:
+            return Refused.WRONG_CODE
+        digest = await self._backup_codes.digest(user, bare)
+        # Looked up by its digest under a secret key: the time that this takes tells nothing about a code.
+        return None if await uow.mfa.redeem_backup_code(user, digest, self._clock.now()) else Refused.WRONG_CODE
+
+    def _step_of(self, secret: MfaSecret, code: str) -> int | None:
+        bare = time_based_code(code)
+        if bare is None:
+            return None
+        opened = self._keyring.open(secret.sealed_secret, sealing_context(secret.user))
+        return self._totp.step_of(Secret(opened.decode()), bare, self._clock.now())
+
+    async def _new_backup_codes(self, user: UserId) -> tuple[Sequence[Secret], Sequence[bytes]]:
+        """As they are shown, and as they are stored. Called before any unit of work."""
+        codes = self._backup_codes.new()
+        return codes, [await self._backup_codes.digest(user, backup_code(code.reveal()) or "") for code in codes]
+
+    @staticmethod
+    async def _log_check(uow: UnitOfWork, user: UserId, actor: Actor, refused: Refused | None) -> None:
+        await uow.mfa.log(MfaEvent.VERIFY_ATTEMPT, user, actor, success=refused is None)
+        if refused is None:
+            await uow.mfa.log(MfaEvent.VERIFY_SUCCESS, user, actor, success=True)
+        else:
+            await uow.mfa.log(MfaEvent.VERIFY_FAILED, user, actor, success=False, details={"reason": refused.value})
+
+    @staticmethod
+    async def _changed(
+        uow: UnitOfWork,
+        user: UserId,
+        actor: Actor,
+        *,
+        enabled: bool,
+        organization: OrganizationId | None = None,
+        details: Mapping[str, Json] | None = None,
+        personal: Mapping[str, str] | None = None,
+    ) -> None:
+        await uow.devices.end_trust(user)
+        target = Target("user", str(user))
+        # The API specification has one name for the act itself, and another one for the logs.
+        act, entry = ("user.mfa.enabled", "security.mfa.enabled") if enabled else ("user.mfa.disabled", "security.mfa.disabled")
+        event = Event(act, actor, target, organization, details or {}, personal=personal or {})
+        await uow.record(event)
+        await uow.record_in_every_log(replace(event, name=entry), user)
+
+    def _mail(self, template: str, to: Email, actor: Actor) -> Mail:
+        return self._templates.mail(template, to.address, when=self._clock.now(), address=actor.address)
+
+
+_EXPLAINED: Mapping[Refused, str] = {
+    Refused.NOT_SET_UP: "MFA is not set up: set it up first",
+    Refused.NOT_ENABLED: "MFA is not enabled",
+    Refused.ALREADY_ENABLED: "MFA is already enabled",
+    Refused.WRONG_CODE: "The code is not valid",
+}

@@ -1,0 +1,196 @@
+"""Proofs: each way to sign in makes them, and `SignIn.with_proof` does everything that follows. Passwords are the first such way.
+
+Every refused attempt costs the same work: one look-up, one hash, one write. Nobody learns the reason before they have shown the right
+password.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
+from core.domain.identifiers import ServiceId
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.devices import Client
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.precedence import FamiliarAddresses, Precedence
+from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import (
+    PASSWORD_PROVIDER,
+    Alone,
+    Confirmed,
+    NamedAccount,
+    ServiceName,
+    Tries,
+    context_in,
+    failure_of,
+)
+from core.domain.secrets import Password
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from ports.clock import Clock
+from ports.identity.sign_in import Attempts
+from ports.passwords import PasswordHasher
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# Runs in the unit of work that uses the proof, and keeps the proof true until that ends. With `Alone` it also says whether this proof is
+# enough without a second factor. None when the proof no longer holds.
+LastLook = Callable[[UnitOfWork, Alone | None, ServiceId | None], Awaitable[Confirmed | None]]
+# The same for a session on the platform, without waiting for the answer: the commit raises `NotConfirmed`. What is returned is called after
+# it.
+Demand = Callable[[UnitOfWork, Alone], Awaitable[Callable[[], Awaitable[Confirmed]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What shows that a person is who they say they are."""
+
+    method: ProofMethod
+    provider: str
+    """The name of this way to sign in in the login events."""
+    amr: tuple[str, ...]
+    """In the words of RFC 8176 section 2."""
+    at: datetime
+    still_valid: LastLook
+    """Making a proof takes time, in which the account may have changed."""
+    demand_valid: Demand | None = None
+    """None where only `still_valid` will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A person who has proved who they are: which account, by what proof, from where, and where the sign-in leads."""
+
+    named: NamedAccount
+    proof: Proof
+    approach: Approach
+    context: Context
+
+
+class PasswordProofs:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        attempts: Attempts,
+        passwords: PasswordHasher,
+        *,
+        devices: Devices,
+        login_events: LoginEvents,
+        familiar: FamiliarAddresses,
+        clock: Clock,
+        throttles: bool,
+    ) -> None:
+        """`throttles`: whether attempts are limited per account."""
+        self._unit_of_work = unit_of_work
+        self._attempts = attempts
+        self._passwords = passwords
+        self._devices = devices
+        self._login_events = login_events
+        self._familiar = familiar
+        self._clock = clock
+        self._throttles = throttles
+
+    async def make(
+        self,
+        email: Email,
+        password: Password,
+        client: Client,
+        service: ServiceName | None = None,
+        *,
+        precedence: Precedence = Precedence.STRANGER,
+    ) -> Arrival:
+        """`precedence` is the least that the caller has, for when many passwords wait. Raises `BadRequest` for what cannot be a password,
+        `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `Unauthorized`
+        otherwise, and `Overloaded` when too many passwords wait to be checked. A failure is logged.
+        """
+        _require_plausible(password)
+        approach = await self._devices.observe(client)
+        attempt = await self._attempts.find(email, approach, service)
+        named, tries = attempt.named, attempt.tries
+        # Before anything else, so that it is the same for every address.
+        try:
+            context = context_in(service, attempt.destination)
+        except (NotFound, OrganizationNotActive):
+            await self._give_back(tries)
+            raise
+        if self._throttles and tries.wait > 0:
+            await self._login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, context)
+            raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
+        encoded = None if named is None else named.encoded
+        try:
+            precedence = max(precedence, self._familiar.precedence(client.address, named))
+            matches = await self._passwords.verify(encoded, password, precedence)
+        except Overloaded:
+            await self._give_back(tries)
+            raise
+        failure = failure_of(named, matches=matches)
+        if failure is not None:
+            await self._login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
+            raise Unauthorized(_EMAIL_NOT_VERIFIED if failure is LoginFailure.EMAIL_NOT_VERIFIED else WRONG_PASSWORD)
+        assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
+        renewed = await self._renewed(encoded, password, precedence)
+        look = self._last_look(named, encoded, renewed, tries)
+        demand = None if renewed is not None else self._demand(named, encoded, tries)
+        proof = Proof(ProofMethod.PASSWORD, PASSWORD_PROVIDER, ("pwd",), self._clock.now(), look, demand)
+        return Arrival(named, proof, approach, context)
+
+    @staticmethod
+    def _last_look(named: NamedAccount, encoded: str, renewed: str | None, tries: Tries) -> LastLook:
+        """During the check the password may have been changed and all sessions ended: the new session must not survive that. A successful
+        attempt does not count.
+        """
+
+        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
+            user = named.account.id
+            if renewed is None:
+                confirmed = await uow.sign_ins.confirm(user, encoded, alone, service)
+            else:
+                confirmed = await uow.sign_ins.renew(user, encoded, renewed, alone, service)
+            if confirmed is not None:
+                await uow.sign_ins.give_back(tries)
+            return confirmed
+
+        return still_valid
+
+    @staticmethod
+    def _demand(named: NamedAccount, encoded: str, tries: Tries) -> Demand:
+        async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
+            confirmed = await uow.sign_ins.demand(named.account.id, encoded, alone)
+            await uow.sign_ins.give_back(tries)
+            return confirmed
+
+        return demand_valid
+
+    async def _renewed(self, encoded: str, password: Password, precedence: Precedence) -> str | None:
+        """The password under the current parameters, when its hash has other ones. Skipped when too many passwords wait."""
+        if not self._passwords.is_outdated(encoded):
+            return None
+        try:
+            return await self._passwords.hash(password, precedence)
+        except Overloaded:
+            return None
+
+    async def _give_back(self, tries: Tries) -> None:
+        """Nothing was tried, so the client that is told to come back keeps its attempt."""
+        if tries.wait > 0:
+            # No token was taken, and asking for a service that does not exist must not return one.
+            return
+        async with self._unit_of_work() as uow:
+            await uow.sign_ins.give_back(tries)
+            await uow.commit()
+
+
+WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
+_EMAIL_NOT_VERIFIED: Final = "The e-mail address is not verified: open the link that was mailed to it"
+
+
+def _require_plausible(password: Password) -> None:
+    text = password.reveal()
+    if not text:
+        raise BadRequest("password: must not be empty")
+    if len(text) > LONGEST_PASSWORD:
+        raise BadRequest(f"password: must have at most {LONGEST_PASSWORD} characters")

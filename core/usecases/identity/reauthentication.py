@@ -1,0 +1,86 @@
+"""Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it."""
+
+from datetime import timedelta
+
+from core.domain.errors import Unauthorized
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.precedence import Precedence
+from core.domain.identity.proofs import ProofMethod, Proved, StepUp, proof_renewed, require_fresh
+from core.domain.identity.sign_in import PASSWORD_PROVIDER
+from core.domain.record.events import Actor
+from core.domain.secrets import Password
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.proofs import WRONG_PASSWORD, PasswordProofs
+from ports.clock import Clock
+from ports.identity.proofs import ProofLookup
+from ports.metrics import Metrics
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Reauthentication:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ProofLookup,
+        *,
+        passwords: PasswordProofs,
+        mfa: Mfa,
+        devices: Devices,
+        login_events: LoginEvents,
+        metrics: Metrics,
+        clock: Clock,
+        window: timedelta,
+    ) -> None:
+        """`window` is how old a proof may be."""
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._passwords = passwords
+        self._mfa = mfa
+        self._devices = devices
+        self._login_events = login_events
+        self._metrics = metrics
+        self._clock = clock
+        self._window = window
+
+    async def require(self, caller: Caller, asked: StepUp) -> None:
+        """Raises `ReauthenticationRequired` when the caller's session has no fresh proof."""
+        standing = await self._lookup.find(caller.session, caller.user)
+        if standing is None:
+            raise Unauthorized("The session has ended")
+        require_fresh(standing, asked, self._clock.now(), self._window)
+
+    async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
+        """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
+        arrival = await self._passwords.make(caller.email, password, client, precedence=Precedence.PROVEN)
+        if arrival.named.account.id != caller.user:
+            raise Unauthorized(WRONG_PASSWORD, detail="the address now belongs to another account")
+        async with self._unit_of_work() as uow:
+            if await arrival.proof.still_valid(uow, None, None) is None:
+                raise Unauthorized(WRONG_PASSWORD, detail="the account changed while the proof was checked")
+            await self._renew(uow, caller, ProofMethod.PASSWORD, Proved(arrival.proof.at), actor)
+        self._metrics.reauthenticated(ProofMethod.PASSWORD.value)
+
+    async def with_code(self, caller: Caller, code: str, client: Client, actor: Actor) -> None:
+        """A code of the authenticator, or a backup code; each works once. Raises `Unauthorized` for a wrong one, also for a person without
+        a second factor, and `RateLimited` after too many.
+        """
+        approach = await self._devices.observe(client)
+        await self._mfa.prepare()
+        async with self._unit_of_work() as uow:
+            # The account before its second factor, as everywhere.
+            await uow.accounts.hold_shared(caller.user)
+            if await self._mfa.check(uow, caller.user, code, actor, client) is None:
+                sighting = self._devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
+                await self._login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
+                raise Unauthorized("The code is not valid")
+            await self._renew(uow, caller, ProofMethod.CODE, Proved(second_factor_at=self._clock.now()), actor)
+        self._metrics.reauthenticated(ProofMethod.CODE.value)
+
+    async def _renew(self, uow: UnitOfWork, caller: Caller, method: ProofMethod, proved: Proved, actor: Actor) -> None:
+        """A session that has ended meanwhile stays ended, and the right code is used up."""
+        await uow.sessions.prove(caller.session, caller.user, proved)
+        await uow.record(proof_renewed(caller.user, caller.session, method, actor))
+        await uow.commit()

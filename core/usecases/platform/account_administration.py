@@ -1,0 +1,160 @@
+"""What an operator does to an account from the command line. Everything is put on record, with the operator's name."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identity.accounts import Account
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import MailedTokenPurpose, mailed_token
+from core.domain.json import Json
+from core.domain.platform.account_overviews import AccountOverview
+from core.domain.record.events import SYSTEM, Event, Target
+from core.domain.secrets import Secret
+from core.usecases.identity.account_access import end_access_counting
+from core.usecases.identity.mfa import Mfa
+from ports.clock import Clock
+from ports.mail_templates import MailTemplates
+from ports.platform.account_overviews import AccountOverviews
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Which account it was, whether anything changed, and how many sessions ended."""
+
+    account: Account
+    changed: bool
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordReset:
+    """`link` lets its holder in once, within the hour."""
+
+    account: Account
+    sessions: int
+    link: Secret
+
+
+class AccountAdministration:
+    """Each method raises `NotFound` when no account has this e-mail address."""
+
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        *,
+        overviews: AccountOverviews,
+        mfa: Mfa,
+        templates: MailTemplates,
+        links: Links,
+        clock: Clock,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._overviews = overviews
+        self._mfa = mfa
+        self._templates = templates
+        self._links = links
+        self._clock = clock
+        self._secrets = secrets
+
+    async def show(self, email: Email, operator: str) -> AccountOverview:
+        found = await self._overviews.find(email)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        async with self._unit_of_work() as uow:
+            await _record(uow, "user.viewed", found.account, operator, {})
+            await uow.commit()
+        return found
+
+    async def deactivate(self, email: Email, operator: str) -> Done:
+        """Nobody can sign in to it any more, and all its sessions, links and trusted devices end. What it owns stays. May be repeated."""
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            # Taken before the account. Of two owners who are deactivated at once, the second must see that the first is gone.
+            await uow.platform_owners.hold()
+            account = await _find(uow, email)
+            await uow.accounts.hold(account.id)
+            is_active_owner = account.is_platform_owner and account.deactivated_at is None
+            if is_active_owner and not await uow.platform_owners.exist_besides(account.id):
+                raise Conflict("This is the last active platform owner: make another first, with `postern owner create`")
+            changed = await uow.accounts.deactivate(account.id, now)
+            sessions = await end_access_counting(uow, account.id, now)
+            if changed:
+                await _record(uow, "user.deactivated", account, operator, {"sessions": sessions})
+            await uow.commit()
+        return Done(account, changed, sessions)
+
+    async def activate(self, email: Email, operator: str) -> Done:
+        """It can sign in again, from the beginning. May be repeated."""
+        async with self._unit_of_work() as uow:
+            account = await _find(uow, email)
+            now = self._clock.now()
+            changed = await uow.accounts.activate(account.id, now)
+            if changed:
+                await _record(uow, "user.activated", account, operator, {})
+            await uow.commit()
+        return Done(account, changed)
+
+    async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> PasswordReset:
+        """The present password ends now, with every session and all trust in devices, and the link leads to a new one. The link that people
+        can request themselves does less: here, a thief who knows the password is locked out at once.
+
+        The second factor stays. Raises `BadRequest` when the account is deactivated.
+        """
+        now = self._clock.now()
+        token = self._secrets.mailed_token()
+        link = self._links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
+        async with self._unit_of_work() as uow:
+            account = await _find(uow, email)
+            await uow.accounts.hold(account.id)
+            if not await uow.account_passwords.forget(account.id, now):
+                raise BadRequest("The account is deactivated; activate it first")
+            sessions = await end_access_counting(uow, account.id, now)
+            await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, account.id, account.email, now))
+            if by_mail:
+                await uow.jobs.add(self._templates.mail("reset", account.email.address, link=link).as_job())
+            details: dict[str, Json] = {"how": "ended", "link": "mailed" if by_mail else "shown", "sessions": sessions}
+            await uow.record_in_every_log(_event("security.password.changed", account, operator, details), account.id)
+            await uow.commit()
+        return PasswordReset(account, sessions, Secret(link))
+
+    async def revoke_sessions(self, email: Email, operator: str) -> Done:
+        """Signed out everywhere from the next request on. Trusted devices stay trusted. May be repeated."""
+        async with self._unit_of_work() as uow:
+            account = await _find(uow, email)
+            await uow.accounts.hold(account.id)
+            sessions = await uow.sessions.revoke_all(account.id, but=None)
+            if sessions:
+                await _record(uow, "security.sessions.revoked", account, operator, {"sessions": sessions})
+            await uow.commit()
+        return Done(account, changed=sessions > 0, sessions=sessions)
+
+    async def disable_mfa(self, email: Email, operator: str) -> Done:
+        """For people who have lost the second factor. They are told by mail. May be repeated."""
+        async with self._unit_of_work() as uow:
+            account = await _find(uow, email)
+        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator)
+        return Done(account, changed)
+
+
+_UNKNOWN: Final = "There is no account with this e-mail"
+
+
+async def _find(uow: UnitOfWork, email: Email) -> Account:
+    account = await uow.accounts.find(email)
+    if account is None:
+        raise NotFound(_UNKNOWN)
+    return account
+
+
+async def _record(uow: UnitOfWork, name: str, account: Account, operator: str, details: dict[str, Json]) -> None:
+    await uow.record(_event(name, account, operator, details))
+
+
+def _event(name: str, account: Account, operator: str, details: dict[str, Json]) -> Event:
+    # The name belongs to a person: it must be possible to forget it.
+    return Event(name, SYSTEM, Target("user", str(account.id)), details=details, personal={"operator": operator})

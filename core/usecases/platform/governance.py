@@ -1,0 +1,126 @@
+"""Governing organizations: who is admitted, who is suspended, which tier they have, and which of them exist."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId, TierId
+from core.domain.pages import Listed
+from core.domain.platform import governance
+from core.domain.platform.governance import Authority, Decision, GovernedOrganization, Override, Terms, Wanted
+from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
+from core.domain.tenancy.tiers import FREE, Tier
+from ports.clock import Clock
+from ports.platform.governance import OrganizationRegister
+from ports.tenancy.organizations import Held
+from ports.tenancy.tiers import Tiers
+from ports.unit_of_work import UnitOfWorkFactory
+
+_UNKNOWN: Final = "There is no such organization"
+
+
+class Governance:
+    """The caller has checked that a platform owner or the operator asks. Each decision holds the organization, so of two that exclude each
+    other the second is refused.
+    """
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, register: OrganizationRegister, tiers: Tiers, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._register = register
+        self._tiers = tiers
+        self._clock = clock
+
+    async def tiers(self) -> Sequence[Tier]:
+        return await self._tiers.list()
+
+    async def tier(self, name: str) -> Tier:
+        """Raises `NotFound`, which names the tiers that exist."""
+        tiers = await self._tiers.list()
+        for one in tiers:
+            if one.name == name:
+                return one
+        raise NotFound(f"There is no such tier; the tiers are {', '.join(one.name for one in tiers)}")
+
+    async def list(self, wanted: Wanted, limit: int, offset: int) -> Listed[GovernedOrganization]:
+        return await self._register.list(wanted, limit, offset)
+
+    async def show(self, slug: str) -> GovernedOrganization:
+        """Raises `NotFound`."""
+        found = await self._register.find(slug)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        return found
+
+    async def approve(self, organization: OrganizationId, tier: TierId | None, by: Authority) -> Organization:
+        """With this tier, or the free one. Raises `NotFound`, also for the tier, and `BadRequest` when it does not wait for approval."""
+        given = await self._found(FREE if tier is None else tier)
+        now = self._clock.now()
+        return await self._decide(organization, by, lambda held: governance.approve(held.organization, given, by.actor.user, now))
+
+    async def reject(self, organization: OrganizationId, reason: str, by: Authority) -> Organization:
+        """Raises `NotFound`, and `BadRequest` without a reason or when the organization is not waiting for approval."""
+        now = self._clock.now()
+        return await self._decide(organization, by, lambda held: governance.reject(held.organization, reason, now))
+
+    async def suspend(self, organization: OrganizationId, reason: str | None, by: Authority) -> Organization:
+        """Its members and the users of its services are refused from their next request on. Raises `NotFound`, and `BadRequest` when it is
+        not active.
+        """
+        now = self._clock.now()
+        return await self._decide(organization, by, lambda held: governance.suspend(held.organization, reason, now))
+
+    async def activate(self, organization: OrganizationId, by: Authority) -> Organization:
+        """Ends a suspension. Raises `NotFound`, and `BadRequest` when it is not suspended."""
+        now = self._clock.now()
+        return await self._decide(organization, by, lambda held: governance.activate(held.organization, now))
+
+    async def change_tier(
+        self,
+        organization: OrganizationId,
+        tier: TierId,
+        by: Authority,
+        *,
+        max_services: Override = UNCHANGED,
+        max_users: Override = UNCHANGED,
+    ) -> Organization:
+        """Numbers that are given replace the tier's. May be repeated. Raises `NotFound`, also for the tier."""
+        terms = Terms(await self._found(tier), max_services, max_users)
+        now = self._clock.now()
+        return await self._decide(organization, by, lambda held: governance.change_tier(held.organization, held.tier, terms, now))
+
+    async def delete(self, organization: OrganizationId, by: Authority) -> Organization:
+        """The organization disappears from every answer at once; its data is removed in the background. Returns what it was. Raises
+        `NotFound`.
+        """
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            held = await uow.organizations.hold(organization)
+            if held is None:
+                raise NotFound(_UNKNOWN)
+            await uow.organizations.delete(organization, now)
+            await uow.jobs.add(purge_job(organization))
+            for event in organization_deleted(held.organization, by.actor):
+                await uow.record(replace(event, personal=by.personal))
+            await uow.commit()
+        return held.organization
+
+    async def _found(self, tier: TierId) -> Tier:
+        found = await self._tiers.find(tier)
+        if found is None:
+            raise NotFound("There is no such tier")
+        return found
+
+    async def _decide(self, organization: OrganizationId, by: Authority, decide: Callable[[Held], Decision | None]) -> Organization:
+        async with self._unit_of_work() as uow:
+            held = await uow.organizations.hold(organization)
+            if held is None:
+                raise NotFound(_UNKNOWN)
+            decision = decide(held)
+            if decision is None:
+                return held.organization
+            await uow.organizations.save(decision.organization)
+            await uow.record(decision.event(by))
+            await uow.commit()
+        return decision.organization

@@ -1,0 +1,164 @@
+"""Platform owners: the people who govern the whole installation. The first is made at the first start. Others are made at the command line
+or by a platform owner.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Account, require_acceptable
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.secrets import Password
+from core.usecases.identity.account_access import end_access
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.passwords import CommonPasswords, PasswordHasher
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class PlatformOwners:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        passwords: PasswordHasher,
+        common_passwords: CommonPasswords,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._passwords = passwords
+        self._common_passwords = common_passwords
+        self._clock = clock
+        self._ids = ids
+
+    async def exist(self) -> bool:
+        async with self._unit_of_work() as uow:
+            return await uow.platform_owners.exist()
+
+    async def create_first(self, email: Email, password: Password) -> UserId | None:
+        """The first platform owner of this installation. None when there is one already: of many first starts, one makes it."""
+        encoded = await self._hash(email, password)
+        async with self._unit_of_work() as uow:
+            await uow.platform_owners.hold_first()
+            if await uow.platform_owners.exist():
+                return None
+            user = await self._make(uow, email, encoded)
+            await uow.commit()
+        return user
+
+    async def create(self, email: Email, password: Password) -> UserId:
+        """Make a platform owner with this e-mail address, as a new, verified account. An existing account is promoted. It keeps its
+        password only if its address is verified; otherwise a stranger may have chosen the password.
+        """
+        encoded = await self._hash(email, password)
+        async with self._unit_of_work() as uow:
+            user = await self._make(uow, email, encoded)
+            await uow.commit()
+        return user
+
+    async def promote(self, email: Email) -> UserId | None:
+        """Make an existing, active and verified account a platform owner. Impersonations of it end. None when there is no such account."""
+        async with self._unit_of_work() as uow:
+            user = await self._promote(uow, email)
+            await uow.commit()
+        return user
+
+    async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
+        """Make an existing account a platform owner, on the word of another. Impersonations of it end. May be repeated. Raises `NotFound`,
+        `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when the asking owner has been removed meanwhile.
+        """
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            account = await _held(uow, user, by)
+            if account.is_platform_owner:
+                return account
+            if account.deactivated_at is not None:
+                raise BadRequest("The account is deactivated")
+            if account.email_verified_at is None:
+                # A stranger may have registered it and may know its password.
+                raise BadRequest("The account's e-mail address must be verified first")
+            # False when the command line was quicker.
+            if await uow.platform_owners.put_in_office(user, now):
+                await uow.impersonations.end_all(user)
+                await uow.record(_created(user, promoted=True, actor=actor))
+                await uow.commit()
+        return replace(account, is_platform_owner=True)
+
+    async def put_out_of_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
+        """The account stays, and the impersonations that it began end. Nobody can remove themselves, so one owner always remains. Raises
+        `NotFound` when there is no such platform owner, `BadRequest` for oneself, and `Forbidden` when the asking owner has been removed
+        meanwhile.
+        """
+        if user == by:
+            raise BadRequest("You cannot demote yourself or the last platform owner: another platform owner has to do it")
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            account = await _held(uow, user, by)
+            if not account.is_platform_owner:
+                raise NotFound(_UNKNOWN_OWNER)
+            await uow.platform_owners.put_out_of_office(user, now)
+            sessions = await uow.sessions.revoke_impersonations(user)
+            details = {"impersonations_ended": sessions}
+            await uow.record(Event("platform.owner.removed", actor, Target("user", str(user)), details=details))
+            await uow.commit()
+        return replace(account, is_platform_owner=False)
+
+    async def _hash(self, email: Email, password: Password) -> str:
+        require_acceptable(password, email)
+        if self._common_passwords.contains(password):
+            raise BadRequest("The password is among the most common ones: choose another")
+        return await self._passwords.hash(password)
+
+    async def _make(self, uow: UnitOfWork, email: Email, encoded: str) -> UserId:
+        now = self._clock.now()
+        # A person who controls the command line or the settings of the installation need not prove an address to it.
+        user = UserId(self._ids.new())
+        account = Account(user, email, is_platform_owner=True, email_verified_at=now, deactivated_at=None, created_at=now)
+        if await uow.accounts.add(account, encoded):
+            await uow.record(_created(user, promoted=False))
+            return user
+        existing = await self._promote(uow, email)
+        if existing is None and await self._disown(uow, email, encoded, now):
+            existing = await self._promote(uow, email)
+        if existing is None:
+            raise Conflict("The account with this e-mail is deactivated")
+        return existing
+
+    async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:
+        """Take an account whose address was never proved from the person who registered it. False when it is deactivated."""
+        account = await uow.accounts.find(email)
+        if account is None or not await uow.account_passwords.reset(account.id, email, encoded, now):
+            return False
+        await end_access(uow, account.id, now)
+        return True
+
+    async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:
+        user = await uow.platform_owners.promote(email)
+        if user is not None:
+            await uow.impersonations.end_all(user)
+            await uow.record(_created(user, promoted=True))
+        return user
+
+
+_UNKNOWN_OWNER: Final = "There is no such platform owner"
+
+
+async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
+    """The account, while the set of platform owners cannot change. The asking owner was one when the request came in and must still be one:
+    of two who remove each other at once, the first remains.
+    """
+    await uow.platform_owners.hold()
+    accounts = await uow.accounts.find_all({user, by})
+    owner = accounts.get(by)
+    if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:
+        raise Forbidden
+    if user not in accounts:
+        raise NotFound("There is no such user")
+    return accounts[user]
+
+
+def _created(user: UserId, *, promoted: bool, actor: Actor = SYSTEM) -> Event:
+    return Event("platform.owner.created", actor, Target("user", str(user)), details={"promoted": promoted})

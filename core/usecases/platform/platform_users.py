@@ -1,0 +1,51 @@
+"""Users and their second factors, for platform owners."""
+
+from collections.abc import Sequence
+
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.identifiers import UserId
+from core.domain.identity.alerts import LOOKED_BACK, Alert
+from core.domain.identity.impersonation import reason_of
+from core.domain.platform.platform_users import COUNTED_BACK, FoundUser, MfaMetrics, MfaOverview
+from core.domain.record.events import Actor
+from core.usecases.identity.mfa import Mfa
+from ports.clock import Clock
+from ports.platform.platform_users import SuspiciousActivity, UserDirectory
+
+
+class PlatformUsers:
+    """The caller has checked that a platform owner asks."""
+
+    def __init__(self, directory: UserDirectory, activity: SuspiciousActivity, mfa: Mfa, clock: Clock) -> None:
+        self._directory = directory
+        self._activity = activity
+        self._mfa = mfa
+        self._clock = clock
+
+    async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
+        """Accounts whose address contains this text, in any case. With `user`, at most that one."""
+        # Normalized as addresses are for comparison, so that what people see finds it.
+        return await self._directory.search(Email(part.strip()).key, user, limit)
+
+    async def mfa(self, user: UserId) -> MfaOverview:
+        """Raises `NotFound`."""
+        found = await self._directory.mfa(user)
+        if found is None:
+            raise NotFound("There is no such user")
+        return found
+
+    async def force_disable_mfa(self, user: UserId, reason: str, actor: Actor) -> bool:
+        """For people who have lost their second factor. They are told by mail. False when there was none. Raises `NotFound`, and
+        `BadRequest` without a reason.
+        """
+        reason = reason_of(reason)
+        found = await self.mfa(user)
+        return await self._mfa.force_disable(user, found.email, actor, reason)
+
+    async def mfa_metrics(self) -> MfaMetrics:
+        return await self._directory.mfa_metrics(self._clock.now() - COUNTED_BACK)
+
+    async def alerts(self) -> Sequence[Alert]:
+        """Latest first."""
+        return await self._activity.alerts(self._clock.now() - LOOKED_BACK)

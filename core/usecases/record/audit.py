@@ -1,0 +1,129 @@
+"""The audit log: read by those who may, linked in the background, verified by the operator."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId
+from core.domain.pages import Listed, Page
+from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, Finding, Head
+from core.domain.record.event_types import AUDIT_ACTIONS, EventType
+from ports.record.audit import AuditChains, AuditLog, Backlog
+from ports.server_secrets import ServerSecrets
+
+PLATFORM: Final = "platform"
+CHAIN_KEY: Final = "audit_chain"
+# This many faults are enough to say of a chain that does not fit at all.
+MOST_UNCHAINED: Final = 1000
+# In one transaction of the linker; in one part of the verification.
+LINKED_AT_ONCE: Final = 1000
+READ_AT_ONCE: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedChain:
+    """`name` is the organization's slug, or its id when the organization no longer exists."""
+
+    chain: OrganizationId
+    name: str
+    head: Head
+    links: int
+    forgotten: int
+    """Entries whose address, user agent and names have been forgotten, which is allowed."""
+
+
+class Audit:
+    def __init__(self, log: AuditLog, chains: AuditChains, server_secrets: ServerSecrets) -> None:
+        self._log = log
+        self._chains = chains
+        self._server_secrets = server_secrets
+
+    async def list(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+        if wanted.is_empty:
+            return await self._log.newest(organization, page)
+        require_reachable(page)
+        return await self._log.matching(organization, wanted, page)
+
+    @staticmethod
+    def actions() -> Sequence[EventType]:
+        """All that can stand in an organization's log."""
+        return AUDIT_ACTIONS
+
+    async def link(self) -> int | None:
+        """Puts a batch of the waiting entries into their chains. Returns how many; None when another process is doing it."""
+        return await self._chains.link(await self._server_secrets.get(CHAIN_KEY), LINKED_AT_ONCE)
+
+    async def backlog(self) -> Backlog:
+        return await self._chains.backlog()
+
+    async def chain_of(self, name: str, noted: Head | None = None) -> OrganizationId:
+        """By the organization's id, which is all that is left of a deleted one, or by its slug. The id comes first: anyone may found an
+        organization whose slug is another one's id. `noted` says that there was a chain, even if nothing is left of it. Raises `NotFound`.
+        """
+        if name == PLATFORM:
+            return PLATFORM_CHAIN
+        chain = _id(name)
+        if chain is not None and await self._is_known(chain):
+            return chain
+        found = await self._chains.find(name)
+        if found is None and noted is not None:
+            found = chain
+        if found is None:
+            raise NotFound(f"There is no organization {name}, and no entry of one")
+        return found
+
+    async def _is_known(self, chain: OrganizationId) -> bool:
+        """Whether any of its entries exist, in the chain, waiting for it or outside it, or the organization itself."""
+        listed = await self._log.newest(chain, Page(limit=1))
+        return listed.total > 0 or bool(await self._chains.unchained(chain, 1)) or chain in await self._chains.slugs()
+
+    async def verify(
+        self,
+        found: Callable[[str, Finding], None],
+        checked: Callable[[CheckedChain], None],
+        *,
+        only: OrganizationId | None = None,
+        name: str | None = None,
+        noted: Head | None = None,
+    ) -> None:
+        """Walks along the chains, or `only` the one with this name, and reports every fault with the name of its chain, and the end of each
+        chain. `noted` is where that one chain ended at an earlier time.
+        """
+        names = await self._names() if only is None else {only: name or str(only)}
+        key = await self._server_secrets.get(CHAIN_KEY)
+
+        def told(findings: Sequence[Finding]) -> None:
+            for finding in findings:
+                found(_name(names, finding.chain), finding)
+
+        chain = await self._chains.next_chain(None) if only is None else only
+        while chain is not None:
+            check = ChainCheck(key, chain, noted)
+            since = 0
+            while links := await self._chains.links(chain, since, READ_AT_ONCE):
+                for link in links:
+                    told(check.take(link))
+                since = links[-1].sequence + 1
+            told(check.end())
+            checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
+            chain = await self._chains.next_chain(chain) if only is None else None
+        told(await self._chains.unchained(only, MOST_UNCHAINED))
+
+    async def _names(self) -> Mapping[OrganizationId, str]:
+        return {**(await self._chains.slugs()), PLATFORM_CHAIN: PLATFORM}
+
+
+def _id(name: str) -> OrganizationId | None:
+    """As ids are printed. `UUID` accepts more forms than that, and thirty-two digits may be somebody's slug."""
+    try:
+        chain = UUID(name)
+    except ValueError:
+        return None
+    return OrganizationId(chain) if str(chain) == name.lower() else None
+
+
+def _name(names: Mapping[OrganizationId, str], chain: OrganizationId) -> str:
+    return names.get(chain, str(chain))

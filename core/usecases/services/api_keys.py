@@ -1,0 +1,145 @@
+"""API keys: made and deleted by members, revoked by the operator, and presented by services on every request."""
+
+import hmac
+from dataclasses import dataclass
+
+from core.domain.errors import NotFound, OrganizationNotActive, Unauthorized
+from core.domain.identifiers import ApiKeyId
+from core.domain.pages import Listed
+from core.domain.record.events import SYSTEM, Actor
+from core.domain.secrets import Token
+from core.domain.services.api_keys import (
+    KIND,
+    ApiKey,
+    KeyHolder,
+    Permission,
+    PlacedKey,
+    api_key_created,
+    api_key_deleted,
+    key_expiry,
+    key_name,
+    key_permissions,
+    require_grantable,
+    require_room,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.services.services import found
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.presence import Presence
+from ports.secrets import Secrets
+from ports.services.api_keys import ApiKeyLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+_NO_SUCH_KEY = "The service has no such API key"
+
+
+@dataclass(frozen=True, slots=True)
+class NewApiKey:
+    """The only moment at which the key itself is known."""
+
+    key: ApiKey
+    text: Token
+
+
+class ApiKeys:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ApiKeyLookup,
+        presence: Presence[ApiKeyId],
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._presence = presence
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def resolve(self, key: Token) -> KeyHolder:
+        """The key's holder. Raises `Unauthorized` when there is no such key or it has expired, and `OrganizationNotActive`."""
+        digest = key.digest()
+        now = self._clock.now()
+        known = await self._lookup.find(digest)
+        if known is None or not hmac.compare_digest(known.digest, digest) or known.is_expired(now):
+            # One answer for both cases: only the holder of a good key may learn more.
+            raise Unauthorized("The API key is not valid")
+        if not known.organization_is_active:
+            raise OrganizationNotActive
+        self._presence.seen(known.holder.key, now)
+        return known.holder
+
+    async def create(
+        self,
+        member: Member,
+        service_slug: str,
+        actor: Actor,
+        *,
+        name: str,
+        permissions: tuple[Permission, ...],
+        expires_in_days: int | None = None,
+    ) -> NewApiKey:
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member may not use themselves."""
+        name, permissions = key_name(name), key_permissions(permissions)
+        now = self._clock.now()
+        expires_at = key_expiry(expires_in_days, now)
+        async with self._unit_of_work() as uow:
+            require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
+            service = found(await uow.services.hold(member.organization, service_slug))
+            while True:
+                text = self._secrets.key(KIND)
+                key = ApiKey(
+                    id=ApiKeyId(self._ids.new()),
+                    service=service.id,
+                    name=name,
+                    prefix=text.reveal().rpartition("_")[0],
+                    permissions=permissions,
+                    expires_at=expires_at,
+                    created_by=member.user,
+                    created_at=now,
+                )
+                count = await uow.api_keys.add(key, text.digest())
+                if count is not None:
+                    break
+                # The prefix is taken, which happens once in two thousand million for each existing key. Draw another.
+            require_room(count)
+            placed = PlacedKey(key, service.slug, member.organization, member.organization_slug)
+            await uow.record(api_key_created(placed, actor))
+            await uow.commit()
+        return NewApiKey(key, text)
+
+    async def list(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[ApiKey]:
+        """Newest first, expired keys included. Raises `NotFound`."""
+        return found(await self._lookup.list(member.organization, service_slug, limit, offset))
+
+    async def get(self, member: Member, service_slug: str, key: ApiKeyId) -> ApiKey:
+        """Raises `NotFound`."""
+        known = await self._lookup.get(member.organization, service_slug, key)
+        if known is None:
+            raise NotFound(_NO_SUCH_KEY)
+        return known
+
+    async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor) -> None:
+        """The key is refused from the next request on. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            deleted = await uow.api_keys.delete(member.organization, service_slug, key)
+            if deleted is None:
+                raise NotFound(_NO_SUCH_KEY)
+            await uow.record(api_key_deleted(deleted, actor))
+            await uow.commit()
+
+    async def revoke(self, prefix: str, operator: str) -> PlacedKey:
+        """The same for an operator, who knows only how the key begins. The caller has checked that they may. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            deleted = await uow.api_keys.revoke(prefix)
+            if deleted is None:
+                raise NotFound("There is no API key with this prefix")
+            await uow.record(api_key_deleted(deleted, SYSTEM, operator))
+            await uow.commit()
+        return deleted

@@ -1,0 +1,75 @@
+"""Client secrets: made, listed and deleted by members."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import ClientSecretId
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.domain.services.client_secrets import (
+    KIND,
+    ClientSecret,
+    client_secret_created,
+    client_secret_deleted,
+    require_confidential,
+    require_room,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.services.services import found
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.secrets import Secrets
+from ports.services.client_secrets import ClientSecretLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class NewClientSecret:
+    """The only moment at which the secret itself is known."""
+
+    secret: ClientSecret
+    text: Token
+
+
+class ClientSecrets:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ClientSecretLookup, clock: Clock, ids: Ids, secrets: Secrets) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
+        """Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two already, and `Forbidden` when the caller may no
+        longer do this.
+        """
+        text = self._secrets.key(KIND)
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            require_confidential(service)
+            require_room(await uow.client_secrets.count(service.id))
+            secret = ClientSecret(
+                ClientSecretId(self._ids.new()), service.id, text.reveal().rpartition("_")[0], member.user, self._clock.now()
+            )
+            await uow.client_secrets.add(secret, text.digest())
+            await uow.record(client_secret_created(secret, service, actor))
+            await uow.commit()
+        return NewClientSecret(secret, text)
+
+    async def list(self, member: Member, service_slug: str) -> Sequence[ClientSecret]:
+        """Oldest first. Raises `NotFound`."""
+        return found(await self._lookup.list(member.organization, service_slug))
+
+    async def delete(self, member: Member, service_slug: str, secret: ClientSecretId, actor: Actor) -> None:
+        """The secret is refused from the next request on. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            service = found(await uow.services.hold(member.organization, service_slug))
+            deleted = await uow.client_secrets.delete(service.id, secret)
+            if deleted is None:
+                raise NotFound("The service has no such client secret")
+            await uow.record(client_secret_deleted(deleted, service, actor))
+            await uow.commit()

@@ -1,0 +1,59 @@
+"""What an organization may know about the people who use its services, and the one thing that it may do to them."""
+
+from contextlib import nullcontext
+from typing import Final
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import Listed, Page
+from core.domain.record.events import Actor
+from core.domain.services.end_users import EndUser, EndUserDetail, is_dear, require_reachable, searched, sessions_in_services_ended
+from ports.services.end_users import EndUserLookup
+from ports.turns import Turns
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class EndUsers:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: EndUserLookup, turns: Turns) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._turns = turns
+
+    async def list(
+        self, organization: OrganizationId, page: Page, *, search: str = "", service: ServiceId | None = None
+    ) -> Listed[EndUser]:
+        """Newest account first. Raises `BadRequest`, also for a page beyond what a search shows; `NotFound` when the organization has no
+        such service; `Overloaded` when too many searches are under way.
+        """
+        wanted = searched(search)
+        require_reachable(page, wanted)
+        # Every member may search, and among many end users a search takes long. Nobody else should have to wait for a connection because of
+        # that.
+        async with self._turns.take(organization) if is_dear(page, wanted) else nullcontext():
+            found = await self._lookup.list(organization, page, search=wanted, service=service)
+        if found is None:
+            raise NotFound("The organization has no such service")
+        return found
+
+    async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail:
+        """Raises `NotFound` for a person who uses none of the organization's services."""
+        found = await self._lookup.get(organization, user)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        return found
+
+    async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor) -> int:
+        """Sign the person out of the organization's services, from their next request on. Sessions elsewhere, and in the organization
+        itself, stay. May be repeated. Raises `NotFound`.
+        """
+        async with self._unit_of_work() as uow:
+            ended = await uow.end_users.end_sessions(organization, user)
+            if ended is None:
+                raise NotFound(_UNKNOWN)
+            if ended:
+                await uow.record(sessions_in_services_ended(organization, user, ended, actor))
+                await uow.commit()
+        return ended
+
+
+_UNKNOWN: Final = "The organization has no such end user"

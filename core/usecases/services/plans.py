@@ -1,0 +1,139 @@
+"""Plans: what a service offers. Members of its organization make and change them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import PlanId
+from core.domain.record.events import Actor
+from core.domain.services.plans import (
+    MOST_PLANS,
+    Plan,
+    PlanOverview,
+    plan_created,
+    plan_currency,
+    plan_deleted,
+    plan_features,
+    plan_name,
+    plan_price,
+    plan_price_id,
+    plan_updated,
+)
+from core.domain.tenancy.members import Member
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.plans import PlanLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Plans:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: PlanLookup, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, member: Member, service: str) -> Sequence[PlanOverview]:
+        """Cheapest first. Raises `NotFound`."""
+        found = await self._lookup.list(member.organization, service)
+        if found is None:
+            raise NotFound("There is no such service")
+        return found
+
+    async def create(
+        self,
+        member: Member,
+        service: str,
+        actor: Actor,
+        *,
+        name: str,
+        price_cents: int,
+        currency: str,
+        features: Sequence[str] = (),
+        billing_price_id: str | None = None,
+    ) -> PlanOverview:
+        """Raises `BadRequest` and `NotFound`."""
+        name, price_cents, currency = plan_name(name), plan_price(price_cents), plan_currency(currency)
+        kept_features = plan_features(features)
+        price_id = None if billing_price_id is None else plan_price_id(billing_price_id)
+        async with self._unit_of_work() as uow:
+            found = await uow.services.hold(member.organization, service)
+            if found is None:
+                raise NotFound("There is no such service")
+            if await uow.plans.count(found.id) >= MOST_PLANS:
+                raise BadRequest(f"A service has at most {MOST_PLANS} plans: delete one first")
+            now = self._clock.now()
+            plan = Plan(
+                id=PlanId(self._ids.new()),
+                service=found.id,
+                name=name,
+                price_cents=price_cents,
+                currency=currency,
+                features=kept_features,
+                billing_price_id=price_id,
+                created_at=now,
+                updated_at=now,
+            )
+            await uow.plans.add(plan)
+            await uow.record(plan_created(plan, member.organization, service, actor))
+            await uow.commit()
+        return PlanOverview(plan, 0)
+
+    async def change(
+        self,
+        member: Member,
+        service: str,
+        plan: PlanId,
+        actor: Actor,
+        *,
+        name: str | None = None,
+        price_cents: int | None = None,
+        currency: str | None = None,
+        features: Sequence[str] | None = None,
+        billing_price_id: str | Unchanged | None = UNCHANGED,
+    ) -> PlanOverview:
+        """Fields that are left out keep their values; a price id of None is removed. Subscribers have the new terms from their next token
+        on. Raises `BadRequest` and `NotFound`.
+        """
+        if name is None and price_cents is None and currency is None and features is None and isinstance(billing_price_id, Unchanged):
+            raise BadRequest("Send at least one of name, price_cents, currency, features and billing_price_id")
+        wanted_name = None if name is None else plan_name(name)
+        wanted_price = None if price_cents is None else plan_price(price_cents)
+        wanted_currency = None if currency is None else plan_currency(currency)
+        wanted_features = None if features is None else plan_features(features)
+        wanted_price_id = plan_price_id(billing_price_id) if isinstance(billing_price_id, str) else billing_price_id
+        async with self._unit_of_work() as uow:
+            held = _found(await uow.plans.hold(member.organization, service, plan))
+            before = held.plan
+            after = replace(
+                before,
+                name=before.name if wanted_name is None else wanted_name,
+                price_cents=before.price_cents if wanted_price is None else wanted_price,
+                currency=before.currency if wanted_currency is None else wanted_currency,
+                features=before.features if wanted_features is None else wanted_features,
+                billing_price_id=before.billing_price_id if isinstance(wanted_price_id, Unchanged) else wanted_price_id,
+            )
+            if after == before:
+                return held
+            after = replace(after, updated_at=self._clock.now())
+            await uow.plans.save(after)
+            await uow.record(plan_updated(before, after, member.organization, service, actor))
+            await uow.commit()
+        return PlanOverview(after, held.subscription_count)
+
+    async def delete(self, member: Member, service: str, plan: PlanId, actor: Actor) -> None:
+        """Raises `NotFound`, and `BadRequest` while anybody is subscribed to it."""
+        async with self._unit_of_work() as uow:
+            held = _found(await uow.plans.hold(member.organization, service, plan))
+            if held.subscription_count:
+                raise BadRequest("The plan has active subscriptions")
+            await uow.plans.delete(plan, self._clock.now())
+            await uow.record(plan_deleted(held.plan, member.organization, service, actor))
+            await uow.commit()
+
+
+def _found(plan: PlanOverview | None) -> PlanOverview:
+    if plan is None:
+        raise NotFound("There is no such plan")
+    return plan

@@ -1,0 +1,38 @@
+"""What a service's own servers may change of the service itself: its name. What they may know of it comes with their key."""
+
+from dataclasses import replace
+
+from core.domain.errors import Unauthorized
+from core.domain.record.events import Actor
+from core.domain.services.api_keys import KeyHolder
+from core.domain.services.services import Service, ServiceChange, changed, service_updated
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class ServiceInfo:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._clock = clock
+
+    async def rename(self, holder: KeyHolder, name: str | None, actor: Actor) -> Service:
+        """None leaves the name as it is. Raises `BadRequest`."""
+        async with self._unit_of_work() as uow:
+            before = _own(await uow.services.hold(holder.organization, holder.service_slug), holder)
+            if name is None:
+                return before
+            after = changed(before, ServiceChange(name=name), self._clock.now())
+            if after == before:
+                return before
+            await uow.services.save(after)
+            event = service_updated(before, after, actor)
+            await uow.record(replace(event, details={**event.details, "api_key_id": str(holder.key)}))
+            await uow.commit()
+        return after
+
+
+def _own(service: Service | None, holder: KeyHolder) -> Service:
+    """The service, and its keys with it, was deleted since the request came in. By now its slug may belong to another."""
+    if service is None or service.id != holder.service:
+        raise Unauthorized("The API key is not valid")
+    return service

@@ -1,0 +1,128 @@
+"""The users of a service, as its own servers manage them with an API key. Everything is limited to the key's service."""
+
+from dataclasses import replace
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import NotFound, RateLimited, Unavailable
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import unverified_account
+from core.domain.pages import Listed
+from core.domain.record.events import Actor
+from core.domain.services.api_keys import KeyHolder
+from core.domain.services.service_users import (
+    ADDITIONS,
+    Fate,
+    HeldServiceUser,
+    ServiceUser,
+    email_changed,
+    user_created,
+    user_deleted,
+    user_joined,
+)
+from core.usecases.identity.account_access import end_access
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.rate_limits import SharedBuckets
+from ports.services.service_users import ServiceUserLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class ServiceUsers:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ServiceUserLookup,
+        *,
+        buckets: SharedBuckets,
+        templates: MailTemplates,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._buckets = buckets
+        self._templates = templates
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, holder: KeyHolder, limit: int, offset: int) -> Listed[ServiceUser]:
+        """In the order in which they became users of the service."""
+        return await self._lookup.list(holder.service, limit, offset)
+
+    async def get(self, holder: KeyHolder, user: UserId) -> ServiceUser:
+        """Raises `NotFound` for a person who is not a user of the service."""
+        found = await self._lookup.get(holder.service, user)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        return found
+
+    async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
+        """The account with this address becomes a user of the service. If there is none, one is made, without a password and without any
+        mail. May be repeated: of many calls at once, all get the same account. Raises `RateLimited` when the key adds too many.
+        """
+        wait = await self._buckets.take(ADDITIONS, str(holder.key))
+        if wait > 0:
+            raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
+        now = self._clock.now()
+        account = unverified_account(UserId(self._ids.new()), email, now)
+        async with self._unit_of_work() as uow:
+            is_new = await uow.accounts.add(account, None, holder.service)
+            if is_new:
+                await uow.record(user_created(account.id, holder, actor))
+            joined = await uow.service_users.join(holder.service, email, now)
+            if joined is None:
+                # Since the request came in, the service was deleted, or the account with this address changed hands.
+                raise Unavailable(retry_after=_SOON)
+            user, has_joined = joined
+            if has_joined and not is_new:
+                await uow.record(user_joined(user.id, holder, actor))
+            await uow.commit()
+        return user
+
+    async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUser:
+        """Give an account that belongs to this service alone another address, which its owner has to verify again. The old address is
+        told. None leaves it as it is. Raises `NotFound`, `Forbidden` for an account that is held elsewhere too, and `BadRequest` for an
+        address that is taken.
+        """
+        async with self._unit_of_work() as uow:
+            held = _found(await uow.service_users.hold(holder.service, user))
+            if email is None or email.address == held.account.email.address:
+                return held.user
+            held.require_belonging()
+            # Read after `hold`, so that it is later than everything others did to the account.
+            now = self._clock.now()
+            await uow.service_users.change_email(user, email, now)
+            # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
+            await end_access(uow, user, now)
+            old = held.account.email.address
+            mail = self._templates.mail("email_changed_old", old, new_email=email.address, done=True, when=now, address=None)
+            await uow.jobs.add(mail.as_job())
+            await uow.record(email_changed(user, holder, actor))
+            await uow.commit()
+        return replace(held.user, email=email)
+
+    async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
+        """Remove everything that the service has about them, and the account itself if it belongs to this service alone. Raises `NotFound`,
+        and `Forbidden` for owners of an organization or of the platform.
+        """
+        async with self._unit_of_work() as uow:
+            held = _found(await uow.service_users.hold(holder.service, user))
+            fate = held.fate()
+            if fate is Fate.DELETED:
+                await uow.service_users.delete_account(user)
+            else:
+                await uow.service_users.leave(holder.service, holder.organization, user)
+            await uow.record(user_deleted(user, fate, holder, actor))
+            await uow.commit()
+
+
+_UNKNOWN: Final = "The service has no such user"
+_SOON: Final = 1.0
+
+
+def _found(held: HeldServiceUser | None) -> HeldServiceUser:
+    if held is None:
+        raise NotFound(_UNKNOWN)
+    return held

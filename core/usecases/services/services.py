@@ -1,0 +1,141 @@
+"""Services as the members of their organization see them: created, listed, changed, and deleted by the owner."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
+from core.domain.identifiers import ClientId, PlanId, ServiceId
+from core.domain.pages import Listed
+from core.domain.record.events import Actor
+from core.domain.services.client_secrets import require_none
+from core.domain.services.plans import Plan, default_plan, plan_created
+from core.domain.services.services import (
+    NewService,
+    RegisteredService,
+    Service,
+    ServiceChange,
+    ServiceList,
+    ServiceType,
+    ServiceUsage,
+    changed,
+    purge_job,
+    service_created,
+    service_deleted,
+    service_updated,
+    service_usage,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.services import ServiceLookup, ServiceRegister
+from ports.unit_of_work import UnitOfWorkFactory
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedService:
+    service: Service
+    default_plan: Plan
+    usage: ServiceUsage
+
+
+class OrganizationServices:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+
+    async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
+        """Comes with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, and `Conflict` when the organization has a service with this
+        slug.
+        """
+        now = self._clock.now()
+        service = wanted.service(ServiceId(self._ids.new()), member.organization, ClientId(self._ids.new()), now)
+        plan = default_plan(PlanId(self._ids.new()), service.id, now)
+        async with self._unit_of_work() as uow:
+            held = await uow.organizations.hold(member.organization)
+            if held is None:
+                raise NotFound("There is no such organization")
+            if not held.organization.is_active:
+                raise OrganizationNotActive
+            usage = service_usage(await uow.services.count(member.organization), held.organization, held.tier)
+            usage.require_room()
+            if not await uow.services.add(service):
+                raise Conflict("slug: the organization already has a service with this slug")
+            await uow.plans.add(plan)
+            await uow.record_all([service_created(service, actor), plan_created(plan, service.organization, service.slug, actor)])
+            await uow.commit()
+        return CreatedService(service, plan, usage.with_one_more())
+
+    async def list(
+        self, member: Member, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
+    ) -> ServiceList:
+        """Oldest first; all of them unless a limit is given. Raises `NotFound`."""
+        listed = await self._lookup.list(member.organization, service_type=service_type, limit=limit, offset=offset)
+        if listed is None:
+            # Deleted since the request came in.
+            raise NotFound("There is no such organization")
+        return listed
+
+    async def get(self, member: Member, slug: str) -> Service:
+        """Raises `NotFound`."""
+        return found(await self._lookup.get(member.organization, slug))
+
+    async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
+        """Raises `NotFound`; `BadRequest`, also for something the service has that its new type may not have; and `Forbidden` when the
+        caller may no longer do this: a person who was removed must not decide where people are sent.
+        """
+        if not change.said:
+            raise BadRequest("Send at least one field")
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            before = found(await uow.services.hold(member.organization, slug))
+            after = changed(before, change, self._clock.now())
+            if after == before:
+                return before
+            if before.service_type.is_confidential and not after.service_type.is_confidential:
+                require_none(await uow.client_secrets.count(before.id))
+            await uow.services.save(after)
+            await uow.record(service_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def delete(self, member: Member, slug: str, actor: Actor) -> None:
+        """The service disappears from every answer at once; its data is removed in batches. Raises `NotFound`, and `Forbidden` when the
+        caller is no longer the owner.
+        """
+        async with self._unit_of_work() as uow:
+            # Nothing brings it back, so a person who has just handed the organization over must not be able to delete it.
+            acting, _ = await hold_members(uow, member)
+            require_owner(acting)
+            service = found(await uow.services.hold(member.organization, slug))
+            await uow.services.delete(service.id, self._clock.now())
+            await uow.jobs.add(purge_job(service.id))
+            await uow.record(service_deleted(service, actor))
+            await uow.commit()
+
+
+class RegisteredServices:
+    """For operators. The caller has checked that they may ask."""
+
+    def __init__(self, register: ServiceRegister) -> None:
+        self._register = register
+
+    async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
+        """Newest first; of one organization, or of all."""
+        return await self._register.list(organization_slug, limit, offset)
+
+    async def show(self, organization_slug: str, slug: str) -> RegisteredService:
+        """Raises `NotFound`."""
+        return found(await self._register.find(organization_slug, slug))
+
+
+def found(of_service: Found | None) -> Found:
+    """For everything that is looked up within a service. Raises `NotFound`."""
+    if of_service is None:
+        raise NotFound("The organization has no such service")
+    return of_service

@@ -1,0 +1,188 @@
+"""Subscriptions: kept by a service's own servers with an API key, shown to their users, and ended when their period ends."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
+from core.domain.identifiers import PlanId, SubscriptionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.pages import Listed
+from core.domain.record.events import Actor
+from core.domain.services.api_keys import KeyHolder
+from core.domain.services.plans import Plan
+from core.domain.services.subscriptions import (
+    PERIOD,
+    Occasion,
+    OwnSubscription,
+    Subscription,
+    SubscriptionStatus,
+    period_end,
+    subscription_changed,
+    subscription_created,
+    subscription_deleted,
+)
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.subscriptions import SubscriptionLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Subscriptions:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: SubscriptionLookup, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+
+    async def own(self, caller: Caller) -> OwnSubscription:
+        """The caller's own, to the service that they are signed in to. Raises `BadRequest` outside of a service."""
+        if caller.organization_id is None or not caller.service:
+            raise BadRequest("This needs a token for a service: sign in to the service")
+        found = await self._lookup.own(caller.organization_id, caller.service, caller.user)
+        if found is None:
+            # Gone since the request came in.
+            raise Unauthorized("The session has ended")
+        return found
+
+    async def list(self, holder: KeyHolder, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
+        """All subscriptions of the service, oldest first. One whose period ended a moment ago is still listed among the active ones, and
+        says that it has expired.
+        """
+        found = await self._lookup.list(holder.service, status, limit, offset)
+        now = self._clock.now()
+        return Listed([subscription.settled(now) for subscription in found.items], found.total)
+
+    async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
+        """The active or past-due one, otherwise the newest. Raises `NotFound`."""
+        return _found(await self._lookup.current(holder.service, user)).settled(self._clock.now())
+
+    async def create(
+        self,
+        holder: KeyHolder,
+        user: UserId,
+        plan: PlanId,
+        actor: Actor,
+        *,
+        status: SubscriptionStatus = SubscriptionStatus.ACTIVE,
+        current_period_end: datetime | None = None,
+    ) -> Subscription:
+        """Raises `NotFound` for a person who is not a user of the service and for an unknown plan, `Forbidden` for another service's plan,
+        `Conflict` when the person has an active or past-due subscription, `BadRequest`.
+        """
+        now = self._clock.now()
+        end = now + PERIOD if current_period_end is None else period_end(current_period_end)
+        async with self._unit_of_work() as uow:
+            held = await uow.subscriptions.hold(holder.service, user)
+            if held is None:
+                raise NotFound("The service has no such user")
+            current = held.current
+            leaving = current.plan if current is not None and current.has_lapsed(now) else None
+            offered = _of_service(await uow.plans.offer(holder.service, plan, leaving=leaving), holder)
+            if current is not None:
+                await _settle(uow, current, holder, now)
+            subscription = Subscription(
+                id=SubscriptionId(self._ids.new()),
+                service=holder.service,
+                user=user,
+                plan=plan,
+                plan_name=offered.name,
+                status=status,
+                current_period_end=end,
+                created_at=now,
+                updated_at=now,
+            ).settled(now)
+            if not await uow.subscriptions.add(subscription):
+                raise Conflict("The user has an active subscription")
+            await uow.record(subscription_created(subscription, _by(holder, actor)))
+            await uow.commit()
+        return subscription
+
+    async def change(
+        self,
+        holder: KeyHolder,
+        user: UserId,
+        actor: Actor,
+        *,
+        status: SubscriptionStatus | None = None,
+        current_period_end: datetime | None = None,
+    ) -> Subscription:
+        """Change the active or past-due one, otherwise the newest. Fields that are None keep their values. Raises `NotFound`, and
+        `BadRequest` when it would become active on a deleted plan.
+        """
+        end = None if current_period_end is None else period_end(current_period_end)
+        async with self._unit_of_work() as uow:
+            held = await uow.subscriptions.hold(holder.service, user)
+            now = self._clock.now()
+            before = await _settle(uow, _found(None if held is None else held.current), holder, now)
+            after = replace(
+                before,
+                status=before.status if status is None else status,
+                current_period_end=before.current_period_end if end is None else end,
+            ).settled(now)
+            if after == before:
+                return before
+            revives = after.status.lives and not before.status.lives
+            if revives and await uow.plans.offer(holder.service, after.plan) is None:
+                raise BadRequest("The plan is no longer offered")
+            after = replace(after, updated_at=now)
+            await uow.subscriptions.save(after)
+            await uow.record(subscription_changed(before, after, _by(holder, actor)))
+            await uow.commit()
+        return after
+
+    async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
+        """Remove all subscriptions that the user ever had here, as if there had been none. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            held = await uow.subscriptions.hold(holder.service, user)
+            current = _found(None if held is None else held.current).settled(self._clock.now())
+            await uow.subscriptions.delete_all(holder.service, user)
+            await uow.record(subscription_deleted(current, _by(holder, actor)))
+            await uow.commit()
+
+    async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
+        """One batch of subscriptions whose period has ended, from `since` on. Returns how many, and where the next batch begins."""
+        async with self._unit_of_work() as uow:
+            expired = await uow.subscriptions.expire_due(since, most)
+            if not expired:
+                return 0, since
+            await uow.record_all(
+                [
+                    subscription_changed(replace(one.subscription, status=SubscriptionStatus.ACTIVE), one.subscription, one.occasion)
+                    for one in expired
+                    if one.occasion is not None
+                ]
+            )
+            await uow.commit()
+        return len(expired), max(one.subscription.current_period_end for one in expired)
+
+
+_NONE: Final = "The user has no subscription"
+
+
+def _by(holder: KeyHolder, actor: Actor) -> Occasion:
+    return Occasion(holder.organization, holder.service_slug, actor, holder.key)
+
+
+async def _settle(uow: UnitOfWork, written: Subscription, holder: KeyHolder, now: datetime) -> Subscription:
+    """Write down that it has expired, if it has, so that another may take its place."""
+    if not written.has_lapsed(now):
+        return written
+    settled = replace(written.settled(now), updated_at=now)
+    await uow.subscriptions.save(settled)
+    await uow.record(subscription_changed(written, settled, Occasion(holder.organization, holder.service_slug)))
+    return settled
+
+
+def _of_service(plan: Plan | None, holder: KeyHolder) -> Plan:
+    if plan is None:
+        raise NotFound("There is no such plan")
+    if plan.service != holder.service:
+        raise Forbidden("The plan belongs to another service")
+    return plan
+
+
+def _found(subscription: Subscription | None) -> Subscription:
+    if subscription is None:
+        raise NotFound(_NONE)
+    return subscription

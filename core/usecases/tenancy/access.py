@@ -1,0 +1,18 @@
+"""Access: who may do what in an organization, and why. For operators who have to explain it."""
+
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.tenancy.access import Accessor
+from ports.tenancy.relations import RelationLookup
+
+
+class Access:
+    def __init__(self, lookup: RelationLookup) -> None:
+        self._lookup = lookup
+
+    async def explain(self, email: Email, slug: str) -> Accessor:
+        """How this person stands to this organization. Raises `NotFound` when either does not exist."""
+        found = await self._lookup.find(email, slug)
+        if found is None:
+            raise NotFound(f"There is no account {email}, or no organization {slug}")
+        return found

@@ -1,0 +1,162 @@
+"""Who is behind a bearer token. The signature says for whom it was made. On every request, the database says whether that still holds."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
+from core.domain.json import Json
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
+from core.domain.tenancy.roles import capabilities_of
+from ports.clock import Clock
+from ports.presence import Presence
+from ports.tenancy.callers import CallerLookup
+from ports.tokens import TokenVerifier
+
+# Told about every request in another person's name, with the organization that the request is about, before anything is refused.
+Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What a token claims. None of it counts before the database has confirmed it."""
+
+    session: SessionId
+    user: UserId
+    organization: str
+    service: str
+    impersonator: UserId | None
+    methods: tuple[str, ...]
+
+
+class Callers:
+    def __init__(self, verifier: TokenVerifier, lookup: CallerLookup, presence: Presence[SessionId], clock: Clock) -> None:
+        self._verifier = verifier
+        self._lookup = lookup
+        self._presence = presence
+        self._clock = clock
+
+    async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
+        """Raises `TokenExpired`; `TokenInvalid` when it is not an access token of ours; `Unauthorized` when its session or user has ended;
+        `Forbidden` when the user is not a member of the organization that it names; `OrganizationNotActive`.
+        """
+        claims = await self._claims(token)
+        caller = await self._lookup.find(claims.session, claims.user)
+        if caller is None:
+            raise Unauthorized("The session has ended")
+        self._confirm(claims, caller)
+        if witness is not None and caller.impersonator is not None:
+            await witness(caller, None)
+        if caller.organization:
+            _require_participation(caller, participation)
+        self._presence.seen(caller.session, self._clock.now())
+        return replace(caller, authentication_methods=claims.methods)
+
+    async def resolve_member(
+        self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
+    ) -> Member:
+        """The caller as a member of this organization. Raises what `resolve` does, and `NotFound` when there is no such organization. A
+        token for the platform opens every organization of its user. One for an organization opens only that one, and one for a service
+        opens none.
+        """
+        claims = await self._claims(token)
+        found = await self._lookup.find_member(claims.session, claims.user, slug)
+        if found is None:
+            raise Unauthorized("The session has ended")
+        caller, standing = found
+        self._confirm(claims, caller)
+        if witness is not None and caller.impersonator is not None:
+            # Strangers must not be able to fill an organization's log.
+            await witness(caller, standing.organization if standing is not None and standing.role else None)
+        if caller.service:
+            raise Forbidden(IN_A_SERVICE)
+        if caller.organization and caller.organization != slug:
+            raise Forbidden(NOT_YOUR_ORGANIZATION)
+        if standing is None:
+            raise NotFound("There is no such organization")
+        if not standing.role or not standing.relations:
+            raise Forbidden(NOT_A_MEMBER)
+        if participation is Participation.ACTIVE and not standing.organization_is_active:
+            raise OrganizationNotActive
+        self._presence.seen(caller.session, self._clock.now())
+        return Member(
+            replace(caller, authentication_methods=claims.methods),
+            standing.organization,
+            standing.organization_slug,
+            standing.organization_is_active,
+            standing.role,
+            capabilities_of(standing.relations),
+        )
+
+    async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
+        """The session, user and impersonator in an access token of ours, even if the session has ended: signing out twice is not an error.
+        Raises `TokenExpired` or `TokenInvalid`.
+        """
+        claims = await self._claims(token)
+        return claims.session, claims.user, claims.impersonator
+
+    def _confirm(self, claims: _Claims, caller: Caller) -> None:
+        stated = (claims.organization, claims.service, claims.impersonator)
+        if stated != (caller.organization, caller.service, caller.impersonator):
+            raise TokenInvalid(detail="the token and its session have different contexts")
+
+    async def _claims(self, token: str) -> _Claims:
+        claims = await self._verifier.verify_access(token)
+        impersonator = _impersonator(claims)
+        organization, service = _context(claims)
+        return _Claims(SessionId(_id(claims, "sid")), UserId(_id(claims, "sub")), organization, service, impersonator, _methods(claims))
+
+
+def _require_participation(caller: Caller, participation: Participation) -> None:
+    # End users of a service need not be members of its organization.
+    if not caller.role and not caller.service:
+        raise Forbidden(NOT_A_MEMBER)
+    if participation is Participation.ACTIVE and not caller.organization_is_active:
+        raise OrganizationNotActive
+
+
+def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
+    """Tokens for another use (`mfa_preauth`, or an ID token, which names none) open nothing here."""
+    match claims.get("token_use"):
+        case "access" if "impersonator" not in claims:
+            return None
+        case "impersonation":
+            return UserId(_id(claims, "impersonator"))
+        case _:
+            raise TokenInvalid(detail="token_use is not accepted here")
+
+
+def _context(claims: Mapping[str, Json]) -> tuple[str, str]:
+    """The organization and service that the token is for. The audience must agree with them, because other parties rely on it."""
+    organization, service = claims.get("org", ""), claims.get("service", "")
+    if not isinstance(organization, str) or not isinstance(service, str) or (service and not organization):
+        raise TokenInvalid(detail="org and service are malformed")
+    audience = "platform"
+    if service:
+        audience = f"service:{organization}/{service}"
+    elif organization:
+        audience = f"org:{organization}"
+    if claims.get("aud") != audience:
+        raise TokenInvalid(detail="aud does not match org and service")
+    return organization, service
+
+
+def _methods(claims: Mapping[str, Json]) -> tuple[str, ...]:
+    methods = claims.get("amr", ())
+    if not isinstance(methods, list | tuple):
+        raise TokenInvalid(detail="amr is malformed")
+    return tuple(str(method) for method in methods)
+
+
+def _id(claims: Mapping[str, Json], name: str) -> UUID:
+    """Only the canonical form. `UUID` itself also accepts braces, prefixes and stray hyphens."""
+    text = claims.get(name)
+    try:
+        parsed = UUID(str(text))
+    except ValueError:
+        raise TokenInvalid(detail=f"{name} is not an id") from None
+    if str(parsed) != text:
+        raise TokenInvalid(detail=f"{name} is not an id")
+    return parsed

@@ -1,0 +1,277 @@
+"""Invitations: made, answered by the invited person or by a manager in their place, cancelled, and closed when their time has passed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, InvitationExpired, NotFound, RateLimited
+from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
+from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.accounts import unverified_account
+from core.domain.identity.callers import Caller
+from core.domain.identity.links import Links
+from core.domain.pages import Page
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+from core.domain.tenancy.invitations import (
+    LIFETIME,
+    UNKNOWN,
+    Invitation,
+    InvitationStatus,
+    Inviter,
+    Offer,
+    OwnInvitation,
+    Way,
+    accepted,
+    declined,
+    expired,
+    invited,
+    joined,
+    require_may_offer,
+    require_pending,
+    revoked,
+)
+from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
+from core.domain.tenancy.members import Member, Membership
+from core.domain.tenancy.roles import BuiltInRole
+from core.usecases.identity.accounts import Accounts
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+from ports.tenancy.invitations import ById, ByToken, InvitationLookup, ListedInvitation
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# Names the key that signs the tokens in people's own lists.
+LISTED_TOKENS: Final = "invitation_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new invitation. The token exists only here and in the mailed link."""
+
+    invitation: Invitation
+    inviter: Inviter
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedInvitation:
+    """What a token leads to, and what it says about the person who presents it."""
+
+    which: ByToken | ById
+    way: Way
+    user: UserId | None = None
+    """The person it was given to. They must still have the invited address."""
+    impersonator: UserId | None = None
+
+
+class Invitations:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: InvitationLookup,
+        *,
+        accounts: Accounts,
+        templates: MailTemplates,
+        links: Links,
+        server_secrets: ServerSecrets,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._accounts = accounts
+        self._templates = templates
+        self._links = links
+        self._server_secrets = server_secrets
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def create(self, member: Member, email: Email, role: str, actor: Actor) -> Issued:
+        """The link is mailed. Nothing shows whether the address has an account, except that a member cannot be invited."""
+        if role == BuiltInRole.OWNER:
+            raise BadRequest("role: to change the owner, transfer the ownership")
+        now = self._clock.now()
+        token = self._secrets.mailed_token()
+        async with self._unit_of_work() as uow:
+            prospect = await uow.invitations.prospect(member.organization, member.user, email, now)
+            if prospect is None:
+                raise NotFound("There is no such organization")
+            offered = await uow.roles.assignable(member.organization, role)
+            if offered is None:
+                raise BadRequest("role: the organization has no such role")
+            require_may_offer(offered, prospect.capabilities)
+            if prospect.is_member:
+                raise BadRequest("email: this person is already a member")
+            wait = prospect.seconds_to_wait(now)
+            if wait > 0:
+                raise RateLimited("Too many invitations in the last hour, to this address or altogether", retry_after=wait)
+            if prospect.lapsed is not None:
+                await uow.record(expired(prospect.lapsed))
+            invitation = Invitation(
+                id=InvitationId(self._ids.new()),
+                organization=member.organization,
+                email=email,
+                role=offered.slug,
+                role_id=offered.id,
+                invited_by=member.user,
+                token_digest=token.digest(),
+                status=InvitationStatus.PENDING,
+                expires_at=now + LIFETIME,
+                created_at=now,
+            )
+            if not await uow.invitations.add(invitation):
+                raise BadRequest("email: this address has a pending invitation; revoke it first")
+            mail = self._templates.mail(
+                "invitation",
+                email.address,
+                branding=prospect.branding,
+                link=self._links.invitation(token),
+                inviter=prospect.inviter.email.address,
+                until=invitation.expires_at,
+            )
+            await uow.jobs.add(mail.as_job())
+            await uow.record(invited(invitation, actor))
+            await uow.commit()
+        return Issued(invitation, prospect.inviter, token)
+
+    async def list(self, organization: OrganizationId, status: InvitationStatus | None, page: Page) -> Sequence[ListedInvitation]:
+        """Newest first, each with its status as of now, even if that has not been written down yet."""
+        now = self._clock.now()
+        return [
+            ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter)
+            for one in await self._lookup.list(organization, status, now, page)
+        ]
+
+    async def cancel(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
+        async with self._unit_of_work() as uow:
+            cancelled = await uow.invitations.cancel(member.organization, invitation, self._clock.now())
+            if cancelled is None:
+                raise NotFound("There is no such pending invitation")
+            await uow.record(revoked(cancelled, actor))
+            await uow.commit()
+
+    async def list_own(self, caller: Caller) -> Sequence[tuple[OwnInvitation, Token]]:
+        """Invitations to the caller's own address that can be answered. Each comes with a token that works once, for a quarter of an hour,
+        and only while the caller's session lives.
+        """
+        now = self._clock.now()
+        own = await self._lookup.list_own(caller.user, now)
+        key = await self._server_secrets.get(LISTED_TOKENS)
+        until = now + LISTED_TOKEN_LIFETIME
+        return [
+            (one, ListedToken(one.id, caller.user, caller.session, caller.impersonator, min(until, one.expires_at)).signed(key))
+            for one in own
+        ]
+
+    async def look(self, token: Token) -> Offer:
+        """What a link leads to. It may be opened any number of times. Raises `BadRequest` when the invitation can no longer be answered."""
+        presented = await self._presented(token)
+        offer = _require_meant(await self._lookup.find(presented.which), presented)
+        require_pending(offer.invitation)
+        if offer.invitation.is_overdue(self._clock.now()):
+            raise InvitationExpired
+        offer.require_backed()
+        return offer
+
+    async def accept(self, token: Token, actor: Actor) -> None:
+        """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made."""
+        presented = await self._presented(token)
+        done = False
+        while not done:
+            async with self._unit_of_work() as uow:
+                offer = _require_meant(await uow.invitations.hold(presented.which), presented)
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor))
+
+    async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
+        """Accepted by a manager, who must be able to give the role."""
+        done = False
+        while not done:
+            async with self._unit_of_work() as uow:
+                offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.user)
+                if offer is None:
+                    raise NotFound("There is no such invitation")
+                require_may_offer(offer.offered, offer.backing)
+                done = await self._accept(uow, offer, Way.ON_BEHALF, actor)
+
+    async def decline(self, token: Token, actor: Actor) -> None:
+        """Allowed after its time has passed too, as long as it has not been closed."""
+        presented = await self._presented(token)
+        async with self._unit_of_work() as uow:
+            offer = _require_meant(await uow.invitations.hold_alone(presented.which), presented)
+            require_pending(offer.invitation)
+            await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self._clock.now())
+            await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))
+            await uow.commit()
+
+    async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
+        """Close one batch of invitations whose time has passed, oldest first. Returns how many, and where the next batch begins."""
+        async with self._unit_of_work() as uow:
+            lapsed = await uow.invitations.expire_due(self._clock.now(), since, limit)
+            if lapsed:
+                await uow.record_all([expired(one) for one in lapsed])
+                await uow.commit()
+        return len(lapsed), max((one.expires_at for one in lapsed), default=since)
+
+    async def _presented(self, token: Token) -> PresentedInvitation:
+        listed = read_listed_token(token, await self._server_secrets.get(LISTED_TOKENS))
+        if listed is None:
+            return PresentedInvitation(ByToken(token.digest()), Way.LINK)
+        if listed.expires_at <= self._clock.now():
+            raise InvitationExpired("This token has expired; list your invitations again")
+        return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
+
+    async def _accept(self, uow: UnitOfWork, offer: Offer, way: Way, actor: Actor) -> bool:
+        """False when the account or the membership appeared at this very moment. The caller then starts over."""
+        invitation = offer.invitation
+        now = self._clock.now()
+        require_pending(invitation)
+        if invitation.is_overdue(now):
+            # The closing of an overdue invitation is kept, even though the answer is a refusal.
+            await uow.invitations.close(invitation.id, InvitationStatus.EXPIRED, now)
+            await uow.record(expired(invitation.lapsed()))
+            await uow.commit()
+            raise InvitationExpired
+        offer.require_backed()
+        offer.require_acceptable()
+        account = offer.account or unverified_account(UserId(self._ids.new()), invitation.email, now)
+        if offer.account is None:
+            if not await uow.accounts.add(account, None):
+                return False
+            target = Target("user", str(account.id))
+            await uow.record(Event("user.signup.success", actor, target, details={"provider": "invitation"}))
+        elif account.email_verified_at is None:
+            await self._accounts.disown_unverified(uow, account.id, actor)
+        if account.email_verified_at is None:
+            await uow.jobs.add(account_mail_job(AccountMail.SET_PASSWORD, account.email, offer.organization_slug))
+        await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
+        membership = Membership(
+            MembershipId(self._ids.new()), invitation.organization, account.id, invitation.role, now, invitation.role_id
+        )
+        added = await uow.members.add(membership)
+        if added:
+            await uow.record_all([joined(invitation, account.id, actor), accepted(invitation, account.id, way, actor)])
+            await uow.commit()
+        return added
+
+
+def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer:
+    """The invitation exists, and the person that the token was given to still has the address."""
+    if offer is None:
+        raise BadRequest(UNKNOWN)
+    if presented.user is not None and (offer.account is None or offer.account.id != presented.user):
+        raise BadRequest(UNKNOWN, detail="the token was given to somebody who now has another address")
+    return offer
+
+
+def _answering(presented: PresentedInvitation, actor: Actor) -> Actor:
+    """The person who answers, as far as that is known. The link names nobody: the inviter has it too, and would learn
+    whose address it is.
+    """
+    return replace(actor, user=presented.user, impersonator=presented.impersonator)

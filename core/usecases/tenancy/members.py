@@ -1,0 +1,148 @@
+"""Members: who belongs to an organization and in which role, who leaves, and who owns it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.callers import NOT_A_MEMBER, Caller
+from core.domain.identity.sessions import Context, TokenPair
+from core.domain.pages import Page
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import (
+    Member,
+    MemberList,
+    Membership,
+    member_removed,
+    ownership_transferred,
+    role_changed,
+    session_opened,
+)
+from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable, require_no_more
+from core.usecases.identity.sessions import Sessions
+from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
+from ports.clock import Clock
+from ports.tenancy.members import KnownMember, MemberLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What a person gets who continues in an organization."""
+
+    account: Account
+    membership: Membership
+    tokens: TokenPair
+
+
+class Members:
+    """Every change holds the organization and asks again what its caller may do, because the first answer may be older
+    than another change.
+    """
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: MemberLookup, sessions: Sessions, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._sessions = sessions
+        self._clock = clock
+
+    async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
+        """Oldest membership first. With a role, only the members in it."""
+        return await self._lookup.list(member.organization, page, role)
+
+    async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
+        """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for one's own role, for the
+        owner's, and for a role that does not exist or is only given by transfer; `Forbidden`; `NotFound`.
+        """
+        if user == caller.user:
+            raise BadRequest("You cannot change your own role")
+        if slug == BuiltInRole.OWNER:
+            raise BadRequest("role: to make somebody the owner, transfer the ownership")
+        async with self._unit_of_work() as uow:
+            acting, known = await hold_members(uow, caller, user)
+            require_owner(acting)
+            target = _target(known, user)
+            role = await uow.roles.assignable(caller.organization, slug)
+            if role is None:
+                raise BadRequest("role: there is no such role")
+            require_no_more(target.capabilities, acting.capabilities)
+            require_grantable(role.capabilities, acting.capabilities)
+            if target.membership.role == role.slug:
+                return target
+            changed = replace(target.membership, role=role.slug, role_id=role.id)
+            await uow.members.change_role(caller.organization, user, role)
+            await uow.record(role_changed(target.membership, target.account.email, role.slug, actor))
+            await uow.commit()
+        return KnownMember(target.account, changed, role.capabilities)
+
+    async def remove(self, caller: Member, user: UserId, actor: Actor) -> None:
+        """From the next request on, their sessions in the organization are refused as those of somebody who is no member. Raises
+        `BadRequest` for oneself and for the owner, `Forbidden` when the member may do more than the caller, `NotFound`.
+        """
+        if user == caller.user:
+            raise BadRequest("You cannot remove yourself: another member has to do it")
+        async with self._unit_of_work() as uow:
+            acting, known = await hold_members(uow, caller, user)
+            require_capability(acting, Capability.MEMBERS_MANAGE)
+            target = _target(known, user)
+            require_no_more(target.capabilities, acting.capabilities)
+            await uow.members.remove(caller.organization, user)
+            await uow.record(member_removed(target.membership, target.account.email, actor))
+            await uow.commit()
+
+    async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
+        """The caller, who is the owner, becomes an admin, and this member becomes the owner. Raises `BadRequest` when that person is not a
+        member or is deactivated, and `Forbidden` when the caller is no longer the owner.
+        """
+        if user == caller.user:
+            raise BadRequest("new_owner_user_id: you are already the owner")
+        async with self._unit_of_work() as uow:
+            acting, known = await hold_members(uow, caller, user)
+            require_owner(acting)
+            target = known.get(user)
+            if target is None:
+                raise BadRequest("new_owner_user_id: this user is not a member of the organization")
+            if target.account.deactivated_at is not None:
+                raise BadRequest("new_owner_user_id: this user is deactivated")
+            await uow.members.transfer_ownership(caller.organization, caller.user, user, self._clock.now())
+            await uow.record(ownership_transferred(caller.organization, caller.user, user, actor))
+            await uow.commit()
+
+    async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
+        """A new session of the caller's in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
+        `OrganizationNotActive`, and `Unauthorized` when the session has ended since the request came in.
+        """
+        async with self._unit_of_work() as uow:
+            # The order in which a removal takes its locks too: the membership, then the sessions.
+            entry = await uow.members.enter(slug, caller.user)
+            opener = await uow.sessions.hold_opener(caller.session, caller.user)
+            if opener is None:
+                raise Unauthorized("The session has ended")
+            if entry is None:
+                raise NotFound("There is no such organization")
+            if entry.membership is None:
+                raise Forbidden(NOT_A_MEMBER)
+            if not entry.organization_is_active:
+                raise OrganizationNotActive
+            opened = await self._sessions.open(
+                uow,
+                opener.account,
+                device=caller.device,
+                authenticated_by=caller.authentication_methods,
+                context=Context(entry.organization, entry.organization_slug),
+                parent=opener.session,
+                proved=opener.session.proved,
+            )
+            await uow.record(session_opened(entry.membership, opened.session.id, actor))
+            await uow.commit()
+        return Selected(opener.account, entry.membership, await self._sessions.tokens(opened))
+
+
+def _target(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
+    target = known.get(user)
+    if target is None:
+        raise NotFound("There is no such member")
+    if target.membership.role == BuiltInRole.OWNER:
+        raise BadRequest("The owner's role changes only when the ownership is transferred")
+    return target

@@ -1,0 +1,160 @@
+"""Organizations as their people see them: founded, listed, renamed, and deleted by the owner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
+from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.callers import Caller
+from core.domain.identity.sessions import Context, TokenPair
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member, Membership, session_opened
+from core.domain.tenancy.organizations import (
+    MOST_OWNED,
+    MOST_WAITING,
+    Organization,
+    OrganizationOverview,
+    OrganizationStatus,
+    organization_created,
+    organization_deleted,
+    organization_name,
+    organization_renamed,
+    organization_slug,
+    purge_job,
+)
+from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.tiers import FREE
+from core.usecases.identity.sessions import Sessions
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.tenancy.organizations import OrganizationLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """A new organization, its owner, and tokens for it."""
+
+    organization: Organization
+    owner: Account
+    membership: Membership
+    tokens: TokenPair
+
+
+class Organizations:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: OrganizationLookup,
+        sessions: Sessions,
+        *,
+        auto_approve: bool,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        """`auto_approve`: a new organization needs no approval."""
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._sessions = sessions
+        self._auto_approve = auto_approve
+        self._clock = clock
+        self._ids = ids
+
+    async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
+        """The caller becomes the owner and is signed in to it on the same device. Raises `BadRequest` for a slug or name that is not
+        allowed and when the caller has too many organizations, `Conflict` when the slug is taken, `Unauthorized`.
+        """
+        organization = self._new(caller.user, organization_slug(slug), organization_name(name))
+        async with self._unit_of_work() as uow:
+            opener = await uow.sessions.hold_opener(caller.session, caller.user)
+            if opener is None:
+                raise Unauthorized("The session has ended")
+            added = await uow.organizations.add(organization)
+            if added is None:
+                raise Conflict("slug: another organization already has it")
+            if not organization.is_active and added.waiting >= MOST_WAITING:
+                raise BadRequest(f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided")
+            if added.owned >= MOST_OWNED:
+                raise BadRequest(f"You own {MOST_OWNED} organizations, which is as many as anybody may own")
+            owner = Membership(
+                MembershipId(self._ids.new()), organization.id, caller.user, BuiltInRole.OWNER.value, organization.created_at
+            )
+            await uow.members.add(owner)
+            opened = await self._sessions.open(
+                uow,
+                opener.account,
+                device=caller.device,
+                authenticated_by=caller.authentication_methods,
+                context=Context(organization.id, organization.slug),
+                parent=opener.session,
+                proved=opener.session.proved,
+            )
+            await uow.record_all([organization_created(organization, actor), session_opened(owner, opened.session.id, actor)])
+            await uow.commit()
+        return Founded(organization, opener.account, owner, await self._sessions.tokens(opened))
+
+    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
+        """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`."""
+        return await self._lookup.list(user)
+
+    async def get(self, member: Member) -> OrganizationOverview:
+        return await self._overview(member)
+
+    async def rename(self, member: Member, name: str, actor: Actor) -> OrganizationOverview:
+        """The slug never changes, because it is in tokens, addresses and other people's configurations. Raises `BadRequest`, `NotFound`."""
+        name = organization_name(name)
+        async with self._unit_of_work() as uow:
+            held = await uow.organizations.hold(member.organization)
+            if held is None:
+                raise NotFound(_UNKNOWN)
+            organization = held.organization
+            if organization.name != name:
+                await uow.organizations.save(replace(organization, name=name, updated_at=self._clock.now()))
+                await uow.record(organization_renamed(organization, name, actor))
+                await uow.commit()
+        return await self._overview(member)
+
+    async def delete(self, member: Member, actor: Actor) -> None:
+        """The organization disappears from every answer at once; its data is removed in batches. Raises `Forbidden` when the caller is not,
+        or no longer, the owner, and `NotFound`.
+        """
+        async with self._unit_of_work() as uow:
+            held = await uow.organizations.hold(member.organization)
+            if held is None:
+                raise NotFound(_UNKNOWN)
+            # Nothing brings it back, so a person who has just handed it over must not be able to delete it.
+            known = await uow.members.find(member.organization, member.user)
+            if known is None or known.membership.role != BuiltInRole.OWNER:
+                raise Forbidden
+            now = self._clock.now()
+            await uow.organizations.delete(member.organization, now)
+            await uow.jobs.add(purge_job(member.organization))
+            for event in organization_deleted(held.organization, actor):
+                await uow.record(event)
+            await uow.commit()
+
+    def _new(self, owner: UserId, slug: str, name: str) -> Organization:
+        now = self._clock.now()
+        return Organization(
+            id=OrganizationId(self._ids.new()),
+            slug=slug,
+            name=name,
+            status=OrganizationStatus.ACTIVE if self._auto_approve else OrganizationStatus.PENDING,
+            tier=FREE,
+            owner=owner,
+            approved_at=now if self._auto_approve else None,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def _overview(self, member: Member) -> OrganizationOverview:
+        overview = await self._lookup.get(member.organization, member.user)
+        if overview is None:
+            # Deleted, or left by the caller, since the request came in.
+            raise NotFound(_UNKNOWN)
+        return overview
+
+
+_UNKNOWN: Final = "There is no such organization"

@@ -1,0 +1,127 @@
+"""An organization's own roles: added, changed and deleted."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import RoleId
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import (
+    MOST_ROLES,
+    Capability,
+    Role,
+    permissions_of,
+    require_grantable,
+    require_no_more,
+    role_created,
+    role_deleted,
+    role_description,
+    role_name,
+    role_slug,
+    role_updated,
+)
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.tenancy.roles import RoleLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Roles:
+    """Every change holds the organization and asks again what its caller may do, because the first answer may be older
+    than another change.
+    """
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: RoleLookup, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, member: Member) -> Sequence[Role]:
+        """The organization's own roles, by slug."""
+        return await self._lookup.list(member.organization)
+
+    async def get(self, member: Member, role: RoleId) -> Role:
+        """Raises `NotFound`."""
+        return _found(await self._lookup.get(member.organization, role))
+
+    async def create(self, caller: Member, slug: str, actor: Actor, *, name: str, description: str, permissions: Collection[str]) -> Role:
+        """Raises `BadRequest`, `Forbidden` for a capability that the caller does not hold, `Conflict` when the slug is taken."""
+        now = self._clock.now()
+        role = Role(
+            id=RoleId(self._ids.new()),
+            organization=caller.organization,
+            slug=role_slug(slug),
+            name=role_name(name),
+            description=role_description(description),
+            permissions=permissions_of(permissions),
+            created_at=now,
+            updated_at=now,
+        )
+        async with self._unit_of_work() as uow:
+            require_grantable(role.permissions, await hold_rights(uow, caller, Capability.ROLES_MANAGE))
+            if await uow.roles.count(caller.organization) >= MOST_ROLES:
+                raise BadRequest(f"An organization has at most {MOST_ROLES} roles of its own: delete one first")
+            if not await uow.roles.add(role):
+                raise Conflict("The organization already has a role with this slug")
+            await uow.record(role_created(role, actor))
+            await uow.commit()
+        return role
+
+    async def change(
+        self,
+        caller: Member,
+        role: RoleId,
+        actor: Actor,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        permissions: Collection[str] | None = None,
+    ) -> Role:
+        """Fields that are None keep their values. Members with the role may do what it permits from their next request on. Raises
+        `BadRequest`, `NotFound`, and `Forbidden` when the role permits, before or after, what the caller does not hold.
+        """
+        if name is None and description is None and permissions is None:
+            raise BadRequest("Send at least one of name, description and permissions")
+        wanted_name = None if name is None else role_name(name)
+        wanted_description = None if description is None else role_description(description)
+        wanted_permissions = None if permissions is None else permissions_of(permissions)
+        async with self._unit_of_work() as uow:
+            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
+            before = _found(await uow.roles.hold(caller.organization, role))
+            require_no_more(before.permissions, held)
+            after = replace(
+                before,
+                name=before.name if wanted_name is None else wanted_name,
+                description=before.description if wanted_description is None else wanted_description,
+                permissions=before.permissions if wanted_permissions is None else wanted_permissions,
+            )
+            require_grantable(after.permissions, held)
+            if after == before:
+                return before
+            after = replace(after, updated_at=self._clock.now())
+            await uow.roles.save(after)
+            await uow.record(role_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def delete(self, caller: Member, role: RoleId, actor: Actor) -> None:
+        """Raises `NotFound`, `Forbidden` when it permits what the caller does not hold, `Conflict` while a member has it or an invitation
+        offers it.
+        """
+        async with self._unit_of_work() as uow:
+            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
+            found = _found(await uow.roles.hold(caller.organization, role))
+            require_no_more(found.permissions, held)
+            if not await uow.roles.delete(role):
+                raise Conflict("This role is in use: a member has it, or a pending invitation offers it")
+            await uow.record(role_deleted(found, actor))
+            await uow.commit()
+
+
+def _found(role: Role | None) -> Role:
+    if role is None:
+        raise NotFound("There is no such role")
+    return role
