@@ -1,4 +1,4 @@
-"""Encryption of what the database keeps: authenticated, under a ring of keys, bound to the place where it is stored."""
+"""Encryption of what the database keeps: authenticated, under a ring of keys, and bound to the place where it is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ class KeyRing(Protocol):
         """Encrypt under the ring's first key. `context` names the table, column and row; opening it elsewhere fails."""
 
     def open(self, sealed: bytes, context: str) -> bytes:
-        """Raises `CannotOpen` when the key is unknown, the bytes were altered, or the context is another."""
+        """Raises `CannotOpen` when the key is unknown, the bytes were altered, or the context differs."""
 
     def is_outdated(self, sealed: bytes) -> bool:
         """Whether it was sealed under another key than the ring's first."""
@@ -18,11 +18,11 @@ class KeyRing(Protocol):
     def current_key_id(self) -> str: ...
 
     def current_header(self) -> bytes:
-        """What every value sealed under the ring's first key begins with, and no other: lets the database find the outdated ones."""
+        """The bytes that begin every value sealed under the ring's first key and no other. The database finds outdated values by them."""
 
 
 class CannotOpen(Exception):
-    """A sealed value could not be opened: a fault of configuration or of storage, never the caller's."""
+    """A sealed value could not be opened. That is a fault of configuration or storage, never the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class SealedValue:
 
 
 class SealedColumns(Protocol):
-    """Every place where the database keeps sealed values, so that they can be sealed anew after a rotation of the ring."""
+    """Every place where the database keeps sealed values, so that they can be sealed again after a rotation of the ring."""
 
     @property
     def columns(self) -> Sequence[str]:
-        """`table.column`, each of them."""
+        """All of them, each as `table.column`."""
 
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         """Up to `limit` values of the column that were sealed under another key than the ring's first, in a stable order."""
 
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
-        """Write the new value if the old one is still there. False when the row changed or went away meanwhile."""
+        """Write the new value if the old one is still there. False when the row changed or disappeared meanwhile."""

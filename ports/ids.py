@@ -1,4 +1,4 @@
-"""New ids: UUIDv7, so that rows made one after the other lie side by side."""
+"""New ids. They are UUIDv7, so that rows made one after the other lie side by side."""
 
 from typing import Protocol
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The job queue. A job is a row, written in the transaction of its cause; whoever claims it holds it for the length of a lease."""
+"""The job queue. A job is a row, written in the transaction of its cause. A worker that claims it holds it for the length of a lease."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ class JobStore(Protocol):
         """Queue a job. It becomes visible to the workers, and the doorbell rings, when the transaction commits."""
 
     async def withdraw(self, kind: str) -> None:
-        """The waiting jobs of the kind go away, also one that is being done: what is added after this does their work."""
+        """Remove the waiting jobs of this kind, including one that is being done. A job that is added afterwards does their work."""
 
 
 class JobQueue(Protocol):
@@ -31,10 +31,12 @@ class JobQueue(Protocol):
         """Failed for now. False when the lease was lost meanwhile."""
 
     async def bury(self, job: Job, error: str) -> bool:
-        """Failed for good: kept as dead, payload and all, for an operator to see and revive. False when the lease was lost meanwhile."""
+        """Failed for good. The job is kept as dead, with its payload, for an operator to see and revive. False when the lease was lost
+        meanwhile.
+        """
 
     async def extend(self, job: Job, lease: timedelta) -> bool:
-        """Still at it. False when the lease was lost meanwhile."""
+        """Extend the lease. False when it was lost meanwhile."""
 
     async def next_due(self, kinds: Sequence[str]) -> datetime | None:
         """When the next waiting job falls due. None when there is none."""
@@ -43,9 +45,9 @@ class JobQueue(Protocol):
 
 
 class Doorbell(Protocol):
-    """Shortens the wait for work; never the truth. A missed ring costs at most one polling interval."""
+    """Shortens the wait for work. Nothing depends on it: a missed ring costs at most one polling interval."""
 
     async def wait(self, topic: str) -> None:
-        """Returns after the next ring for the topic, from this process or another. Rings that nobody waits for are remembered, as one."""
+        """Returns after the next ring for the topic, from any process. Rings that nobody was waiting for are remembered, as one."""
 
     def ring(self, topic: str) -> None: ...

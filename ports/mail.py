@@ -1,4 +1,4 @@
-"""How mail leaves the house."""
+"""How mail leaves."""
 
 from typing import Protocol
 
@@ -8,17 +8,17 @@ from core.domain.mail import Mail
 
 class MailTransport(Protocol):
     async def send(self, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word
-        """Hand it over. The id becomes the Message-ID, the same at every attempt. Raises `MailRefused` when trying again is pointless,
+        """Hand it over. The id becomes the Message-ID, the same at every attempt. Raises `MailRefused` when trying again is pointless, and
         `MailDelayed` otherwise.
         """
 
     async def check(self) -> str:
-        """For `postern doctor`: one line that says where mail goes. Raises `MailDelayed` when it would not get there now."""
+        """For `postern doctor`: one line that says where mail goes. Raises `MailDelayed` when it could not be delivered now."""
 
 
 class MailRefused(Exception):
-    """The server said no for good: a 5xx answer about this mail."""
+    """The server refused for good: a 5xx answer about this mail."""
 
 
 class MailDelayed(Exception):
-    """Not now: no connection, a time-out, a 4xx answer, failed authentication."""
+    """Not now: no connection, a timeout, a 4xx answer, or failed authentication."""

@@ -19,4 +19,4 @@ class MailTemplates(Protocol):
     """
 
     def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: str | bool | datetime | None) -> Mail:
-        """Raises when there is no such template, or it lacks a value: a bug, which a test of ours meets first."""
+        """Raises when there is no such template or a value is missing. That is a bug, and a test of ours finds it first."""

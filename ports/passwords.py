@@ -1,18 +1,18 @@
-"""Password hashing: slow on purpose, so it is bounded and never runs on the event loop's thread."""
+"""Password hashing. It is slow on purpose, so it is bounded and never runs on the event loop's thread."""
 
 from typing import Protocol
 
+from core.domain.identity.precedence import Precedence
 from core.domain.secrets import Password
 
 
 class PasswordHasher(Protocol):
-    async def hash(self, password: Password) -> str:
-        """The encoded hash. Raises `Overloaded` when the queue is full."""
+    async def hash(self, password: Password, precedence: Precedence = Precedence.STRANGER) -> str:
+        """The encoded hash. Raises `Overloaded` when the queue is full for this precedence."""
 
-    async def verify(self, encoded: str | None, password: Password) -> bool:
-        """Whether it matches. With no hash at all, the same work is done against a decoy and the answer is False: time must not tell who
-        has a password.
-        Raises `Overloaded` when the queue is full.
+    async def verify(self, encoded: str | None, password: Password, precedence: Precedence = Precedence.STRANGER) -> bool:
+        """Whether the password matches. Without a hash, the same work is done against a decoy and the answer is False, so that the time
+        does not tell who has a password. Raises `Overloaded` as `hash` does.
         """
 
     def is_outdated(self, encoded: str) -> bool:

@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.rate_limits import RateLimit
+from core.domain.rate_limits import Place, RateLimit
 
 
 class SharedBuckets(Protocol):
     async def take(self, limit: RateLimit, key: str) -> float:
-        """Take one token in one round trip; of many callers at once, no more than the bucket holds get one. Returns the seconds to wait, 0
-        when a token was there.
+        """Take one token in one round trip. However many callers ask at once, the bucket gives no more than it holds. Returns the seconds
+        to wait, 0 when there was a token.
         """
 
-    async def take_all(self, limits: Sequence[RateLimit], key: str) -> Sequence[float]:
-        """One token of each, still in one round trip. Returns the waits in the order of the limits, whose names differ."""
+    async def take_all(self, limits: Sequence[RateLimit], key: str, around: Sequence[Place] = ()) -> Sequence[float]:
+        """Take one token of each, still in one round trip. Then take one of each of the places around, the next narrowest first, as long as
+        all before have given theirs: a refused caller takes nothing from their neighbours. Returns the longest wait for each limit in the
+        order of the limits, whose names differ.
+        """
 
     async def forget_full(self) -> int:
-        """Drop buckets that have filled up again. Returns how many."""
+        """Delete buckets that have filled up again. Returns how many."""

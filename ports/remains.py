@@ -9,26 +9,26 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """One batch. The next begins after `last`; None when there was nothing left."""
+    """One batch. The next begins after `last`, which is None when nothing was left."""
 
     last: UUID | None
     rows: int
 
 
 class Remains(Protocol):
-    """Of one kind of thing, named by its id. Each call is a transaction of its own and touches nothing of others; all of it may be
-    repeated, and by several at once.
+    """For one kind of thing. Each call is a transaction and touches nothing that belongs to another thing. Everything may be repeated, and
+    by several processes at once.
     """
 
     @property
     def parts(self) -> Sequence[str]:
-        """In the order in which they go."""
+        """In the order in which they are removed."""
 
     async def sweep(self, part: str, owner: UUID, after: UUID | None, limit: int) -> Swept:
-        """Take the next batch of a part away, of `limit` rows or little more. Nothing of what is not being deleted."""
+        """Remove the next batch of a part: `limit` rows, or a few more. Does nothing for a thing that is not being deleted."""
 
     async def finish(self, owner: UUID) -> bool:
-        """The thing itself, after its parts. False when it is gone already, or is not being deleted."""
+        """Remove the thing itself, after its parts. False when it is gone already, or is not being deleted."""
 
     async def stranded(self, patience: timedelta, limit: int) -> Sequence[UUID]:
-        """Deleted longer ago than this, and no job is there to take them away."""
+        """Things that were deleted longer ago than this, and that no job will remove."""

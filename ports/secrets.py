@@ -13,12 +13,12 @@ class Secrets(Protocol):
         """What the link in a mail carries: a random UUID, 122 bits. For single use within hours, and kept as a digest."""
 
     def key(self, kind: str) -> Token:
-        """What another machine keeps to show who it is: `<kind>_<6 lower-case letters and digits>_<32 random bytes in base62>`. All before
-        the last underscore is public and tells it from others in a list.
+        """What a machine keeps to identify itself: `<kind>_<6 lower-case letters and digits>_<32 random bytes in base62>`. Everything
+        before the last underscore is public and tells it apart in a list.
         """
 
     def password(self) -> Password:
         """A password for a person to type once: 20 characters without look-alikes, over 100 bits."""
 
     def spread(self) -> float:
-        """A number in [0, 1) that keeps crowds from moving in step."""
+        """A number in [0, 1) that keeps processes from acting in step."""

@@ -16,7 +16,6 @@ class TokenSigner(Protocol):
 
 class TokenVerifier(Protocol):
     async def verify_access(self, token: str) -> Mapping[str, Json]:
-        """The claims of a token that we signed, that has not expired and names us as issuer. Which use (`token_use`) and audience it must
-        have is for the caller to say.
-        Raises `TokenExpired` or `TokenInvalid`. Keys named by the token itself are never read.
+        """The claims of a token that we signed, that has not expired, and that names us as issuer. The caller checks the use (`token_use`)
+        and the audience. Raises `TokenExpired` or `TokenInvalid`. Keys named by the token itself are never read.
         """

@@ -4,34 +4,38 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from core.domain.events import Event
-from core.domain.identifiers import AuditEntryId
-from ports.accounts import AccountStore
-from ports.api_keys import ApiKeyStore
-from ports.client_secrets import ClientSecretStore
-from ports.devices import DeviceStore
-from ports.end_users import EndUserStore
-from ports.impersonations import ImpersonationStore
-from ports.invitations import InvitationStore
+from core.domain.identifiers import AuditEntryId, UserId
+from core.domain.record.events import Event
+from ports.identity.account_passwords import AccountPasswordStore
+from ports.identity.accounts import AccountStore
+from ports.identity.devices import DeviceStore
+from ports.identity.impersonation import ImpersonationStore
+from ports.identity.login_events import LoginEventStore
+from ports.identity.mailed_tokens import MailedTokenStore
+from ports.identity.mfa import MfaStore
+from ports.identity.sessions import SessionStore
+from ports.identity.sign_in import SignInStore
 from ports.jobs import JobStore
-from ports.login_events import LoginEventStore
-from ports.mailed_tokens import MailedTokenStore
-from ports.members import MemberStore
-from ports.mfa import MfaStore
-from ports.organizations import OrganizationStore
-from ports.plans import PlanStore
-from ports.roles import RoleStore
-from ports.service_users import ServiceUserStore
-from ports.services import ServiceStore
-from ports.sessions import SessionStore
-from ports.sign_in import SignInStore
+from ports.platform.platform_owners import PlatformOwnerStore
+from ports.services.api_keys import ApiKeyStore
+from ports.services.client_secrets import ClientSecretStore
+from ports.services.end_users import EndUserStore
+from ports.services.plans import PlanStore
+from ports.services.service_users import ServiceUserStore
+from ports.services.services import ServiceStore
+from ports.services.subscriptions import SubscriptionStore
 from ports.signing_keys import SigningKeyStore
-from ports.subscriptions import SubscriptionStore
+from ports.tenancy.invitations import InvitationStore
+from ports.tenancy.members import MemberStore
+from ports.tenancy.organizations import OrganizationStore
+from ports.tenancy.roles import RoleStore
 
 
 class UnitOfWork(Protocol):
     @property
     def accounts(self) -> AccountStore: ...
+    @property
+    def account_passwords(self) -> AccountPasswordStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property
@@ -46,6 +50,8 @@ class UnitOfWork(Protocol):
     def mailed_tokens(self) -> MailedTokenStore: ...
     @property
     def impersonations(self) -> ImpersonationStore: ...
+    @property
+    def platform_owners(self) -> PlatformOwnerStore: ...
     @property
     def organizations(self) -> OrganizationStore: ...
     @property
@@ -74,12 +80,20 @@ class UnitOfWork(Protocol):
     def jobs(self) -> JobStore: ...
 
     async def record(self, event: Event) -> AuditEntryId | None:
-        """Write the event, its audit entry, and the jobs that follow from it. What a use case changes and what it says about it stand or
-        fall together. None when the event is not audited.
+        """Write the event, its audit entry, and the jobs that follow from it. A change and its record are committed together or not at all.
+        None when the event is not audited.
         """
 
     async def record_all(self, events: Sequence[Event]) -> None:
         """The same for many at once, in as few statements as for one."""
+
+    async def record_in_every_log(self, event: Event, person: UserId) -> None:
+        """The same for what a person's account went through: one entry in the platform's log, and one in that of each organization that
+        they are a member of, even when the event names another one. It takes no more statements than `record`, for any number of
+        organizations.
+
+        Only the organization that the event names is told where it was done from, and no organization reads the personal details.
+        """
 
     async def commit(self) -> None: ...
 

@@ -1,0 +1,34 @@
+"""Where the hashes of passwords are kept."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import AccountPassword
+
+
+class AccountPasswordStore(Protocol):
+    """Part of the unit of work. Methods that change an account skip deactivated ones."""
+
+    async def find(self, user: UserId) -> AccountPassword | None:
+        """None when there is no such account, or it is deactivated."""
+
+    async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
+        """Replaces the old hash, or the absence of one. False when the hash has changed meanwhile: of two callers, one gets True. A pending
+        change of address ends.
+        """
+
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> bool:
+        """Replaces any password. The holder of a link that was mailed to this address has proved it, so the address is verified now. If a
+        stranger may have registered the account, the account loses its origin in a service. False when the account has another address by
+        now. A pending change of address ends.
+        """
+
+    async def forget_unverified(self, user: UserId, at: datetime) -> bool:
+        """Removes the password, and the origin in a service, from an account whose address nobody has proved. False when the address is
+        verified. May be repeated.
+        """
+
+    async def forget(self, user: UserId, at: datetime) -> bool:
+        """Removes the password and any pending change of address. False when the account is deactivated. May be repeated."""

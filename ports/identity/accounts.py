@@ -1,0 +1,56 @@
+"""Where accounts are kept."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.identity.accounts import Account
+
+
+class AccountStore(Protocol):
+    """Part of the unit of work. Methods that change an account skip deactivated ones."""
+
+    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
+        """`origin` is the service through which the account is made, if any. False when the e-mail address is taken: of two callers, one
+        gets False.
+        """
+
+    async def find(self, email: Email) -> Account | None: ...
+
+    async def hold(self, user: UserId) -> None:
+        """Allows one change to this account at a time, until the transaction ends. Taken first in its unit of work, so that two of them
+        cannot wait for each other. Returns once it is held: a time read afterwards is later than everything others did to the account.
+        """
+
+    async def hold_shared(self, user: UserId) -> None:
+        """Nobody changes this account until the transaction ends; others may hold it in the same way. Taken first, as `hold` is."""
+
+    async def verify_email(self, user: UserId, email: Email, at: datetime) -> bool:
+        """False when the account has another address by now. May be repeated."""
+
+    async def email_is_taken(self, email: Email, user: UserId) -> bool:
+        """True when another user has the address."""
+
+    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Email | None:
+        """Records the address that is to follow, or that none is. Returns the current address; None when there is no such account."""
+
+    async def change_email(self, user: UserId, email: Email, at: datetime) -> Email | None:
+        """Makes the pending address the current one. Returns the previous one; None when another address or none is pending. Raises
+        `BadRequest` when the address has been taken meanwhile; the caller must then leave the unit of work.
+        """
+
+    async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        """Those of them that exist."""
+
+    async def deactivate(self, user: UserId, at: datetime) -> bool:
+        """False when it is deactivated already. The caller ends its sessions and links."""
+
+    async def activate(self, user: UserId, at: datetime) -> bool:
+        """False when it is active."""
+
+
+class EmailSyntax(Protocol):
+    def parse(self, text: str) -> Email:
+        """Raises `BadRequest` when the text is not an e-mail address. Looks nothing up."""

@@ -1,0 +1,51 @@
+"""Where impersonations are kept."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.impersonation import Impersonation
+from core.domain.identity.sessions import NO_SUBSCRIPTION, Parent, SubscriptionState
+from core.domain.identity.sign_in import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipHeld:
+    """Of the user in the requested organization."""
+
+    organization: OrganizationId
+    organization_slug: str
+    is_active: bool
+    """The status of the organization, not of the membership."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonable:
+    account: Account
+    membership: MembershipHeld | None
+    opener: Parent | None
+    """The session from which the platform owner asks. None when it has ended."""
+    service: Destination | None = None
+    """The requested service, if the user is a user of it."""
+    subscription: SubscriptionState = NO_SUBSCRIPTION
+
+
+class ImpersonationStore(Protocol):
+    """Part of the unit of work."""
+
+    async def find_user(
+        self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
+    ) -> Impersonable | None:
+        """None when there is no such user. Without a membership when the user is in no organization with this slug, without a service when
+        they use none with these slugs. Both accounts stay as they are until the unit of work ends, and a request that is about to end the
+        sessions of either waits for it; the rows of the service stay as long.
+        """
+
+    async def add(self, impersonation: Impersonation) -> None:
+        """After its session."""
+
+    async def end_all(self, user: UserId) -> None:
+        """Ends every impersonation of this user, for good. Nobody waits for it. Called after the statement that holds the account: an
+        impersonation that was about to begin has begun by then, and ends too.
+        """

@@ -1,0 +1,100 @@
+"""Where second factors are kept, and the arithmetic of codes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import PreauthenticationId, UserId
+from core.domain.identity.devices import Client
+from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
+from core.domain.json import Json
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor
+from core.domain.secrets import Secret
+
+
+class MfaStore(Protocol):
+    """Part of the unit of work."""
+
+    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime) -> bool:
+        """Stores or replaces a secret that is not enabled yet. False when one is enabled already."""
+
+    async def find(self, user: UserId) -> MfaSecret | None: ...
+
+    async def hold(self, user: UserId) -> MfaSecret | None:
+        """The same, and nobody else changes it until the transaction ends."""
+
+    async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
+        """Holds the secret and takes one token of the person's bucket, in one round trip; of the device's own bucket when the client is one
+        of their trusted devices. Guesses at the same person's codes queue here until the transaction ends. A roll-back returns the token:
+        commit, whether the code was right or wrong.
+        """
+
+    async def enable(self, user: UserId, step: int, at: datetime) -> bool:
+        """Of two callers, one gets True."""
+
+    async def redeem_step(self, user: UserId, step: int) -> bool:
+        """A step counts once, and no earlier step counts after it. False when it was used: of two callers, one gets True."""
+
+    async def redeem_backup_code(self, user: UserId, digest: bytes, at: datetime) -> bool:
+        """Of two callers, one gets True."""
+
+    async def replace_backup_codes(self, user: UserId, digests: Sequence[bytes]) -> None:
+        """The earlier ones are gone, used or not."""
+
+    async def disable(self, user: UserId) -> bool:
+        """Deletes the secret and all codes. False when no secret was enabled."""
+
+    async def log(
+        self, event: MfaEvent, user: UserId, actor: Actor, *, success: bool, details: Mapping[str, Json] | None = None
+    ) -> None: ...
+
+    async def add_preauthentication(self, preauthentication: Preauthentication) -> None: ...
+
+    async def find_preauthentication(self, id: PreauthenticationId) -> Preauthentication | None:  # noqa: A002 - the noun's own word
+        """None when it is consumed, expired, or dead after too many wrong codes. Guesses on the same one queue here until the transaction
+        ends, so that none beyond the limit is ever checked.
+        """
+
+    async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
+        """Counts a wrong code. Returns how many there were."""
+
+    async def consume_preauthentication(self, id: PreauthenticationId, at: datetime) -> bool:  # noqa: A002
+        """Of two callers, one gets True."""
+
+    async def end_preauthentications(self, user: UserId, at: datetime) -> None:
+        """Ends every sign-in that still awaits its second factor. Called after the account is held: a request that brings a code takes them
+        in this order.
+        """
+
+
+class MfaLookup(Protocol):
+    """Outside any unit of work."""
+
+    async def status(self, user: UserId) -> MfaStatus:
+        """A pending set-up is not enabled. Used backup codes do not count."""
+
+
+class Totp(Protocol):
+    def new_secret(self) -> Secret:
+        """Base32, 160 bits."""
+
+    def step_of(self, secret: Secret, code: str, at: datetime) -> int | None:
+        """The time step for which this is the code, within the tolerance. None when it is no code for any of them. Constant time."""
+
+    def uri(self, secret: Secret, account: str) -> Secret:
+        """For authenticators. Carries the secret."""
+
+    async def qr_code(self, uri: Secret) -> Secret:
+        """As SVG. Slow enough to run in a thread."""
+
+
+class BackupCodes(Protocol):
+    def new(self) -> Sequence[Secret]:
+        """Ten, each `XXXX-XXXX`."""
+
+    async def prepare(self) -> None:
+        """Fetches the server key, if this process does not have it yet. Not within a unit of work: it takes a connection of its own."""
+
+    async def digest(self, user: UserId, code: str) -> bytes:
+        """HMAC-SHA256 of the bare code under the server key."""

@@ -1,0 +1,13 @@
+"""Where to look up what a session has proved."""
+
+from typing import Protocol
+
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.proofs import Standing
+
+
+class ProofLookup(Protocol):
+    """Outside any unit of work: one statement, one round trip."""
+
+    async def find(self, session: SessionId, user: UserId) -> Standing | None:
+        """None when this person has no such session, or it was revoked."""

@@ -1,0 +1,15 @@
+"""Where refresh tokens are exchanged."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identity.refresh_tokens import PresentedToken
+
+
+class RefreshTokens(Protocol):
+    """Outside any unit of work: one statement, one round trip."""
+
+    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime) -> PresentedToken | None:
+        """Exchanges the token for its successor if it is a live session's current one, and moves the session's end. Of many callers, one
+        rotates it. None when no such token exists.
+        """

@@ -1,0 +1,13 @@
+"""Accounts as an operator sees them."""
+
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.platform.account_overviews import AccountOverview
+
+
+class AccountOverviews(Protocol):
+    """Outside any unit of work."""
+
+    async def find(self, email: Email) -> AccountOverview | None:
+        """None when there is no such account."""

@@ -1,0 +1,25 @@
+"""Where client secrets are kept: as digests."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId
+from core.domain.services.client_secrets import ClientSecret
+
+
+class ClientSecretStore(Protocol):
+    """Part of the unit of work. The service is held first."""
+
+    async def count(self, service: ServiceId) -> int: ...
+
+    async def add(self, secret: ClientSecret, digest: bytes) -> None: ...
+
+    async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
+        """Returns what it was. None when the service has no such secret: of two callers, one gets None."""
+
+
+class ClientSecretLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
+        """Oldest first. None when the organization has no such service."""

@@ -1,0 +1,27 @@
+"""Where it is kept who uses an organization's services."""
+
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import Listed, Page
+from core.domain.services.end_users import EndUser, EndUserDetail
+
+
+class EndUserLookup(Protocol):
+    """Outside any unit of work, one statement each. People who use none of the organization's services do not exist here."""
+
+    async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
+        """People whose address contains `search` literally, newest account first, for all services or for one. None when the organization
+        has no such service.
+        """
+
+    async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
+
+
+class EndUserStore(Protocol):
+    """Part of the unit of work."""
+
+    async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
+        """End the person's sessions in the organization's services, and no others. Returns how many; None when they use none of its
+        services.
+        """

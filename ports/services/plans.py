@@ -1,0 +1,40 @@
+"""Where plans are kept. A deleted plan is known only to the subscriptions that were once on it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, PlanId, ServiceId
+from core.domain.services.plans import Plan, PlanOverview
+
+
+class PlanStore(Protocol):
+    """Part of the unit of work."""
+
+    async def count(self, service: ServiceId) -> int: ...
+
+    async def add(self, plan: Plan) -> None: ...
+
+    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+        """It stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
+
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
+        """A plan of any service, for a person who is about to subscribe. If it belongs to this service, it stays as it is until the unit of
+        work ends, and so does the plan that they are `leaving`. None when there is no such plan.
+
+        This is the only way to hold two plans. Both are held at once, because two people who change places would otherwise wait for each
+        other. Called before anything is changed about subscriptions to either.
+        """
+
+    async def save(self, plan: Plan) -> None:
+        """Everything but id, service and creation. After `hold`."""
+
+    async def delete(self, plan: PlanId, at: datetime) -> None:
+        """After `hold`."""
+
+
+class PlanLookup(Protocol):
+    """Outside any unit of work."""
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
+        """Cheapest first. None when the organization has no such service. One statement when there is anything to list."""

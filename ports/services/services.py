@@ -1,0 +1,50 @@
+"""Where services are kept."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, ServiceId
+from core.domain.pages import Listed
+from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType
+
+
+class ServiceStore(Protocol):
+    """Part of the unit of work. Services that are being deleted do not exist here."""
+
+    async def add(self, service: Service) -> bool:
+        """False when the organization has one with this slug: of two callers, one gets False. After `OrganizationStore.hold`."""
+
+    async def count(self, organization: OrganizationId) -> int: ...
+
+    async def find(self, organization: OrganizationId, slug: str) -> Service | None: ...
+
+    async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
+        """One change to it, or to the number of something it has, at a time. It stays as it is until the unit of work ends. None when there
+        is none.
+        """
+
+    async def save(self, service: Service) -> None:
+        """Everything but id, organization, slug, client id and creation. After `hold`."""
+
+    async def delete(self, service: ServiceId, at: datetime) -> None:
+        """Gone from every answer with the commit. Its rows are removed in batches. After `hold`."""
+
+
+class ServiceLookup(Protocol):
+    """Outside any unit of work, one statement each. Services that are being deleted do not exist here."""
+
+    async def list(
+        self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
+    ) -> ServiceList | None:
+        """Oldest first; all of them unless a limit is given. None when the organization is being deleted."""
+
+    async def get(self, organization: OrganizationId, slug: str) -> Service | None: ...
+
+
+class ServiceRegister(Protocol):
+    """For all organizations. Services and organizations that are being deleted do not exist here."""
+
+    async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
+        """Newest first. The total is counted up to `MOST_COUNTED`."""
+
+    async def find(self, organization_slug: str, slug: str) -> RegisteredService | None: ...

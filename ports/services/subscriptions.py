@@ -1,0 +1,53 @@
+"""Where subscriptions are kept. A user's current one is the active or past-due one, otherwise the newest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import Listed
+from core.domain.services.subscriptions import Expired, OwnSubscription, Subscription, SubscriptionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """A user of a service, whose subscriptions to it stay as they are until the unit of work ends. `current` is as it was last written
+    down.
+    """
+
+    current: Subscription | None
+
+
+class SubscriptionStore(Protocol):
+    """Part of the unit of work."""
+
+    async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
+        """One change to a user's subscriptions at a time. None when the person is not a user of the service."""
+
+    async def add(self, subscription: Subscription) -> bool:
+        """False when the user has an active or past-due one already: of two callers, one gets False."""
+
+    async def save(self, subscription: Subscription) -> None:
+        """Plan, status and end of the period. After `hold`."""
+
+    async def delete_all(self, service: ServiceId, user: UserId) -> None:
+        """All of them, current and earlier. After `hold`."""
+
+    async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
+        """Write down that the periods of active ones have ended, earliest end first, from `since` on. Subscriptions that another
+        transaction holds are left for the next time.
+        """
+
+
+class SubscriptionLookup(Protocol):
+    """Outside any unit of work, one statement, one round trip."""
+
+    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
+        """All of them, oldest first, with their exact number; filtered by the status that was last written down."""
+
+    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
+        """None when there is none."""
+
+    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
+        """What this user's tokens for the service say. None when the service or the user is gone."""

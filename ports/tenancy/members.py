@@ -1,0 +1,56 @@
+"""Where memberships are kept, and the relations that follow from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.pages import Page
+from core.domain.tenancy.members import Entry, MemberList, Membership
+from core.domain.tenancy.roles import Assignable, Capability
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMember:
+    account: Account
+    membership: Membership
+    capabilities: frozenset[Capability]
+
+
+class MemberStore(Protocol):
+    """Part of the unit of work. What changes a membership changes its relations in the same statement. The organization is held first."""
+
+    async def add(self, membership: Membership) -> bool:
+        """Ends what sessions are left of an earlier membership. False when they are a member already: of two callers, one gets False."""
+
+    async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None: ...
+
+    async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
+        """Hold the organization, as `OrganizationStore.hold` does, and return those of these people who are members now, in one round trip.
+        An organization that is being deleted has none.
+        """
+
+    async def enter(self, slug: str, user: UserId) -> Entry | None:
+        """How the person stands to the organization with this slug. The membership stays until the unit of work ends: a removal waits for
+        it. None when there is no such organization.
+        """
+
+    async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:
+        """None when they are not a member."""
+
+    async def remove(self, organization: OrganizationId, user: UserId) -> bool:
+        """Their sessions in the organization stay: each request asks for the membership. False when they are not a member: of two callers,
+        one gets True.
+        """
+
+    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
+        """Both are members. The new one becomes the owner, the old one an admin. After `hold`."""
+
+
+class MemberLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
+        """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""

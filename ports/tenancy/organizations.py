@@ -1,0 +1,61 @@
+"""Where organizations are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.tenancy.organizations import Organization, OrganizationOverview
+from core.domain.tenancy.tiers import Tier, UserLimit, user_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An organization that stays as it is until the unit of work ends, with the numbers that its limits come from."""
+
+    organization: Organization
+    tier: Tier
+    member_count: int
+
+    @property
+    def user_limit(self) -> UserLimit:
+        return user_limit(self.organization.max_users, self.tier.default_max_users)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The same owner has `owned` other organizations, and `waiting` of them wait for approval."""
+
+    waiting: int
+    owned: int
+
+
+class OrganizationStore(Protocol):
+    """Part of the unit of work. Organizations that are being deleted do not exist here."""
+
+    async def add(self, organization: Organization) -> Added | None:
+        """None when the slug is taken: of two callers, one gets None."""
+
+    async def hold(self, organization: OrganizationId) -> Held | None:
+        """One change to it, or to the number of its members or services, at a time. First in its unit of work. None when there is none."""
+
+    async def save(self, organization: Organization) -> None:
+        """Everything but id, slug and creation. After `hold`."""
+
+    async def delete(self, organization: OrganizationId, at: datetime) -> bool:
+        """Gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of two callers, one gets
+        True.
+        """
+
+
+class OrganizationLookup(Protocol):
+    """Outside any unit of work, one statement each. Organizations that are being deleted do not exist here."""
+
+    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
+        """The organizations that this person belongs to, by name. Of more than `MOST_LISTED`, those they own come first, then the oldest
+        memberships.
+        """
+
+    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
+        """None when there is none, or the person is not a member."""
