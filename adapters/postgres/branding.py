@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from core.domain.branding import Branding, branding
 
@@ -26,5 +26,5 @@ class PostgresBrandings:
         return branding(rows[0].name, rows[0].logo_url, rows[0].primary_color) if rows else None
 
 
-# Of an organization that nobody has approved yet, anybody may have chosen the name: no mail of ours carries it.
+# While an organization is not approved, anyone may have chosen its name, so no mail of ours carries it.
 _FIND: Final = "select name, logo_url, primary_color from organizations where slug = %(slug)s and status = 'active'"

@@ -4,17 +4,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
+import psycopg
 import trio
 
+from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
-from adapters.postgres.pool import Pool
 from adapters.postgres.statements import ask
+from adapters.postgres.writes import Writes
 from core.domain.errors import RetryLater
 from ports.metrics import PoolState, Population
 
 PING_DEADLINE: Final = 1.0
 
-# Up to here rows are counted one by one, some ten milliseconds; beyond, the planner's estimate is near enough for a gauge.
+# Rows are counted one by one up to this number. Beyond it, the planner's estimate is good enough for a gauge.
 COUNTED_EXACTLY: Final = 100_000
 
 
@@ -29,18 +32,32 @@ class _Count:
     estimated: float
 
 
+class _CountedRoundTrips(RoundTrips):
+    """Implements `ports.database.RoundTrips`."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = round_trips.set(self)
+
+    def stop(self) -> None:
+        round_trips.reset(self._before)
+
+
 class PostgresDatabase:
     """Implements `ports.database.Database`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._writes = Writes(pool)
 
     async def ping(self) -> bool:
         with trio.move_on_after(PING_DEADLINE):
             try:
                 with translated():
                     async with self._pool.connection() as connection:
-                        # When the deadline cuts in, the connection is closed at once, instead of being given time.
+                        # When the deadline passes, the connection is closed at once and gets no time to finish.
                         recovery, connection.recovery = connection.recovery, 0
                         try:
                             await connection.execute(_PING, prepare=True)
@@ -50,6 +67,15 @@ class PostgresDatabase:
             except RetryLater:
                 return False
         return False
+
+    async def write_failure(self) -> str | None:
+        return await self._writes.failure()
+
+    def count_round_trips(self) -> _CountedRoundTrips:
+        return _CountedRoundTrips()
+
+    def refused(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.Error)
 
     async def clock(self) -> datetime:
         (time,) = await ask(self._pool, _Time, _CLOCK)
@@ -69,12 +95,15 @@ class PostgresDatabase:
     def pool_state(self) -> PoolState:
         statistics = self._pool.statistics()
         return PoolState(
-            connections=statistics.connections + statistics.opening, idle=statistics.idle, most=statistics.most, waiting=statistics.waiting
+            connections=statistics.connections + statistics.opening,
+            idle=statistics.idle,
+            max_size=statistics.max_size,
+            waiting=statistics.waiting,
         )
 
 
 def count_or_estimate(counted: int, estimated: float) -> int:
-    """Of a count that stops at `COUNTED_EXACTLY`."""
+    """For a count that stops at `COUNTED_EXACTLY`."""
     return counted if counted < COUNTED_EXACTLY else max(counted, round(estimated))
 
 
@@ -82,7 +111,7 @@ _PING: Final = "select 1"
 
 _CLOCK: Final = "select clock_timestamp() as now"
 
-# The estimates take away what the statistics know of deactivated users, and of second factors that await their first code.
+# The estimates subtract what the statistics know about deactivated users and about second factors that still wait for their first code.
 ACTIVE_USERS: Final = """
     select (select count(*) from (select from users where deactivated_at is null limit %(most)s) as capped) as counted,
            (select reltuples * coalesce((select null_frac

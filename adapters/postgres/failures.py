@@ -1,17 +1,16 @@
-"""What the driver and the pool throw, said once in the words of the domain.
+"""What the driver and the pool raise, translated in one place into the words of the domain.
 
 Only what passes by itself becomes a refusal: too few connections, a server that is away, a conflict between transactions. A violated
-constraint or a wrong statement is a bug of ours and stays the exception that it is.
+constraint or a wrong statement is our bug and stays the exception that it is.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Final
 
 import psycopg
 from psycopg import errors
 
-from adapters.postgres.pool import PoolClosed, PoolExhausted
+from adapters.postgres.driver.pool import PoolClosed, PoolExhausted
 from core.domain.errors import Overloaded, Unavailable
 
 RETRY_AFTER: Final = 2.0
@@ -23,30 +22,34 @@ _PASSING: Final = frozenset(
         "25006",  # read-only: the server became a standby
         "25P03",  # idle too long in a transaction: the session was ended
         "25P04",  # the transaction took too long: ended likewise
-        "55P03",  # a lock was not to be had in time
+        "55P03",  # a lock was not available in time
     },
 )
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+class translated:  # noqa: N801 - reads as what it is: `with translated():`
     """Around everything that talks to the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass."""
-    try:
-        yield
-    except PoolExhausted as error:
-        raise Overloaded(retry_after=error.retry_after, detail="no database connection became free in time") from error
-    except PoolClosed as error:
-        raise Unavailable(retry_after=RETRY_AFTER, detail="the connection pool is closed") from error
-    except psycopg.Error as error:
-        if not _passes(error):
-            raise
-        raise Unavailable(retry_after=RETRY_AFTER, detail=_detail(error)) from error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            return
+        if isinstance(error, PoolExhausted):
+            raise Overloaded(retry_after=error.retry_after, detail="no database connection became free in time") from error
+        if isinstance(error, PoolClosed):
+            raise Unavailable(retry_after=RETRY_AFTER, detail="the connection pool is closed") from error
+        if isinstance(error, psycopg.Error) and _passes(error):
+            raise Unavailable(retry_after=RETRY_AFTER, detail=_detail(error)) from error
 
 
 def _passes(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
         return error.sqlstate[:2] in _PASSING_CLASSES or error.sqlstate in _PASSING
-    # Without a code it did not come from the server: libpq found the connection broken, or could not make it.
+    # Without a code it did not come from the server: libpq found the connection broken, or could not open one.
     return isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.PipelineAborted)
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import structlog
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -21,13 +22,14 @@ from ports.ids import Ids
 
 log = structlog.get_logger()
 
-# The highest first, and no others: the table's own constraint. A claim looks under each, which keeps it cheap however long the queue is.
+# Highest first. These are all that the table's constraint allows. A claim looks under each of them, which keeps it cheap however long the
+# queue is.
 PRIORITIES: Final = (1, 0, -1)
 
-# Where a gauge stops counting. A queue of this length is in trouble, whatever its exact length.
+# Where a gauge stops counting. A longer queue is in trouble, and its exact length adds nothing.
 MOST_COUNTED: Final = 50_000
 
-# How long a job rests whose payload the ring cannot open. The key may come back, so its attempts are not spent on it.
+# How long a job rests when the key ring cannot open its payload. The key may come back, so this does not count as an attempt.
 SEALED_SHUT_PAUSE: Final = timedelta(minutes=5)
 
 LONGEST_ERROR: Final = 2_000
@@ -49,7 +51,7 @@ class JobRows:
         job_id = JobId(self._ids.new())
         text = json.dumps(job.payload, separators=(",", ":"))
         await self._transaction.tell(
-            _ADD,
+            _ADD if job.only_for is None else _ADD_ONLY_FOR,
             {
                 "id": job_id,
                 "kind": job.kind,
@@ -57,6 +59,7 @@ class JobRows:
                 "sealed_payload": self._keyring.seal(text.encode(), sealing_context(job_id)) if job.sealed else None,
                 "priority": job.priority,
                 "run_at": job.run_at,
+                **({} if job.only_for is None else {"user": job.only_for}),
             },
         )
         if job.run_at is None:
@@ -72,6 +75,13 @@ _WITHDRAW: Final = "delete from jobs where kind = %(kind)s and state = 'waiting'
 _ADD: Final = """
     insert into jobs (id, kind, payload, sealed_payload, priority, run_at)
     values (%(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()))
+"""
+
+_ADD_ONLY_FOR: Final = """
+    insert into jobs (id, kind, payload, sealed_payload, priority, run_at)
+    select %(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now())
+      from users
+     where users.id = %(user)s
 """
 
 
@@ -108,11 +118,6 @@ class _Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Identity:
-    id: UUID
-
-
-@dataclass(frozen=True, slots=True)
 class _Due:
     run_at: datetime | None
 
@@ -132,7 +137,7 @@ class PostgresJobQueue:
                 jobs.append(row.job(self._keyring))
             except CannotOpen as error:
                 log.error("job_payload_unreadable", kind=row.kind, job=str(row.id), error=str(error))  # noqa: TRY400 - the sentence says it all
-                await ask(self._pool, _Identity, _POSTPONE, {"id": row.id, "lease": row.lease, "pause": SEALED_SHUT_PAUSE})
+                await ask(self._pool, IdRow, _POSTPONE, {"id": row.id, "lease": row.lease, "pause": SEALED_SHUT_PAUSE})
         return jobs
 
     async def complete(self, job: Job) -> bool:
@@ -155,7 +160,7 @@ class PostgresJobQueue:
         return await ask(self._pool, QueueState, _STATE, {"priorities": list(PRIORITIES), "most": MOST_COUNTED})
 
     async def _while_leased(self, statement: LiteralString, job: Job, **parameters: Any) -> bool:
-        return bool(await ask(self._pool, _Identity, statement, {"id": job.id, "lease": job.lease, **parameters}))
+        return bool(await ask(self._pool, IdRow, statement, {"id": job.id, "lease": job.lease, **parameters}))
 
 
 def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
@@ -166,7 +171,7 @@ def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
     }
 
 
-# The limit outside stops the loop over the turns as soon as it has enough, so that hardly more rows are locked than are taken.
+# The outer limit stops the loop as soon as it has enough, so that hardly more rows are locked than are taken.
 _CLAIM: Final = """
     with due as materialized (
              select job.id
@@ -179,7 +184,7 @@ _CLAIM: Final = """
                            and (jobs.leased_until is null or jobs.leased_until <= now())
                          order by jobs.run_at
                          limit %(limit)s
-                           for no key update skip locked       -- whoever claims at the same time takes the next ones instead of waiting
+                           for no key update skip locked       -- a claim at the same time takes the next ones and does not wait
                     ) as job
               limit %(limit)s
          )
@@ -221,7 +226,7 @@ _POSTPONE: Final = """
  returning id
 """
 
-# A job under a running lease is not waiting. Should its worker have died, the next poll finds it.
+# A job under a running lease is not waiting. If its worker has died, the next poll finds it.
 _NEXT_DUE: Final = """
     select min(first.run_at) as run_at
       from unnest(%(kinds)s::text[], %(priorities)s::smallint[]) as turn (kind, priority)
@@ -235,7 +240,7 @@ _NEXT_DUE: Final = """
            ) as first
 """
 
-# The recursion hops from kind to kind through the index, instead of reading every row to find the few kinds there are.
+# The recursion hops from kind to kind through the index, instead of reading every row to find the few kinds.
 _STATE: Final = """
     with recursive
          kinds (kind) as (

@@ -1,6 +1,9 @@
 """Migrations: forward-only `NNNN_name.sql` files, each applied once, in its own transaction, by one process at a time.
 
-Every sentence that is raised here is meant for the operator who starts or migrates an installation.
+The first line of each says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `-- additive
+since NNNN` for those that carry migration NNNN, `-- breaking` for none.
+
+Every error message here is a sentence for the operator who starts or migrates an installation.
 """
 
 import hashlib
@@ -18,7 +21,7 @@ from psycopg import errors
 from psycopg.rows import class_row
 
 from adapters.postgres import locks
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
 
 OLDEST_SERVER: Final = 14
 
@@ -29,6 +32,9 @@ LOCK_PAUSE: Final = 1.0
 
 _FOLDER: Final = Path(__file__).parent / "migrations"
 _FILE_NAME: Final = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
+_HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)\n")
+# The migrations up to this one are older than the header, and a migration is not edited.
+_LAST_WITHOUT_HEADER: Final = 5
 
 Report = Callable[[str], None]
 
@@ -46,10 +52,23 @@ class Migration:
     number: int
     name: str
     sql: str
+    needs: int | None = None
+    """The migration that a process must carry to run beside this one; 0 where any will do. None: this one."""
 
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def promise(self) -> str:
+        """What the operator may expect of older processes."""
+        match self.needs:
+            case None:
+                return "breaking: older processes cannot start once it is applied"
+            case 0:
+                return "additive: older processes go on"
+            case number:
+                return f"additive since {number:04}: processes that carry {number:04} go on"
 
     def __str__(self) -> str:
         return f"{self.number:04}_{self.name}"
@@ -61,6 +80,7 @@ class AppliedMigration:
     name: str
     checksum: str
     applied_at: datetime
+    needs: int | None = None
 
     def __str__(self) -> str:
         return f"{self.number:04}_{self.name}"
@@ -68,21 +88,42 @@ class AppliedMigration:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What stands in the database, and what would be done to it."""
+    """What stands in the database, and what `migrate` would do to it."""
 
     applied: Sequence[AppliedMigration]
     pending: Sequence[Migration]
+    ahead: Sequence[AppliedMigration] = ()
+    """The applied migrations that a newer Postern brought, and that this one can run beside."""
 
 
 def shipped(folder: Path = _FOLDER) -> Sequence[Migration]:
-    """The migrations that this program carries, in order. Raises `SchemaMismatch` when their numbers are not 1, 2, 3 …"""
+    """The migrations that this program carries, in order. Raises `SchemaMismatch` when their numbers are not 1, 2, 3 …, or one does not say
+    which older processes may run beside it.
+    """
     migrations = []
     for expected, file in enumerate(sorted(folder.glob("*.sql")), start=1):
         match = _FILE_NAME.fullmatch(file.name)
         if match is None or int(match["number"]) != expected:
             raise SchemaMismatch(f"This Postern is damaged: its migration {file.name} stands where number {expected:04} is due")
-        migrations.append(Migration(expected, match["name"], file.read_text(encoding="utf-8")))
+        sql = file.read_text(encoding="utf-8")
+        migrations.append(Migration(expected, match["name"], sql, _needs(file.name, expected, sql)))
     return migrations
+
+
+def _needs(file: str, number: int, sql: str) -> int | None:
+    header = _HEADER.match(sql)
+    if header is None:
+        if number <= _LAST_WITHOUT_HEADER:
+            return None
+        raise SchemaMismatch(
+            f"This Postern is damaged: its migration {file} does not begin with `-- additive`, `-- additive since NNNN` or `-- breaking`"
+        )
+    if header["breaking"]:
+        return None
+    since = int(header["since"] or 0)
+    if since >= number:
+        raise SchemaMismatch(f"This Postern is damaged: its migration {file} cannot be additive since {since:04}")
+    return since
 
 
 async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> Plan:
@@ -91,12 +132,13 @@ async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> 
         return await _plan(connection, shipped() if migrations is None else migrations)
 
 
-async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> None:
-    """Raises `SchemaMismatch` unless the database stands exactly where this program needs it."""
-    pending = (await plan(conninfo, migrations)).pending
-    if pending:
-        names = ", ".join(str(migration) for migration in pending)
+async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:
+    """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns what a newer one has added to it."""
+    found = await plan(conninfo, migrations)
+    if found.pending:
+        names = ", ".join(str(migration) for migration in found.pending)
         raise SchemaMismatch(f"The database lacks what this Postern needs ({names}): run `postern migrate`")
+    return found.ahead
 
 
 async def migrate(conninfo: str, report: Report, migrations: Sequence[Migration] | None = None) -> list[Migration]:
@@ -119,7 +161,7 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
     try:
         yield connection
     finally:
-        # Closing does not wait; whatever transaction is open ends with it.
+        # Closing does not wait; an open transaction ends with the connection.
         with trio.CancelScope(shield=True):
             await connection.close()
 
@@ -128,7 +170,7 @@ async def _plan(connection: Connection, migrations: Sequence[Migration]) -> Plan
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
     applied = await _applied(connection)
     _require_history_of(migrations, applied)
-    return Plan(applied, migrations[len(applied) :])
+    return Plan(applied, migrations[len(applied) :], applied[len(migrations) :])
 
 
 def require_supported(server_version: int, encoding: str | None) -> None:
@@ -144,24 +186,43 @@ def _require_history_of(migrations: Sequence[Migration], applied: Sequence[Appli
         if there.number != expected:
             raise SchemaMismatch(f"The database has a hole: migration {there} is applied, but number {expected:04} is not")
         if expected > len(migrations):
+            if (expected if there.needs is None else there.needs) <= len(migrations):
+                continue
             newest = migrations[-1] if migrations else "none"
-            raise SchemaMismatch(f"The database was migrated by a newer Postern: it has {applied[-1]}, and this one knows up to {newest}")
+            raise SchemaMismatch(
+                f"The database was migrated by a newer Postern: this one knows up to {newest}, and cannot run beside {there}"
+            )
         ours = migrations[expected - 1]
         if (there.name, there.checksum) != (ours.name, ours.checksum):
             raise SchemaMismatch(f"Migration {there} was applied in another form than the {ours} that this Postern carries")
 
 
-# Not to_regclass: within one transaction it may answer from a cache that has not heard of another's commit.
+# Not to_regclass: within one transaction it may answer from a cache that does not know of another transaction's commit.
 _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid))"
 
-_APPLIED: Final = "select number, name, checksum, applied_at from schema_migrations order by number"
+# A role that may not use the schema sees no table in it. Such a database is refused and not taken for an empty one.
+_USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
+
+# By way of JSON: before the first migration that records it, the column does not exist.
+_APPLIED: Final = """
+    select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
+      from schema_migrations
+     order by number
+"""
 
 
 async def _applied(connection: Connection) -> Sequence[AppliedMigration]:
-    if await (await connection.execute(_HAS_TABLE)).fetchone() != (True,):
-        return []
-    cursor = connection.cursor(row_factory=class_row(AppliedMigration))
-    return await (await cursor.execute(_APPLIED)).fetchall()
+    try:
+        if await (await connection.execute(_HAS_TABLE)).fetchone() != (True,):
+            await connection.execute(_USE_SCHEMA)
+            return []
+        cursor = connection.cursor(row_factory=class_row(AppliedMigration))
+        return await (await cursor.execute(_APPLIED)).fetchall()
+    except errors.InsufficientPrivilege as error:
+        raise SchemaMismatch(
+            f"The database role {connection.info.user} may not see what is there ({error.diag.message_primary}): "
+            "`postern grants`, as the owner of the tables, prints what it needs"
+        ) from error
 
 
 async def _apply_next(connection: Connection, migrations: Sequence[Migration], report: Report) -> Migration | None:
@@ -181,7 +242,7 @@ async def _apply_next(connection: Connection, migrations: Sequence[Migration], r
     raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts; nothing of it was kept")
 
 
-# A role or database may carry time-outs of its own; waiting for the other process and rewriting a table may take longer.
+# A role or database may have time-outs of its own; waiting for the other process and rewriting a table may take longer.
 _PATIENCE: Final = "select set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
 
 _TRY_TURN: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s)"
@@ -203,13 +264,17 @@ _TABLE: Final = """
         number     integer     primary key,
         name       text        not null,
         checksum   text        not null,               -- SHA-256 of the file, in hexadecimal
-        applied_at timestamptz not null default now()
-    )
+        applied_at timestamptz not null default now(),
+        needs      integer                             -- the migration that a process must carry to run beside this one; null: this one
+    );
+    alter table schema_migrations add column if not exists needs integer
 """
 
 _LOCK_TIMEOUT: Final = "select set_config('lock_timeout', %(timeout)s, true)"
 
-_REMEMBER: Final = "insert into schema_migrations (number, name, checksum) values (%(number)s, %(name)s, %(checksum)s)"
+_REMEMBER: Final = """
+    insert into schema_migrations (number, name, checksum, needs) values (%(number)s, %(name)s, %(checksum)s, %(needs)s)
+"""
 
 
 async def _apply(connection: Connection, migration: Migration, report: Report) -> None:
@@ -220,9 +285,15 @@ async def _apply(connection: Connection, migration: Migration, report: Report) -
         await connection.execute(_LOCK_TIMEOUT, {"timeout": LOCK_TIMEOUT})
         # Without parameters a string of many statements goes to the server as it is; as bytes it need not be a literal.
         await connection.execute(migration.sql.encode())
-        await connection.execute(_REMEMBER, {"number": migration.number, "name": migration.name, "checksum": migration.checksum})
+        remembered = {"number": migration.number, "name": migration.name, "checksum": migration.checksum, "needs": migration.needs}
+        await connection.execute(_REMEMBER, remembered)
     except errors.LockNotAvailable:
         raise
+    except errors.InsufficientPrivilege as error:
+        raise MigrationFailed(
+            f"The database role {connection.info.user} may not migrate ({error.diag.message_primary}): "
+            "POSTERN_DATABASE_URL has to name the role that owns the tables"
+        ) from error
     except psycopg.Error as error:
         reason = error.diag.message_primary or str(error).partition("\n")[0]
         raise MigrationFailed(f"Migration {migration} failed and was rolled back: {reason}") from error

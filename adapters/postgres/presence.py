@@ -1,4 +1,4 @@
-"""How marks of when somebody was here last are written, whoever they are of."""
+"""How marks of last use are written, for sessions and API keys alike."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,18 +7,18 @@ from typing import Final, LiteralString, TypeVar
 from uuid import UUID
 
 from adapters.postgres.arrays import array
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import Parameters, tell
 
 Seen = TypeVar("Seen", bound=UUID)
 
-# Half a millisecond of writing them out. Between two parts other tasks get their turn.
+# Small enough that other tasks get their turn between two parts.
 WRITTEN_AT_ONCE: Final = 250
 
 
 async def mark(pool: Pool, statement: LiteralString, times: Mapping[Seen, datetime], parameters: Parameters | None = None) -> None:
-    """In parts, each a transaction of its own that holds nothing of the one before: within it the statement sees to the order of its locks,
-    so that no two can wait for each other.
+    """In parts. Each is a transaction that holds nothing from the one before, and the statement locks its rows in order, so that no two can
+    wait for each other.
     """
     marks = iter(times.items())
     while part := list(islice(marks, WRITTEN_AT_ONCE)):

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.transaction import Transaction
-from core.domain.rate_limits import RateLimit
+from core.domain.rate_limits import Place, RateLimit
 
 FORGOTTEN_AT_ONCE: Final = 1_000
+# `_TAKE_AROUND` names as many.
+_MOST_AROUND: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class _Taken:
 
 
 class PostgresBuckets:
-    """Implements `ports.rate_limits.SharedBuckets`. The key names who is limited, never what is guessed."""
+    """Implements `ports.rate_limits.SharedBuckets`. The key names who is limited, and never what is guessed."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -29,35 +31,38 @@ class PostgresBuckets:
         (wait,) = await self.take_all([limit], key)
         return wait
 
-    async def take_all(self, limits: Sequence[RateLimit], key: str) -> Sequence[float]:
+    async def take_all(self, limits: Sequence[RateLimit], key: str, around: Sequence[Place] = ()) -> Sequence[float]:
+        if len(around) > _MOST_AROUND:
+            raise ValueError(f"a client has at most {_MOST_AROUND} places around it")
         taken = await ask(
             self._pool,
             _Taken,
-            _TAKE_ALL,
+            _TAKE_AROUND if around else _TAKE_ALL,
             {
                 "limits": [limit.name for limit in limits],
-                "key": key,
+                "keys": [key, *(place.key for place in around)],
+                "rooms": [1.0, *(float(place.room) for place in around)],
                 "bursts": [float(limit.burst) for limit in limits],
                 "paces": [limit.seconds_per_request for limit in limits],
             },
         )
-        waits = {one.limit_name: one.wait for one in taken}
-        return [waits[limit.name] for limit in limits]
+        return [max(one.wait for one in taken if one.limit_name == limit.name) for limit in limits]
 
     async def forget_full(self) -> int:
         return await tell(self._pool, FORGET_FULL, {"limit": FORGOTTEN_AT_ONCE})
 
 
 async def give_back(transaction: Transaction, limit: RateLimit, key: str) -> None:
-    """A token that was taken in advance, for something that is not to count after all."""
-    await transaction.tell(_GIVE_BACK, {"limit": limit.name, "key": key, "burst": float(limit.burst), "pace": limit.seconds_per_request})
+    """Returns a token that was taken in advance for something that does not count after all."""
+    parameters = {"limit": limit.name, "key": key, "burst": float(limit.burst), "pace": limit.seconds_per_request}
+    await transaction.tell_along(_GIVE_BACK, parameters)
 
 
-# `core.domain.rate_limits.take`, in SQL, for each row of the relation `wanted`: limit_name, key, burst, pace. Of takers at once, each waits
-# for the row's lock and sees what the one before left; so the clock is read under the lock, once, and never runs backwards for a bucket.
-# The rows are taken in one order everywhere: two requests under the same limits cannot deadlock.
-# What the insert would have written tells the bucket's measures where the row is there already: a burst is one more than the tokens left,
-# and a pace the time until the bucket is full again.
+# `core.domain.rate_limits.take` in SQL, for each row of the relation `wanted`: limit_name, key, burst, pace. Callers at the same time each
+# wait for the row's lock and see what the one before left. So the clock is read once, under the lock, and never runs backwards for a
+# bucket. Rows are taken in one order everywhere, so that two requests under the same limits cannot deadlock. What the insert would have
+# written tells the bucket's measures where the row exists already: the burst is one more than the tokens left, and the pace is the time
+# until the bucket is full again.
 TAKE_WANTED: Final = """
     insert into rate_limit_buckets as bucket (limit_name, key, tokens, at, wait, full_at)
     select wanted.limit_name, wanted.key, wanted.burst - 1, clock.at, 0, clock.at + wanted.pace * interval '1 second'
@@ -97,13 +102,38 @@ TAKE: Final[LiteralString] = f"""
     {TAKE_WANTED}
 """
 
-_TAKE_ALL: Final[LiteralString] = f"""
-    with wanted as (
-             select limit_name, %(key)s::text as key, burst, pace
+# Of every limit, of the place whose number is to follow.
+_OF_PLACE: Final = """
+             select given.limit_name, place.key, given.burst * place.room as burst, given.pace / place.room as pace
                from unnest(%(limits)s::text[], %(bursts)s::double precision[], %(paces)s::double precision[])
-                 as given (limit_name, burst, pace)
-         )
+                   as given (limit_name, burst, pace)
+               join unnest(%(keys)s::text[], %(rooms)s::double precision[]) with ordinality as place (key, room, number)
+                 on place.number = """
+
+_TAKE_ALL: Final[LiteralString] = f"""
+    with wanted as ({_OF_PLACE} 1)
     {TAKE_WANTED}
+"""
+
+# The wider ones only if all of the narrower gave their tokens. Everybody takes the rows of the narrowest places first, then those around.
+_TAKE_AROUND: Final[LiteralString] = f"""
+    with narrowest as (
+             with wanted as ({_OF_PLACE} 1)
+             {TAKE_WANTED}
+         ),
+         wider as (
+             with wanted as ({_OF_PLACE} 2 and (select max(narrowest.wait) from narrowest) = 0)
+             {TAKE_WANTED}
+         ),
+         widest as (
+             with wanted as ({_OF_PLACE} 3 and (select max(wider.wait) from wider) = 0)
+             {TAKE_WANTED}
+         )
+  select * from narrowest
+   union all
+  select * from wider
+   union all
+  select * from widest
 """
 
 _GIVE_BACK: Final = """

@@ -1,11 +1,12 @@
 -- The end state of all migrations, in one piece and for reading. A test compares it with what the migrations make.
 
--- What has been applied to this database; `migrate.py` keeps it.
+-- The migrations that were applied to this database; `migrate.py` keeps it.
 create table schema_migrations (
     number     integer     primary key,
     name       text        not null,
     checksum   text        not null,                   -- SHA-256 of the file, in hexadecimal
-    applied_at timestamptz not null default now()
+    applied_at timestamptz not null default now(),
+    needs      integer                                 -- the migration that a process must carry to run beside this one; null: this one
 );
 
 create table users (
@@ -38,7 +39,7 @@ insert into tiers (id, name, display_name, default_max_services, default_max_use
 values ('01900000-0000-7000-8000-000000000001', 'free',         'Free',          3,  100,    0),
        ('01900000-0000-7000-8000-000000000002', 'professional', 'Professional', 10, 1000, 4900);
 
--- An organization that is deleted is gone from every answer at once, while its rows go in batches: all statements read the view.
+-- A deleted organization disappears from every answer at once, while its rows go in batches: all statements read the view.
 create table all_organizations (
     id                 uuid        primary key,
     slug               text        not null,
@@ -101,7 +102,7 @@ create index memberships_oldest on memberships (org_id, created_at, id);
 create index memberships_by_role on memberships (org_id, role, created_at, id);
 create index memberships_of_role on memberships (role_id) where role_id is not null;
 
--- How many members there are is asked by every list and every acceptance, and must not cost a count of them.
+-- Every list and every acceptance asks for the number of members, which must not cost a count of them.
 create function count_members() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
@@ -141,7 +142,7 @@ create table invitations (
     email        text        not null,
     email_key    text        not null,
     role         text        not null,                   -- its slug
-    role_id      uuid        references roles on delete set null,  -- of a role of the organization's own, while there is such a role
+    role_id      uuid        references roles on delete set null,  -- of a role of the organization's own, while that role exists
     invited_by   uuid        references users on delete set null,
     token_digest bytea       not null unique,
     status       text        not null default 'pending' check (status in ('pending', 'accepted', 'rejected', 'cancelled', 'expired')),
@@ -159,7 +160,7 @@ create index invitations_due       on invitations (expires_at) where status = 'p
 create index invitations_of_role   on invitations (role_id) where role_id is not null;
 create index invitations_by_inviter on invitations (invited_by) where invited_by is not null;
 
--- As with organizations: a service that is deleted is gone from every answer at once, while its rows go in batches.
+-- As with organizations: a deleted service disappears from every answer at once, while its rows go in batches.
 create table all_services (
     id                    uuid        primary key,
     org_id                uuid        not null references all_organizations on delete cascade,
@@ -187,11 +188,11 @@ create view services as
       from all_services
      where deleted_at is null;
 
--- Through which service the account came to be: its own registration, or the service's servers. Only that one may ever delete it.
+-- The service that the account was made through, by its registration or by its servers. No other service may ever delete it.
 alter table users add column origin_service_id uuid references all_services on delete set null;
 create index users_of_origin on users (origin_service_id, id) where origin_service_id is not null;
 
--- Its end users: whoever signed in to a service, or was made through it.
+-- Its end users: people who signed in to a service, or were made through it.
 create table service_users (
     service_id     uuid        not null references all_services on delete cascade,
     user_id        uuid        not null references users on delete cascade,
@@ -206,12 +207,12 @@ create index service_users_of_organization on service_users (org_id, user_id des
 -- Pages of a service's users.
 create index service_users_oldest on service_users (service_id, created_at, user_id);
 
--- Where a page of a service's users begins is looked up among these, and not by walking over all before it: each mark counts the users from
--- its place in that index up to the next mark. There are one to two thousand between two, unless many left.
+-- The start of a page of a service's users is looked up among these, and not by walking over all users before it: each mark counts the users
+-- from its place in that index up to the next mark. There are one to two thousand between two marks, unless many left.
 create table service_user_marks (
     service_id uuid        not null references all_services on delete cascade,
     created_at timestamptz not null,
-    user_id    uuid        not null,                     -- no reference: whoever stood there may have left
+    user_id    uuid        not null,                     -- no reference: the person who stood there may have left
     users      integer     not null,
     primary key (service_id, created_at, user_id)
 ) with (fillfactor = 70);
@@ -323,7 +324,7 @@ create table plans (
     past_due_count     integer     not null default 0,
     cancelled_count    integer     not null default 0,
     expired_count      integer     not null default 0,
-    subscription_count integer     not null generated always as (active_count + past_due_count) stored,     -- of those that live
+    subscription_count integer     not null generated always as (active_count + past_due_count) stored,     -- of the current ones
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
     deleted_at         timestamptz                       -- kept for the history of who was on it
@@ -340,7 +341,7 @@ create table subscriptions (
     created_at         timestamptz not null,
     updated_at         timestamptz not null
 );
--- One that lives, whatever is asked for at once. Those that are over stay, as their history.
+-- At most one is current, even when several are requested at once. The ended ones stay as history.
 create unique index subscriptions_one_living on subscriptions (service_id, user_id) where status in ('active', 'past_due');
 create index subscriptions_of_user    on subscriptions (user_id, service_id, created_at desc, id desc);
 create index subscriptions_of_service on subscriptions (service_id, created_at, id);
@@ -348,8 +349,8 @@ create index subscriptions_by_status  on subscriptions (service_id, status, crea
 create index subscriptions_of_plan    on subscriptions (plan_id, id);
 create index subscriptions_ending     on subscriptions (current_period_end) where status = 'active';
 
--- How many there are of each status is asked by every list, and whether any lives whenever a plan is to go. One plan after the other, in one
--- order everywhere: two that move subscriptions of the same plans cannot deadlock.
+-- Every list asks for the number of each status, and the removal of a plan asks whether any is current. One plan after the other, in one order
+-- everywhere: two that move subscriptions of the same plans cannot deadlock.
 create function count_subscriptions() returns trigger language plpgsql as $$
 declare
     plan_ids uuid[];
@@ -436,11 +437,16 @@ create table sessions (
     created_at       timestamptz not null,
     last_seen_at     timestamptz not null,
     expires_at       timestamptz not null,
-    ends_at          timestamptz not null default now() + interval '90 days', -- whatever the activity, not longer than this
+    ends_at          timestamptz not null default now() + interval '90 days', -- even while it is used, no longer than this
     revoked_at       timestamptz,
     authenticated_by text[]      not null default '{}',
     impersonator_id  uuid        references users on delete cascade,
     impersonation_id uuid,
+    parent_id        uuid        references sessions on delete cascade,   -- the one that it was opened from, and ends with
+    depth            smallint    not null default 0 check (depth between 0 and 32),
+    proved_at        timestamptz,                        -- when its person last showed a password, or signed in another way
+    second_factor_at timestamptz,                        -- when they last showed a second factor
+    constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_impersonation check ((impersonator_id is null) = (impersonation_id is null))
 ) with (fillfactor = 80);                              -- last_seen_at moves often: leave room for updates on the page
@@ -448,13 +454,15 @@ create index sessions_of_user on sessions (user_id);
 -- The janitor's.
 create index sessions_expiry  on sessions (expires_at);
 create index sessions_revoked on sessions (revoked_at) where revoked_at is not null;
--- Deleting what they point to must not read all sessions.
+-- Deleting the rows that they refer to must not read all sessions.
 create index sessions_of_device       on sessions (device_id) where device_id is not null;
 create index sessions_of_organization on sessions (organization_id, id) where organization_id is not null;
 create index sessions_of_service      on sessions (service_id, id) where service_id is not null;
 create index sessions_of_impersonator on sessions (impersonator_id) where impersonator_id is not null;
+-- Every end of a session walks down from it.
+create index sessions_of_parent on sessions (parent_id) where parent_id is not null;
 
--- Every refresh token of a living session, so that the return of an old one is recognised. The janitor removes rotated ones after 30 days.
+-- Every refresh token of a live session, so that the return of an old one is recognised. The janitor removes rotated ones after 30 days.
 create table refresh_tokens (
     digest     bytea       primary key,
     session_id uuid        not null references sessions on delete cascade,
@@ -495,7 +503,7 @@ create table backup_codes (
     primary key (user_id, digest)
 );
 
-create table preauthentications (                       -- password right, second factor awaited
+create table preauthentications (                       -- first proof given, second factor awaited
     id          uuid        primary key,                -- the pre-auth token's jti
     user_id     uuid        not null references users on delete cascade,
     device_id   uuid        references devices on delete set null,
@@ -504,15 +512,17 @@ create table preauthentications (                       -- password right, secon
     failures    smallint    not null default 0,
     created_at  timestamptz not null,
     expires_at  timestamptz not null,
-    consumed_at timestamptz
+    consumed_at timestamptz,
+    provider    text        not null default 'password',
+    authenticated_by text[] not null default '{pwd}'
 );
 create index preauthentications_of_user on preauthentications (user_id);
 create index preauthentications_of_device on preauthentications (device_id) where device_id is not null;
-create index preauthentications_of_organization on preauthentications (organization_id) where organization_id is not null;
-create index preauthentications_of_service on preauthentications (service_id) where service_id is not null;
+create index preauthentications_of_organization on preauthentications (organization_id, id) where organization_id is not null;
+create index preauthentications_of_service on preauthentications (service_id, id) where service_id is not null;
 create index preauthentications_expiry  on preauthentications (expires_at);
 
--- Random keys of this installation, sealed by the key ring: for what is only ever compared and could not be sealed anew.
+-- Random keys of this installation, sealed by the key ring: for digests, which are only compared and could not be sealed again.
 create table server_secrets (
     purpose       text        primary key,
     sealed_secret bytea       not null,
@@ -531,6 +541,7 @@ create table mfa_events (
 );
 create index mfa_events_of_user on mfa_events (user_id, id);
 create index mfa_events_by_name on mfa_events (name, created_at);
+create index mfa_events_newest  on mfa_events (created_at);      -- the janitor's
 
 create table login_events (
     id              uuid        primary key,
@@ -551,12 +562,12 @@ create table login_events (
     created_at      timestamptz not null
 );
 create index login_events_of_user on login_events (user_id, id desc);
--- A person's habits are read from these, however many strangers' tries lie between them.
+-- A person's habits are read from these, past any number of strangers' tries between them.
 create index login_events_good    on login_events (user_id, id desc) where success and not flagged;
 create index login_events_of_organization on login_events (organization_id, id desc) where organization_id is not null;
 -- Analytics of one service.
 create index login_events_of_service on login_events (service_id, created_at) include (user_id) where service_id is not null and success;
--- What is looked for among everybody's: sign-ins and tries of the last hours.
+-- For searches among all people: sign-ins and tries of the last hours.
 create index login_events_newest on login_events (created_at);
 
 create table impersonations (
@@ -601,7 +612,7 @@ create table jobs (
     constraint jobs_one_payload check ((payload is null) <> (sealed_payload is null)),
     constraint jobs_dead_or_not check ((state = 'dead') = (died_at is not null))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
--- A claim asks for one kind and priority after the other, so that neither a long backlog nor a crowd of later jobs costs it anything.
+-- A claim asks for one kind and priority after the other, so that neither a long backlog nor a crowd of later jobs slows it down.
 create index jobs_due  on jobs (kind, priority, run_at) where state = 'waiting';
 create index jobs_dead on jobs (died_at) where state = 'dead';
 
@@ -614,12 +625,14 @@ create table events (
     target_type     text        not null,
     target_id       text        not null,
     details         jsonb       not null,
+    personal        jsonb,                             -- the part that identifies a person; the janitor empties it in time
     occurred_at     timestamptz not null
 );
 create index events_of_organization on events (organization_id, id);
+create index events_personal on events (occurred_at) where personal is not null;
 
--- The audit log is append-only: entries and links are never changed or deleted. What of an entry is about a person stands apart, so that it
--- can be forgotten; the entry keeps a salted digest of it.
+-- The audit log is append-only: entries and links are never changed or deleted. The personal part of an entry stands apart, so that it can be
+-- forgotten; the entry keeps a salted digest of it.
 create table audit_entries (
     id              uuid        primary key,
     organization_id uuid,                              -- null: about the platform or about a person
@@ -639,7 +652,7 @@ create index audit_entries_by_target on audit_entries (organization_id, target_t
 create index audit_entries_of_target on audit_entries (organization_id, target_type, target_id, created_at desc, id desc);
 create index audit_entries_of_actor  on audit_entries (organization_id, actor_id, created_at desc, id desc);
 create index audit_entries_failed    on audit_entries (organization_id, created_at desc, id desc) where not success;
--- What is to be forgotten of somebody, in whatever log it stands. No other question can mistake a hash index for a way to its entries.
+-- Finds what to forget of a person, in every log. The planner cannot choose a hash index for any other question.
 create index audit_entries_about     on audit_entries using hash (target_id) where target_type = 'user';
 
 create table audit_personal (
@@ -652,7 +665,7 @@ create table audit_personal (
 );
 create index audit_personal_of_actor on audit_personal (actor_id) where actor_id is not null;
 
--- Entries as they are read: with what is set apart of them, as long as it is not forgotten.
+-- Entries as they are read: with the part that is set apart, as long as it is not forgotten.
 create view audit_log as
     select entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
            entries.target_id, personal.address, personal.user_agent, entries.success,
@@ -669,7 +682,7 @@ create table audit_links (
     digest   bytea  not null,
     primary key (chain_id, sequence)
 );
--- The clean-up is said so that the table gets short again after a great many have waited: every list counts what waits.
+-- These settings clean up early, so that the table gets short again after many have waited: every list counts what waits.
 create table audit_pending (
     entry_id uuid primary key references audit_entries,
     chain_id uuid not null

@@ -1,10 +1,10 @@
-"""Server secrets in PostgreSQL: made at their first use, sealed by the key ring, and kept in the process's memory from then on."""
+"""Server secrets in PostgreSQL: created at their first use, sealed by the key ring, and kept in the process's memory from then on."""
 
 import os
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -31,7 +31,7 @@ class PostgresServerSecrets:
         self._known: dict[str, bytes] = {}
 
     async def get(self, purpose: str) -> bytes:
-        # A secret never changes, so what was read once stays true.
+        # A secret never changes, so a process reads it only once.
         known = self._known.get(purpose)
         if known is None:
             known = self._known[purpose] = await self._load(purpose)
@@ -43,7 +43,7 @@ class PostgresServerSecrets:
         if not rows:
             sealed = self._keyring.seal(os.urandom(_BYTES), context)
             await tell(self._pool, _ADD, {"purpose": purpose, "sealed": sealed, "at": self._clock.now()})
-            # Of two processes that made one, both read the first's.
+            # When two processes create one at the same time, both read the first one's.
             rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
         return self._keyring.open(rows[0].sealed_secret, context)
 

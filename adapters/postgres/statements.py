@@ -1,18 +1,18 @@
-"""Single statements: each takes a connection, is a transaction of its own, waits for the server once, and gives the connection back."""
+"""Single statements. Each takes a connection, is a transaction of its own, waits for the server once, and gives the connection back."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString, TypeVar
 
 import trio
-from psycopg.rows import class_row
+from psycopg.rows import args_row, class_row
 
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
-from adapters.postgres.pool import Pool
 
 Parameters = Mapping[str, Any]
 Row = TypeVar("Row")
 Item = TypeVar("Item")
-# Rows that are made in one turn of the event loop: a wide one takes some 25 µs.
+# Rows that are converted in one turn of the event loop.
 PART: Final = 100
 
 
@@ -25,10 +25,19 @@ async def ask(pool: Pool, row: type[Row], statement: LiteralString, parameters: 
             return await cursor.fetchall()
 
 
+async def ask_in_order(pool: Pool, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+    """Like `ask`, for what every request asks: a row is made of the columns in their order, and their names do not matter."""
+    with translated():
+        async with pool.connection() as connection:
+            cursor = connection.cursor(row_factory=args_row(row))
+            await cursor.execute(statement, parameters, prepare=True)
+            return await cursor.fetchall()
+
+
 async def ask_for_many(
     pool: Pool, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
 ) -> list[Item]:
-    """As `ask`, for rows by the hundred: what they stand for is made a part at a time, and others have their turns in between."""
+    """Like `ask`, for hundreds of rows: they are converted in parts, so that other tasks get their turn."""
     items: list[Item] = []
     with translated():
         async with pool.connection() as connection:
@@ -43,7 +52,7 @@ async def ask_for_many(
 
 
 async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | None = None) -> int:
-    """A statement without rows; returns how many rows it touched. Raises `Overloaded` or `Unavailable`."""
+    """A statement without rows. Returns how many rows it touched. Raises `Overloaded` or `Unavailable`."""
     with translated():
         async with pool.connection() as connection:
             cursor = await connection.execute(statement, parameters, prepare=True)

@@ -1,4 +1,6 @@
-"""Text and JSON as PostgreSQL can keep them. What somebody typed, or a server answered, must not make the record of it fail."""
+"""Text and JSON in a form that PostgreSQL can keep. No text that somebody typed, or that a server answered, may make
+the record of it fail.
+"""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +9,7 @@ from core.domain.json import Json
 
 
 def storable(value: Json) -> Json:
-    """The value with everything replaced that jsonb refuses."""
+    """The value, with everything replaced that jsonb refuses."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):

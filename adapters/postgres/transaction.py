@@ -1,50 +1,96 @@
-"""What the rows of one unit of work speak to: statements in one transaction, with as few waits for the server as they need.
+"""What the stores of one unit of work speak to: statements in one transaction, with as few waits for the server as possible.
 
-A statement that is told is queued; one that is asked waits, and with its answer come those of everything queued before it. The price: a
-told statement that fails is noticed at the next question, at the latest at the commit.
+`tell` queues a statement. `ask` waits for an answer, and with it come the answers of everything queued before. The price: an error in a
+queued statement is noticed at the next question, at the latest at the commit.
 """
 
+import re
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final, LiteralString
 
+from psycopg.errors import DivisionByZero
 from psycopg.rows import class_row
 
 from adapters.postgres import locks
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.pipeline import PipelinedTransaction
 from adapters.postgres.failures import translated
-from adapters.postgres.pipeline import PipelinedTransaction
 from adapters.postgres.statements import Parameters, Row
 
-# How long a transaction queues for an advisory lock, and from then on for any other, before it gives up as `Unavailable`.
+# How long a transaction waits for an advisory lock, and afterwards for any other lock, before it gives up as `Unavailable`.
 LONGEST_HOLD: Final = "10s"
 
 
 class TransactionOver(Exception):
-    """A statement after the end of its transaction: a bug of the caller's."""
+    """A statement after the end of its transaction: a bug in the caller."""
 
 
 class Transaction:
-    """Raises `Unavailable` wherever it waits and the database is away; other database errors are bugs and stay what they are."""
+    """Raises `Unavailable` wherever it waits and the database is away. Other database errors are bugs and stay what they are."""
 
     def __init__(self, connection: Connection, transaction: PipelinedTransaction) -> None:
         self._connection = connection
         self._transaction = transaction
         self._open = True
-        # In the order of their first ring; a dict, for want of an ordered set.
+        self._along: list[tuple[LiteralString, Parameters]] = []
+        # In the order of their first ring. A dict, because there is no ordered set.
         self._topics: dict[str, None] = {}
+        self._otherwise: type[Exception] | None = None
 
     async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:
         """A statement whose answer nobody reads."""
         self._require_open()
+        if self._along:
+            await self._send_along()
+        with translated():
+            await self._connection.execute(statement, parameters, prepare=True)
+
+    async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:
+        """The same for a plain insert, update or delete that neither reads nor changes a row that its neighbours change.
+
+        Those told in a row leave as one statement. Each sees the database as it was before the first, and references between their rows
+        are checked after the last.
+        """
+        self._require_open()
+        self._along.append((statement, parameters))
+
+    async def _send_along(self) -> None:
+        along, self._along = self._along, []
+        if len(along) == 1:
+            ((statement, parameters),) = along
+        else:
+            statement = _together(tuple([statement for statement, _ in along]))
+            parameters = {f"{place}_{name}": value for place, (_, given) in enumerate(along) for name, value in given.items()}
         with translated():
             await self._connection.execute(statement, parameters, prepare=True)
 
     async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
         self._require_open()
+        if self._otherwise is not None:
+            raise TransactionOver("after a demand there is nothing to ask before the commit")
+        if self._along:
+            await self._send_along()
         with translated():
             cursor = self._connection.cursor(row_factory=class_row(row))
             await cursor.execute(statement, parameters, prepare=True)
             return await cursor.fetchall()
+
+    async def demand(
+        self, row: type[Row], statement: LiteralString, otherwise: type[Exception], parameters: Parameters
+    ) -> Callable[[], Awaitable[list[Row]]]:
+        """A statement, made by `demanding`, without whose rows nothing of the transaction happens: the commit raises `otherwise`. It waits
+        for no answer before; what is returned gives the rows after the commit. The rest of the transaction must not ask anything.
+        """
+        self._require_open()
+        if self._along:
+            await self._send_along()
+        with translated():
+            cursor = self._connection.cursor(row_factory=class_row(row))
+            await cursor.execute(statement, parameters, prepare=True)
+        self._otherwise = otherwise
+        return cursor.fetchall
 
     async def hold(self, lock: int) -> None:
         """Take an advisory lock of `locks.py` until the transaction ends."""
@@ -52,22 +98,29 @@ class Transaction:
         await self.tell(_HOLD, {"namespace": locks.NAMESPACE, "lock": lock})
 
     def ring(self, topic: str) -> None:
-        """Ring the doorbell, here and in the other processes, when and if the transaction commits. Once, however often it is said."""
+        """Ring the doorbell, here and in the other processes, if the transaction commits. Rings once, however often it is called."""
         self._topics[topic] = None
 
     async def commit(self) -> list[str]:
-        """Returns the topics to ring in this process. With `Unavailable` it is not known whether it took place."""
+        """Returns the topics to ring in this process. After `Unavailable` it is unknown whether the commit took place."""
         self._require_open()
+        if self._along:
+            await self._send_along()
         topics = list(self._topics)
         if topics:
             await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
         self.close()
-        with translated():
-            await self._transaction.commit()
+        try:
+            with translated():
+                await self._transaction.commit()
+        except DivisionByZero:
+            if self._otherwise is None:
+                raise
+            raise self._otherwise from None
         return topics
 
     def close(self) -> None:
-        """From here on every statement is refused: the connection may be somebody else's by now."""
+        """From here on every statement is refused, because the connection may belong to another task by now."""
         self._open = False
 
     def _require_open(self) -> None:
@@ -75,7 +128,31 @@ class Transaction:
             raise TransactionOver("this unit of work has ended")
 
 
-# One channel for all topics: LISTEN once, and a topic that nobody here waits for costs next to nothing.
+def demanding(statement: LiteralString) -> LiteralString:
+    """The statement, which has a column `id` that is never null, failing when it finds no row: PostgreSQL skips what follows an error, the
+    COMMIT too.
+    """
+    return f"""
+        select looked.*
+          from (values (true)) as this (look)
+          left join ({statement}) as looked on this.look
+         where 1 / (looked.id is not null)::integer = 1
+    """
+
+
+# The name of a parameter, in a statement.
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+
+
+@lru_cache(maxsize=256)
+def _together(statements: tuple[LiteralString, ...]) -> LiteralString:
+    """One statement for all of them, with each one's place before the names of its parameters."""
+    *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
+    parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
+    return f"with {parts} {last}"
+
+
+# One channel for all topics: LISTEN once, and a topic that nobody here waits for costs almost nothing.
 CHANNEL: Final = "postern"
 
 _NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"

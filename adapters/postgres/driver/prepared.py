@@ -1,0 +1,67 @@
+"""Which statements a connection has prepared on its server, kept right through errors and roll-backs."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from psycopg import _queries, pq
+from psycopg._preparing import Key, Prepare, PrepareManager
+from psycopg._queries import PostgresQuery
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+_INVALIDATES: Final = re.compile(rb"(?:DROP|ALTER|DISCARD ALL|DEALLOCATE ALL)\b")
+# "cached plan must not change result type" has no code of its own; "prepared statement does not exist" has.
+_PLAN_OUTDATED: Final = b"0A000"
+_UNKNOWN_STATEMENT: Final = b"26000"
+# Statements are constants of the program, so each is taken apart once. psycopg remembers the last 128 of those below 4 KiB, and takes the
+# longer ones apart every time.
+_queries._query2pg = _queries._query2pg_nocache = lru_cache(maxsize=2048)(_queries._query2pg_nocache)  # noqa: SLF001
+_FINE: Final = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
+
+
+class PreparedStatements(PrepareManager):
+    """psycopg's bookkeeping, with three changes.
+
+    A roll-back keeps everything: PostgreSQL keeps prepared statements through it, while psycopg would deallocate them all, which costs a
+    round trip and every plan for each refused request. A statement whose preparation was skipped in an aborted pipeline does not count as
+    prepared. psycopg does not check this for a statement that it has counted before, and would fail with "prepared statement does not
+    exist" for ever. A statement whose plan the server refuses after a change of the schema is prepared again the next time.
+    """
+
+    def clear(self) -> bool:
+        return False
+
+    def maybe_add_to_cache(self, query: PostgresQuery, prep: Prepare, name: bytes) -> Key | None:
+        super().maybe_add_to_cache(query, prep, name)
+        return None if self.prepare_threshold is None else self.key(query)
+
+    def validate(self, key: Key, prep: Prepare, name: bytes, results: Sequence["PGresult"]) -> None:
+        if len(results) == 1 and results[0].status in _FINE:
+            tag = results[0].command_status if self._names else None
+            if tag is not None and _INVALIDATES.match(tag):
+                super().clear()
+            else:
+                self._rotate()
+        elif prep is Prepare.NO:
+            self._counts.pop(key, None)
+        elif not results or results[-1].status == pq.ExecStatus.PIPELINE_ABORTED:
+            # Its preparation was skipped too, or has failed. (When only the execution fails, the status says so.)
+            if prep is Prepare.SHOULD:
+                self._prepare_next_time(key)
+        elif results[-1].error_field(pq.DiagnosticField.SQLSTATE) in {_PLAN_OUTDATED, _UNKNOWN_STATEMENT}:
+            self.forget(key, name)
+
+    def forget(self, key: Key, name: bytes) -> None:
+        """Prepare it again the next time. It does not matter whether the server has it: closing a statement that does not exist is no
+        error.
+        """
+        self._prepare_next_time(key)
+        self._to_flush.append(name)
+
+    def _prepare_next_time(self, key: Key) -> None:
+        self._names.pop(key, None)
+        if self.prepare_threshold is not None:
+            self._counts[key] = self.prepare_threshold

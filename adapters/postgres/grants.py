@@ -1,0 +1,185 @@
+"""What the role that serves must be allowed, and what it must not: the statements that grant it, and the check of the present state.
+
+A dump carries no grants that another cluster could use, and a new database has none. So a command makes them, as often as needed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import errors, sql
+from psycopg.rows import class_row
+
+from adapters.postgres.driver.connection import Connection
+
+# Entries are added and never changed: an intruder with the server's role cannot rewrite what they did.
+APPEND_ONLY: Final = ("audit_entries", "audit_links")
+
+_MOST_NAMED: Final = 4
+
+
+class GrantsImpossible(Exception):
+    """The message is one sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What rights a role has on our tables. `owns`: they are its own, or it is a superuser; then nothing restricts it."""
+
+    role: str
+    owns: bool
+    lacking: Sequence[str]
+    surplus: Sequence[str]
+
+    @property
+    def fault(self) -> str | None:
+        """One sentence on what is wrong. None when all is well."""
+        if self.lacking:
+            return f"The database role {self.role} may not {_some(self.lacking)}: `postern grants` prints what it needs"
+        if self.surplus:
+            return f"The database role {self.role} may {_some(self.surplus)}, so it can rewrite the audit log: `postern grants` ends that"
+        return None
+
+
+async def rights(conninfo: str, role: str | None = None) -> Rights:
+    """Of this role, or, without one, of the role that connects. Raises `GrantsImpossible` when no role has this name."""
+    async with await Connection.connect(conninfo) as connection:
+        return await _rights(connection, await _role(connection) if role is None else role)
+
+
+async def script(conninfo: str, role: str) -> Sequence[str]:
+    """The statements for this role, for the owner of the tables to run. They may be repeated. Raises `GrantsImpossible`."""
+    async with await Connection.connect(conninfo) as connection:
+        return await _script(connection, role)
+
+
+async def apply(conninfo: str, role: str) -> Rights:
+    """Runs them, all or none; returns the role's state afterwards. Raises `GrantsImpossible`."""
+    async with await Connection.connect(conninfo) as connection:
+        statements = await _script(connection, role)
+        try:
+            async with connection.transaction():
+                for statement in statements:
+                    await connection.execute(statement.encode())
+        except errors.InsufficientPrivilege as error:
+            raise GrantsImpossible(
+                f"The database role {await _role(connection)} may not grant this ({error.diag.message_primary}): "
+                "POSTERN_DATABASE_URL has to name the role that owns the tables"
+            ) from error
+        return await _rights(connection, role)
+
+
+def _some(rights: Sequence[str]) -> str:
+    named = ", ".join(rights[:_MOST_NAMED])
+    more = len(rights) - _MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    connects: bool
+    uses_schema: bool
+    owns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Right:
+    table: str
+    kind: str
+    right: str
+    held: bool
+    partly: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    database: str
+    owner: str
+
+
+async def _role(connection: Connection) -> str:
+    row = await (await connection.execute("select current_user")).fetchone()
+    return str(row[0]) if row is not None else ""
+
+
+async def _rights(connection: Connection, role: str) -> Rights:
+    cursor = connection.cursor(row_factory=class_row(_Standing))
+    standing = await (await cursor.execute(_STANDING, {"role": role})).fetchone()
+    if standing is None:
+        raise GrantsImpossible(f"There is no database role {role}; `--role` names the one that serves")
+    lacking = [] if standing.connects else ["connect to the database"]
+    if not standing.uses_schema:
+        lacking.append("use the schema public")
+    surplus: list[str] = []
+    found = connection.cursor(row_factory=class_row(_Right))
+    for one in await (await found.execute(_RIGHTS, {"role": role})).fetchall():
+        named = f"{one.right} {one.table}"
+        if one.right in _needed(one):
+            if not one.held:
+                lacking.append(named)
+        elif one.table in APPEND_ONLY and (one.held or one.partly) and not standing.owns:
+            surplus.append(named)
+    return Rights(role, standing.owns, lacking, surplus)
+
+
+def _needed(one: _Right) -> Sequence[str]:
+    if one.kind == "v" or one.table == "schema_migrations":
+        return ("select",)
+    return ("select", "insert") if one.table in APPEND_ONLY else ("select", "insert", "update", "delete")
+
+
+async def _script(connection: Connection, role: str) -> Sequence[str]:
+    standing = await _rights(connection, role)
+    if standing.owns:
+        raise GrantsImpossible(f"The database role {role} owns the tables or is a superuser: grants make no difference to it")
+    place = await (await connection.cursor(row_factory=class_row(_Place)).execute(_PLACE)).fetchone()
+    if place is None:
+        raise GrantsImpossible("There are no tables to grant anything on: run `postern migrate` first")
+    names: dict[str, sql.Composable] = {
+        "database": sql.Identifier(place.database),
+        "owner": sql.Identifier(place.owner),
+        "role": sql.Identifier(role),
+        "append_only": sql.SQL(", ").join(map(sql.Identifier, APPEND_ONLY)),
+    }
+    return sql.SQL(_SCRIPT.strip()).format(**names).as_string(connection).splitlines()
+
+
+# The owner's own rights come before the revocation of everyone's rights, which they may rest on.
+_SCRIPT: Final = """
+grant usage, create on schema public to {owner}
+revoke all on schema public from public
+revoke all on database {database} from public
+grant connect on database {database} to {role}
+grant usage on schema public to {role}
+grant select, insert, update, delete on all tables in schema public to {role}
+grant usage on all sequences in schema public to {role}
+alter default privileges for role {owner} in schema public grant select, insert, update, delete on tables to {role}
+alter default privileges for role {owner} in schema public grant usage on sequences to {role}
+revoke update, delete, truncate on {append_only} from {role}
+"""
+
+_PLACE: Final = """
+    select current_database()::text as database, pg_get_userbyid(relowner)::text as owner
+      from pg_class
+     where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'
+"""
+
+_STANDING: Final = """
+    select has_database_privilege(oid, current_database(), 'connect') as connects,
+           coalesce(has_schema_privilege(oid, to_regnamespace('public'), 'usage'), true) as uses_schema,
+           rolsuper or coalesce((select pg_has_role(pg_roles.oid, relowner, 'usage')
+                                   from pg_class
+                                  where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'), false) as owns
+      from pg_roles
+     where rolname = %(role)s
+"""
+
+_RIGHTS: Final = """
+    select relname::text as table, relkind::text as kind, rights.name as right,
+           has_table_privilege(%(role)s::name, pg_class.oid, rights.name) as held,
+           rights.name in ('update', 'insert') and has_any_column_privilege(%(role)s::name, pg_class.oid, rights.name) as partly
+      from pg_class
+     cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate']) with ordinality as rights (name, place)
+     where relnamespace = to_regnamespace('public') and relkind in ('r', 'p', 'v')
+     order by relname, rights.place
+"""

@@ -1,0 +1,183 @@
+"""Accounts in PostgreSQL."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.identity.accounts import Account
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    email: str
+
+
+# The columns that `AccountRow` is made of, in any statement that reads `users`.
+ACCOUNT: Final = "users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """The columns that make an account. Signing in reads them too."""
+
+    id: UUID
+    email: str
+    is_platform_owner: bool
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime
+
+    def account(self) -> Account:
+        return Account(
+            UserId(self.id), Email(self.email), self.is_platform_owner, self.email_verified_at, self.deactivated_at, self.created_at
+        )
+
+
+class AccountRows:
+    """Implements `ports.identity.accounts.AccountStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
+        added = await self._transaction.ask(
+            IdRow,
+            _ADD,
+            {
+                "id": account.id,
+                "email": account.email.address,
+                "email_key": account.email.key,
+                "password_hash": password_hash,
+                "is_platform_owner": account.is_platform_owner,
+                "email_verified_at": account.email_verified_at,
+                "deactivated_at": account.deactivated_at,
+                "origin": origin,
+                "created_at": account.created_at,
+            },
+        )
+        return bool(added)
+
+    async def find(self, email: Email) -> Account | None:
+        rows = await self._transaction.ask(AccountRow, _FIND, {"email_key": email.key})
+        return rows[0].account() if rows else None
+
+    async def hold(self, user: UserId) -> None:
+        # Nobody reads its answer: it travels with the next question.
+        await self._transaction.tell(_HOLD, {"user": user})
+
+    async def hold_shared(self, user: UserId) -> None:
+        await self._transaction.tell(_HOLD_SHARED, {"user": user})
+
+    async def verify_email(self, user: UserId, email: Email, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at}))
+
+    async def email_is_taken(self, email: Email, user: UserId) -> bool:
+        (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
+        return answer.yes
+
+    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Email | None:
+        parameters = {"user": user, "email": email and email.address, "email_key": email and email.key, "at": at}
+        rows = await self._transaction.ask(_Address, _AWAIT_EMAIL, parameters)
+        return Email(rows[0].email) if rows else None
+
+    async def change_email(self, user: UserId, email: Email, at: datetime) -> Email | None:
+        try:
+            rows = await self._transaction.ask(_Address, _CHANGE_EMAIL, {"user": user, "email": email.address, "at": at})
+        except UniqueViolation:
+            raise BadRequest("This e-mail address cannot be used") from None
+        return Email(rows[0].email) if rows else None
+
+    async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        rows = await self._transaction.ask(AccountRow, _FIND_ALL, {"users": list(users)})
+        return {account.id: account for account in (row.account() for row in rows)}
+
+    async def deactivate(self, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _DEACTIVATE, {"user": user, "at": at}))
+
+    async def activate(self, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _ACTIVATE, {"user": user, "at": at}))
+
+
+# Of two that add the same e-mail address at once, the second waits for the first's commit and then adds nothing. A service that is being
+# deleted at this moment does not become the origin.
+_ADD: Final = """
+    insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
+                       created_at, updated_at)
+    values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
+            (select services.id from services where services.id = %(origin)s for key share), %(created_at)s, %(created_at)s)
+        on conflict (email_key) do nothing
+ returning id
+"""
+
+_FIND: Final[LiteralString] = f"""
+    select {ACCOUNT}
+      from users
+     where email_key = %(email_key)s
+"""
+
+_FIND_ALL: Final[LiteralString] = f"""
+    select {ACCOUNT}
+      from users
+     where id = any(%(users)s)
+"""
+
+# The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
+_HOLD: Final = "select id from users where id = %(user)s for no key update"
+
+_HOLD_SHARED: Final = "select from users where id = %(user)s for share"
+
+
+_VERIFY_EMAIL: Final = """
+    update users
+       set email_verified_at = coalesce(email_verified_at, %(at)s), updated_at = %(at)s
+     where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
+ returning id
+"""
+
+_EMAIL_IS_TAKEN: Final = "select exists (select from users where email_key = %(email_key)s and id <> %(user)s) as yes"
+
+_AWAIT_EMAIL: Final = """
+    update users
+       set pending_email = %(email)s, pending_email_key = %(email_key)s, updated_at = %(at)s
+     where id = %(user)s and deactivated_at is null
+ returning email
+"""
+
+_CHANGE_EMAIL: Final = """
+    with before as (
+             select id, email
+               from users
+              where id = %(user)s and deactivated_at is null and pending_email = %(email)s
+                for no key update
+         )
+  update users
+     set email = pending_email, email_key = pending_email_key, pending_email = null, pending_email_key = null,
+         email_verified_at = %(at)s, updated_at = %(at)s
+    from before
+   where users.id = before.id
+returning before.email
+"""
+
+
+_DEACTIVATE: Final = """
+    update users
+       set deactivated_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s
+     where id = %(user)s and deactivated_at is null
+ returning id
+"""
+
+_ACTIVATE: Final = """
+    update users
+       set deactivated_at = null, updated_at = %(at)s
+     where id = %(user)s and deactivated_at is not null
+ returning id
+"""

@@ -1,0 +1,170 @@
+"""What is suspicious in the sign-ins and second factors of the last hours, from PostgreSQL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.alerts import (
+    BACKUP_CODES,
+    GUESSES,
+    IMPOSSIBLE_WITHIN,
+    MFA_FAILURES,
+    MOST_ALERTS,
+    MOST_EVENTS,
+    SIGN_IN_FAILURES,
+    Alert,
+    AlertType,
+)
+from core.domain.identity.mfa import MfaEvent
+from core.domain.identity.risk import RiskFactor
+from core.domain.json import Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Alert:
+    user_id: UUID
+    email: str
+    type: str
+    details: dict[str, Json]
+    detected_at: datetime
+
+    def alert(self) -> Alert:
+        return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details, self.detected_at)
+
+
+class PostgresSuspiciousActivity:
+    """Implements `ports.platform.platform_users.SuspiciousActivity`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def alerts(self, since: datetime) -> Sequence[Alert]:
+        return [row.alert() for row in await ask(self._pool, _Alert, _ALERTS, {**_RULES, "since": since})]
+
+
+_RULES: Final[Mapping[str, Any]] = {
+    "most_events": MOST_EVENTS,
+    "most_alerts": MOST_ALERTS,
+    "guesses": [reason.value for reason in GUESSES],
+    "sign_in_failures": SIGN_IN_FAILURES.count,
+    "sign_in_within": SIGN_IN_FAILURES.within,
+    "wrong_code": MfaEvent.VERIFY_FAILED,
+    "mfa_failures": MFA_FAILURES.count,
+    "mfa_within": MFA_FAILURES.within,
+    "backup_code": MfaEvent.BACKUP_CODE_USED,
+    "backup_codes": BACKUP_CODES.count,
+    "backup_codes_within": BACKUP_CODES.within,
+    "impossible_within": IMPOSSIBLE_WITHIN,
+    "proxy": RiskFactor.PROXY,
+    "unusual_time": RiskFactor.UNUSUAL_TIME,
+    "strange": [RiskFactor.NEW_DEVICE.value, RiskFactor.UNKNOWN_LOCATION.value],
+    **{kind.name.lower(): kind for kind in AlertType},
+}
+
+
+# In the API's format for times. jsonb would write them in the connection's time zone and in its own format.
+_TIME: Final[LiteralString] = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
+
+
+def _burst(counted: LiteralString, within: LiteralString, count: LiteralString, kind: LiteralString) -> LiteralString:
+    """For each person, whether this many came within this time: at each event it counts those in the span before it."""
+    return f"""
+    select user_id, %({kind})s::text as type, max(created_at) filter (where so_far >= %({count})s) as detected_at,
+           jsonb_build_object(
+               'count', max(so_far),
+               'window_minutes', round(extract(epoch from %({within})s::interval) / 60)::int,
+               'first_at', to_char(min(created_at) at time zone 'UTC', {_TIME}),
+               'last_at', to_char(max(created_at) at time zone 'UTC', {_TIME}),
+               'addresses', to_jsonb((array_agg(distinct host(address)) filter (where address is not null))[1:10])
+           ) as details
+      from (
+               select user_id, created_at, address,
+                      count(*) over (
+                          partition by user_id order by created_at range between %({within})s::interval preceding and current row
+                      ) as so_far
+                 from {counted}
+           ) as counted
+     group by user_id
+    having max(so_far) >= %({count})s
+"""
+
+
+def _single(condition: LiteralString, kind: LiteralString) -> LiteralString:
+    """For each person, the latest sign-in of this kind."""
+    return f"""
+    select user_id, %({kind})s::text as type, created_at as detected_at,
+           jsonb_build_object('address', host(address), 'country', country, 'city', city, 'risk_score', round(risk_score::numeric, 2),
+                              'risk_factors', to_jsonb(risk_factors)) as details
+      from (select distinct on (user_id) * from sign_ins where {condition} order by user_id, created_at desc) as latest
+"""
+
+
+# Everything is read through an index on the time, at most `MOST_EVENTS` of each kind.
+_ALERTS: Final[LiteralString] = f"""
+    with tries as materialized (
+             select user_id, success, reason, address, country, city, risk_score, risk_factors, flagged, created_at
+               from login_events
+              where created_at > %(since)s
+              order by created_at desc
+              limit %(most_events)s
+         ),
+         sign_ins as (
+             select * from tries where success and user_id is not null
+         ),
+         guesses as (
+             select user_id, address, created_at from tries where reason = any(%(guesses)s) and user_id is not null
+         ),
+         wrong_codes as (
+             select user_id, address, created_at
+               from mfa_events
+              where name = %(wrong_code)s and created_at > %(since)s
+              order by created_at desc
+              limit %(most_events)s
+         ),
+         backup_codes_used as (
+             select user_id, address, created_at
+               from mfa_events
+              where name = %(backup_code)s and created_at > %(since)s
+              order by created_at desc
+              limit %(most_events)s
+         ),
+         journeys as (
+             select user_id, created_at, country, address,
+                    lag(country) over earlier as country_before, lag(created_at) over earlier as before
+               from sign_ins
+              where country is not null and %(proxy)s <> all(risk_factors)
+             window earlier as (partition by user_id order by created_at)
+         ),
+         alerts as (
+             {_burst("guesses", "sign_in_within", "sign_in_failures", "repeated_sign_in_failures")}
+              union all
+             {_burst("wrong_codes", "mfa_within", "mfa_failures", "repeated_mfa_failures")}
+              union all
+             {_burst("backup_codes_used", "backup_codes_within", "backup_codes", "backup_code_burst")}
+              union all
+             {_single("%(unusual_time)s = any(risk_factors) and risk_factors && %(strange)s", "unusual_hour")}
+              union all
+             {_single("flagged", "high_risk_sign_in")}
+              union all
+             select user_id, %(impossible_travel)s::text, created_at,
+                    jsonb_build_object('from', country_before, 'to', country, 'address', host(address),
+                                       'minutes', round(extract(epoch from created_at - before) / 60)::int)
+               from (
+                        select distinct on (user_id) *
+                          from journeys
+                         where country <> country_before and created_at - before < %(impossible_within)s
+                         order by user_id, created_at desc
+                    ) as latest
+         )
+  select users.id as user_id, users.email, alerts.type, alerts.details, alerts.detected_at
+    from alerts
+    join users on users.id = alerts.user_id
+   order by alerts.detected_at desc, users.id, alerts.type
+   limit %(most_alerts)s
+"""

@@ -1,0 +1,309 @@
+"""Devices in PostgreSQL, and what a sign-in needs to know of them and of a person's habits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import DeviceId, UserId
+from core.domain.identity.devices import Device, DeviceType, Location, UserAgent
+from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
+
+# A part of any statement that reads `users`: one value, jsonb, of the row's person. `knowledge_parameters` gives the parameters that it
+# takes, and `knowledge_of` reads it:
+#
+#     select users.id, …, {KNOWLEDGE} as knowledge from users where email_key = %(email_key)s
+#
+# Every part of it reads a bounded number of rows from an index, however many sign-ins a stranger has tried: the last `HISTORY` good ones,
+# the last twenty of all, and the person's devices.
+KNOWLEDGE: Final = """(
+    select jsonb_build_object(
+               'by_token', (
+                   select jsonb_build_object(
+                              'id', devices.id,
+                              'trusted_until', extract(epoch from devices.trusted_until),
+                              'brings_trust', coalesce(devices.trust_digest = %(trust_digest)s, false)
+                          )
+                     from devices
+                    where devices.token_digest = %(device_digest)s and devices.user_id = users.id and devices.revoked_at is null
+               ),
+               'by_agent', (
+                   select jsonb_build_object('id', devices.id, 'trusted_until', extract(epoch from devices.trusted_until))
+                     from devices
+                    where devices.user_id = users.id
+                      and devices.revoked_at is null
+                      and devices.device_type = %(device_type)s
+                      and devices.browser is not distinct from %(device_browser)s
+                      and devices.os is not distinct from %(device_os)s
+                    order by devices.last_used_at desc
+                    limit 1
+               ),
+               'habits', (
+                   select jsonb_build_object(
+                              'sign_ins', count(*),
+                              'hours', array_agg(distinct extract(hour from good.created_at at time zone 'UTC')::int),
+                              'countries', array_agg(distinct good.country) filter (where good.country is not null)
+                          )
+                     from (
+                              select login_events.created_at, login_events.country
+                                from login_events
+                               where login_events.user_id = users.id and login_events.success and not login_events.flagged
+                               order by login_events.id desc
+                               limit %(device_history)s
+                          ) as good
+               ),
+               'failed_attempts', (
+                   select count(*)
+                     from (
+                              select latest.reason, count(*) filter (where latest.success) over (order by latest.id desc) as successes
+                                from (
+                                         select login_events.id, login_events.success, login_events.reason
+                                           from login_events
+                                          where login_events.user_id = users.id
+                                          order by login_events.id desc
+                                          limit 20
+                                     ) as latest
+                          ) as since
+                    where since.successes = 0 and since.reason = any (%(device_failures)s)
+               ),
+               'trust_days', (
+                   select min(organizations.device_trust_days)
+                     from memberships
+                     join organizations on organizations.id = memberships.org_id
+                    where memberships.user_id = users.id and organizations.status = 'active'
+               )
+           )
+)"""
+
+
+def knowledge_parameters(approach: Approach) -> Mapping[str, Any]:
+    client, agent = approach.client, approach.agent
+    return {
+        "device_digest": None if client.device_token is None else client.device_token.digest(),
+        "trust_digest": None if client.trust_token is None else client.trust_token.digest(),
+        "device_type": agent.device_type.value,
+        "device_browser": _text(agent.browser),
+        "device_os": _text(agent.os),
+        "device_history": HISTORY,
+        "device_failures": _FAILURES,
+    }
+
+
+_FAILURES: Final = [failure.value for failure in FAILED_ATTEMPTS]
+
+
+def knowledge_of(value: Mapping[str, Any]) -> Knowledge:
+    habits = value["habits"]
+    return Knowledge(
+        by_token=_known(value["by_token"]),
+        by_agent=_known(value["by_agent"]),
+        sign_ins=habits["sign_ins"],
+        hours=frozenset(habits["hours"] or ()),
+        countries=frozenset(habits["countries"] or ()),
+        failed_attempts=value["failed_attempts"],
+        trust_days=value["trust_days"],
+    )
+
+
+def _known(value: Mapping[str, Any] | None) -> KnownDevice | None:
+    if value is None:
+        return None
+    until = value["trusted_until"]
+    return KnownDevice(
+        DeviceId(UUID(value["id"])), None if until is None else datetime.fromtimestamp(until, UTC), value.get("brings_trust", False)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowledge:
+    knowledge: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    id: UUID
+    user_id: UUID
+    name: str
+    device_type: str
+    browser: str | None
+    browser_version: str | None
+    os: str | None
+    os_version: str | None
+    last_used_at: datetime
+    last_address: str | None
+    last_country: str | None
+    last_city: str | None
+    risk_score: float
+    trusted_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    revoked_at: datetime | None
+
+    def device(self) -> Device:
+        located = self.last_country is not None or self.last_city is not None
+        return Device(
+            id=DeviceId(self.id),
+            user=UserId(self.user_id),
+            name=self.name,
+            agent=UserAgent(DeviceType(self.device_type), self.browser, self.browser_version, self.os, self.os_version),
+            last_used_at=self.last_used_at,
+            last_address=self.last_address,
+            last_location=Location(self.last_country, self.last_city) if located else None,
+            risk_score=round(self.risk_score, 2),
+            trusted_until=self.trusted_until,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            revoked_at=self.revoked_at,
+        )
+
+
+class DeviceRows:
+    """Implements `ports.identity.devices.DeviceStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:
+        rows = await self._transaction.ask(_Knowledge, _KNOWLEDGE_OF_USER, {"user": user, **knowledge_parameters(approach)})
+        return knowledge_of(rows[0].knowledge) if rows else NOTHING_KNOWN
+
+    async def add(self, device: Device, token_digest: bytes) -> None:
+        await self._transaction.tell_along(
+            _ADD,
+            {
+                "id": device.id,
+                "user": device.user,
+                "token_digest": token_digest,
+                "name": _text(device.name),
+                **_seen_with(device.agent, device.last_address, device.last_location),
+                "risk_score": device.risk_score,
+                "at": device.created_at,
+            },
+        )
+
+    async def used(self, device: DeviceId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
+        approach = sighting.approach
+        await self._transaction.tell_along(
+            _USED,
+            {
+                "id": device,
+                "token_digest": token_digest,
+                **_seen_with(approach.agent, approach.client.address, approach.location),
+                "risk_score": sighting.risk.score,
+                "at": at,
+            },
+        )
+
+    async def trust(self, device: DeviceId, trust_digest: bytes, until: datetime) -> None:
+        await self._transaction.tell(_TRUST, {"id": device, "digest": trust_digest, "until": until})
+
+    async def end_trust(self, user: UserId) -> None:
+        await self._transaction.tell(_END_TRUST, {"user": user})
+
+    async def hold(self, device: DeviceId) -> Device | None:
+        rows = await self._transaction.ask(_Device, _HOLD, {"id": device})
+        return rows[0].device() if rows else None
+
+    async def rename(self, device: DeviceId, name: str, at: datetime) -> None:
+        await self._transaction.tell(_RENAME, {"id": device, "name": _text(name), "at": at})
+
+    async def revoke(self, device: DeviceId, at: datetime) -> None:
+        await self._transaction.tell(_REVOKE, {"id": device, "at": at})
+
+
+class PostgresDevices:
+    """Implements `ports.identity.devices.DeviceLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, user: UserId) -> Sequence[Device]:
+        return [row.device() for row in await ask(self._pool, _Device, _LIST, {"user": user})]
+
+    async def get(self, device: DeviceId) -> Device | None:
+        rows = await ask(self._pool, _Device, _GET, {"id": device})
+        return rows[0].device() if rows else None
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else storable_text(text)
+
+
+def _seen_with(agent: UserAgent, address: str | None, location: Location | None) -> Mapping[str, Any]:
+    return {
+        "device_type": agent.device_type.value,
+        "browser": _text(agent.browser),
+        "browser_version": _text(agent.browser_version),
+        "os": _text(agent.os),
+        "os_version": _text(agent.os_version),
+        "address": storable_address(address),
+        "country": None if location is None else _text(location.country),
+        "city": None if location is None else _text(location.city),
+    }
+
+
+_KNOWLEDGE_OF_USER: Final[LiteralString] = f"select {KNOWLEDGE} as knowledge from users where users.id = %(user)s"
+
+_ADD: Final = """
+    insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
+                         last_country, last_city, risk_score, created_at, updated_at)
+    values (%(id)s, %(user)s, %(token_digest)s, %(name)s, %(device_type)s, %(browser)s, %(browser_version)s, %(os)s, %(os_version)s, %(at)s,
+            %(address)s, %(country)s, %(city)s, %(risk_score)s, %(at)s, %(at)s)
+"""
+
+# The name stays: the person may have chosen it.
+_USED: Final = """
+    update devices
+       set device_type = %(device_type)s, browser = %(browser)s, browser_version = %(browser_version)s, os = %(os)s,
+           os_version = %(os_version)s, last_used_at = %(at)s, last_address = %(address)s, last_country = %(country)s, last_city = %(city)s,
+           risk_score = %(risk_score)s,
+           token_digest = coalesce(%(token_digest)s, token_digest),
+           trust_digest = case when %(token_digest)s::bytea is null then trust_digest end,
+           trusted_until = case when %(token_digest)s::bytea is null then trusted_until end,
+           revoked_at = null
+     where id = %(id)s
+"""
+
+_TRUST: Final = "update devices set trust_digest = %(digest)s, trusted_until = %(until)s where id = %(id)s"
+
+# Locked in the order in which a deletion locks them.
+_END_TRUST: Final = """
+    with trusted as (
+             select id
+               from devices
+              where user_id = %(user)s and trusted_until is not null and revoked_at is null
+              order by id
+                for no key update
+         )
+  update devices
+     set trust_digest = null, trusted_until = null
+    from trusted
+   where devices.id = trusted.id
+"""
+
+_COLUMNS: Final[LiteralString] = """
+    id, user_id, name, device_type, browser, browser_version, os, os_version, last_used_at, host(last_address) as last_address,
+    last_country, last_city, risk_score, trusted_until, created_at, updated_at, revoked_at
+"""
+
+_HOLD: Final[LiteralString] = f"select {_COLUMNS} from devices where id = %(id)s for no key update"
+
+_GET: Final[LiteralString] = f"select {_COLUMNS} from devices where id = %(id)s and revoked_at is null"
+
+_LIST: Final[LiteralString] = (
+    f"select {_COLUMNS} from devices where user_id = %(user)s and revoked_at is null order by last_used_at desc, id"
+)
+
+_RENAME: Final = "update devices set name = %(name)s, updated_at = %(at)s where id = %(id)s"
+
+_REVOKE: Final = """
+    update devices
+       set revoked_at = %(at)s, token_digest = null, trust_digest = null, trusted_until = null, updated_at = %(at)s
+     where id = %(id)s
+"""

@@ -1,0 +1,32 @@
+"""When a session counts: the condition that every statement about live sessions carries."""
+
+from typing import Final, LiteralString
+
+# A session counts while it has not ended, its user is active, and so is the platform owner who acts in the user's name, if one does. Nobody
+# acts in the name of a platform owner, even of a person who has become one since.
+IS_LIVE: Final = """
+           sessions.revoked_at is null
+       and sessions.expires_at > now()
+       and sessions.ends_at > now()
+       and users.deactivated_at is null
+       and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted, nor is its service
+       and (sessions.service_id is null or services.id is not null)
+       and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
+               select from users as impersonators
+                where impersonators.id = sessions.impersonator_id
+                  and impersonators.is_platform_owner
+                  and impersonators.deactivated_at is null
+           ))
+"""
+
+
+# A part of any statement that has a session's id at hand, as `session`.
+SESSION_LIVES: Final[LiteralString] = f"""exists (
+               select
+                 from sessions
+                 join users on users.id = sessions.user_id
+                 left join organizations on organizations.id = sessions.organization_id
+                 left join services on services.id = sessions.service_id
+                where sessions.id = %(session)s
+                  and {IS_LIVE}
+           )"""

@@ -1,0 +1,107 @@
+"""Mailed tokens in PostgreSQL, by the digests of what the links carry."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    digest: bytes
+    purpose: str
+    user_id: UUID
+    email: str
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None
+
+    def token(self) -> MailedToken:
+        return MailedToken(
+            self.digest,
+            MailedTokenPurpose(self.purpose),
+            UserId(self.user_id),
+            Email(self.email),
+            self.created_at,
+            self.expires_at,
+            self.used_at,
+        )
+
+
+class MailedTokenRows:
+    """Implements `ports.identity.mailed_tokens.MailedTokenStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def issue(self, token: MailedToken) -> None:
+        await self.end(token.user, token.purpose, token.created_at)
+        await self._transaction.tell(
+            _ADD,
+            {
+                "digest": token.digest,
+                "purpose": token.purpose.value,
+                "user": token.user,
+                "email": token.email.address,
+                "created_at": token.created_at,
+                "expires_at": token.expires_at,
+            },
+        )
+
+    async def find(self, digest: bytes, purposes: Collection[MailedTokenPurpose]) -> MailedToken | None:
+        rows = await self._transaction.ask(_Token, _FIND, {"digest": digest, "purposes": _texts(purposes)})
+        return rows[0].token() if rows else None
+
+    async def redeem(self, digest: bytes, purposes: Collection[MailedTokenPurpose], at: datetime) -> MailedToken | None:
+        rows = await self._transaction.ask(_Token, _REDEEM, {"digest": digest, "purposes": _texts(purposes), "at": at})
+        return rows[0].token() if rows else None
+
+    async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:
+        await self._transaction.tell(_END, {"user": user, "purpose": purpose.value, "at": at})
+
+    async def end_all(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_END_ALL, {"user": user, "at": at})
+
+
+def _texts(purposes: Collection[MailedTokenPurpose]) -> list[str]:
+    return sorted(purpose.value for purpose in purposes)
+
+
+_END: Final = """
+    update mailed_tokens
+       set used_at = %(at)s
+     where user_id = %(user)s and purpose = %(purpose)s and used_at is null
+"""
+
+_ADD: Final = """
+    insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)
+    select %(digest)s, %(purpose)s, users.id, %(email)s, %(created_at)s, %(expires_at)s
+      from users
+     where users.id = %(user)s
+"""
+
+_FIND: Final = """
+    select digest, purpose, user_id, email, created_at, expires_at, used_at
+      from mailed_tokens
+     where digest = %(digest)s and purpose = any(%(purposes)s)
+"""
+
+# Of two that redeem the same token at once, the second waits for the first's commit, looks again, and finds it used.
+_REDEEM: Final = """
+    update mailed_tokens
+       set used_at = %(at)s
+     where digest = %(digest)s and purpose = any(%(purposes)s) and used_at is null and expires_at > %(at)s
+ returning digest, purpose, user_id, email, created_at, expires_at, used_at
+"""
+
+_END_ALL: Final = """
+    update mailed_tokens
+       set used_at = %(at)s
+     where user_id = %(user)s and used_at is null
+"""

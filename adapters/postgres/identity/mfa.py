@@ -1,0 +1,322 @@
+"""Second factors in PostgreSQL: sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and tries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rate_limits import TAKE_WANTED
+from adapters.postgres.statements import Parameters, ask
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identity.devices import LONGEST_USER_AGENT, Client
+from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
+from core.domain.json import Json
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor
+from ports.clock import Clock
+from ports.ids import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    sealed_secret: bytes
+    created_at: datetime
+    enabled_at: datetime | None
+    last_step: int
+
+    def of(self, user: UserId) -> MfaSecret:
+        return MfaSecret(user, self.sealed_secret, self.created_at, self.enabled_at, self.last_step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    wait: float
+    sealed_secret: bytes | None
+    created_at: datetime | None
+    enabled_at: datetime | None
+    last_step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    user_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    was_enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Preauthentication:
+    user_id: UUID
+    device_id: UUID | None
+    organization_id: UUID | None
+    service_id: UUID | None
+    created_at: datetime
+    expires_at: datetime
+    provider: str
+    authenticated_by: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    failures: int
+
+
+class MfaRows:
+    """Implements `ports.identity.mfa.MfaStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction, ids: Ids, clock: Clock) -> None:
+        self._transaction = transaction
+        self._ids = ids
+        self._clock = clock
+
+    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime) -> bool:
+        return await self._found(_PUT_PENDING, {"user": user, "sealed_secret": sealed_secret, "at": at})
+
+    async def find(self, user: UserId) -> MfaSecret | None:
+        rows = await self._transaction.ask(_Secret, _FIND, {"user": user})
+        return rows[0].of(user) if rows else None
+
+    async def hold(self, user: UserId) -> MfaSecret | None:
+        rows = await self._transaction.ask(_Secret, _HOLD, {"user": user})
+        return rows[0].of(user) if rows else None
+
+    async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
+        device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
+        (row,) = await self._transaction.ask(
+            _Guess,
+            _BEGIN_GUESS,
+            {
+                "user": user,
+                "device_digest": None if device is None else device.digest(),
+                "trust_digest": None if trust is None else trust.digest(),
+                "limit": limit.name,
+                "burst": float(limit.burst),
+                "pace": limit.seconds_per_request,
+            },
+        )
+        if row.sealed_secret is None or row.created_at is None or row.last_step is None:
+            return Guess(row.wait, None)
+        return Guess(row.wait, MfaSecret(user, row.sealed_secret, row.created_at, row.enabled_at, row.last_step))
+
+    async def enable(self, user: UserId, step: int, at: datetime) -> bool:
+        return await self._found(_ENABLE, {"user": user, "step": step, "at": at})
+
+    async def redeem_step(self, user: UserId, step: int) -> bool:
+        return await self._found(_REDEEM_STEP, {"user": user, "step": step})
+
+    async def redeem_backup_code(self, user: UserId, digest: bytes, at: datetime) -> bool:
+        return await self._found(_REDEEM_BACKUP_CODE, {"user": user, "digest": digest, "at": at})
+
+    async def replace_backup_codes(self, user: UserId, digests: Sequence[bytes]) -> None:
+        await self._transaction.tell(_DELETE_BACKUP_CODES, {"user": user})
+        await self._transaction.tell(_ADD_BACKUP_CODES, {"user": user, "digests": list(digests)})
+
+    async def disable(self, user: UserId) -> bool:
+        deleted = await self._transaction.ask(_Deleted, _DELETE, {"user": user})
+        # After the secret: a request that replaces the codes holds it, and has finished by now.
+        await self._transaction.tell(_DELETE_BACKUP_CODES, {"user": user})
+        return bool(deleted) and deleted[0].was_enabled
+
+    async def log(self, event: MfaEvent, user: UserId, actor: Actor, *, success: bool, details: Mapping[str, Json] | None = None) -> None:
+        by = {name: str(who) for name, who in (("actor", actor.user), ("impersonator", actor.impersonator)) if who not in {None, user}}
+        await self._transaction.tell(
+            _LOG,
+            {
+                "id": self._ids.new(),
+                "user": user,
+                "name": event.value,
+                "success": success,
+                "address": storable_address(actor.address),
+                "user_agent": None if actor.user_agent is None else storable_text(actor.user_agent[:LONGEST_USER_AGENT]),
+                "details": Jsonb(storable({**by, **(details or {})})),
+                "at": self._clock.now(),
+            },
+        )
+
+    async def add_preauthentication(self, preauthentication: Preauthentication) -> None:
+        await self._transaction.tell(
+            _ADD_PREAUTHENTICATION,
+            {
+                "id": preauthentication.id,
+                "user": preauthentication.user,
+                "device": preauthentication.device,
+                "organization": preauthentication.organization,
+                "service": preauthentication.service,
+                "created_at": preauthentication.created_at,
+                "expires_at": preauthentication.expires_at,
+                "provider": preauthentication.provider,
+                "authenticated_by": list(preauthentication.amr),
+            },
+        )
+
+    async def find_preauthentication(self, id: PreauthenticationId) -> Preauthentication | None:  # noqa: A002 - the noun's own word
+        rows = await self._transaction.ask(_Preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES})
+        if not rows:
+            return None
+        (row,) = rows
+        return Preauthentication(
+            id=id,
+            user=UserId(row.user_id),
+            device=None if row.device_id is None else DeviceId(row.device_id),
+            organization=None if row.organization_id is None else OrganizationId(row.organization_id),
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            service=None if row.service_id is None else ServiceId(row.service_id),
+            provider=row.provider,
+            amr=tuple(row.authenticated_by),
+        )
+
+    async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
+        rows = await self._transaction.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
+        return rows[0].failures if rows else 0
+
+    async def end_preauthentications(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})
+
+    async def consume_preauthentication(self, id: PreauthenticationId, at: datetime) -> bool:  # noqa: A002
+        return await self._found(_CONSUME_PREAUTHENTICATION, {"id": id, "at": at, "most": MOST_WRONG_CODES})
+
+    async def _found(self, statement: LiteralString, parameters: Parameters) -> bool:
+        return bool(await self._transaction.ask(_Person, statement, parameters))
+
+
+class PostgresMfa:
+    """Implements `ports.identity.mfa.MfaLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def status(self, user: UserId) -> MfaStatus:
+        (status,) = await ask(self._pool, MfaStatus, _STATUS, {"user": user})
+        return status
+
+
+# A secret that is enabled is left alone, and nothing is returned.
+_PUT_PENDING: Final = """
+    insert into mfa_secrets as secret (user_id, sealed_secret, created_at)
+    values (%(user)s, %(sealed_secret)s, %(at)s)
+        on conflict (user_id) do update
+       set sealed_secret = excluded.sealed_secret, created_at = excluded.created_at
+     where secret.enabled_at is null
+ returning user_id
+"""
+
+_FIND: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa_secrets where user_id = %(user)s"
+
+_HOLD: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa_secrets where user_id = %(user)s for update"
+
+# Everyone locks the bucket's row first, so guesses queue in one order.
+_BEGIN_GUESS: Final = f"""
+    with wanted as (
+             select %(limit)s::text as limit_name,
+                    coalesce(
+                        (
+                            select id::text
+                              from devices
+                             where user_id = %(user)s
+                               and token_digest = %(device_digest)s
+                               and trust_digest = %(trust_digest)s
+                               and trusted_until > now()
+                               and revoked_at is null
+                        ),
+                        %(user)s::text
+                    ) as key,
+                    %(burst)s::double precision as burst,
+                    %(pace)s::double precision as pace
+         ),
+         taken as ({TAKE_WANTED}),
+         held as (
+             select sealed_secret, created_at, enabled_at, last_step
+               from mfa_secrets
+              where user_id = %(user)s
+                for update                             -- a new set-up must not slip in between the code's check and its effect
+         )
+  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step
+    from taken
+    left join held on true
+"""
+
+_ENABLE: Final = """
+    update mfa_secrets
+       set enabled_at = %(at)s, last_step = %(step)s
+     where user_id = %(user)s and enabled_at is null
+ returning user_id
+"""
+
+_REDEEM_STEP: Final = """
+    update mfa_secrets
+       set last_step = %(step)s
+     where user_id = %(user)s and enabled_at is not null and last_step < %(step)s
+ returning user_id
+"""
+
+_REDEEM_BACKUP_CODE: Final = """
+    update backup_codes
+       set used_at = %(at)s
+     where user_id = %(user)s
+       and digest = %(digest)s
+       and used_at is null
+       and exists (select from mfa_secrets where mfa_secrets.user_id = %(user)s and mfa_secrets.enabled_at is not null)
+ returning user_id
+"""
+
+_DELETE_BACKUP_CODES: Final = "delete from backup_codes where user_id = %(user)s"
+
+_ADD_BACKUP_CODES: Final = """
+    insert into backup_codes (user_id, digest) select %(user)s, digest from unnest(%(digests)s::bytea[]) as given (digest)
+"""
+
+_DELETE: Final = "delete from mfa_secrets where user_id = %(user)s returning enabled_at is not null as was_enabled"
+
+_STATUS: Final = """
+    select exists (select from mfa_secrets where user_id = %(user)s and enabled_at is not null) as enabled,
+           exists (select from backup_codes where user_id = %(user)s and used_at is null) as has_backup_codes
+"""
+
+_LOG: Final = """
+    insert into mfa_events (id, user_id, name, success, address, user_agent, details, created_at)
+    values (%(id)s, %(user)s, %(name)s, %(success)s, %(address)s, %(user_agent)s, %(details)s, %(at)s)
+"""
+
+_ADD_PREAUTHENTICATION: Final = """
+    insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at, provider,
+                                   authenticated_by)
+    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s, %(provider)s,
+            %(authenticated_by)s)
+"""
+
+_FIND_PREAUTHENTICATION: Final = """
+    select user_id, device_id, organization_id, service_id, created_at, expires_at, provider, authenticated_by
+      from preauthentications
+     where id = %(id)s and consumed_at is null and failures < %(most)s and expires_at > now()
+       for update                                      -- of guesses at once, each sees the failures of those before it
+"""
+
+_FAIL_PREAUTHENTICATION: Final = "update preauthentications set failures = failures + 1 where id = %(id)s returning failures"
+
+_END_PREAUTHENTICATIONS: Final = """
+    with waiting as (
+             select id from preauthentications where user_id = %(user)s and consumed_at is null order by id for update
+         )
+  update preauthentications
+     set consumed_at = %(at)s
+    from waiting
+   where preauthentications.id = waiting.id
+"""
+
+_CONSUME_PREAUTHENTICATION: Final = """
+    update preauthentications
+       set consumed_at = %(at)s
+     where id = %(id)s and consumed_at is null and failures < %(most)s and expires_at > %(at)s
+ returning user_id
+"""

@@ -1,0 +1,156 @@
+"""The exchange of refresh tokens, in one statement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.statements import ask
+from core.domain.email import Email
+from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.refresh_tokens import PresentedToken
+from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+
+
+@dataclass(frozen=True, slots=True)
+class _Presented:
+    session_id: UUID
+    user_id: UUID
+    device_id: UUID | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    service_id: UUID | None
+    service_slug: str | None
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    ends_at: datetime
+    authenticated_by: list[str]
+    impersonator_id: UUID | None
+    impersonation_id: UUID | None
+    email: str
+    is_platform_owner: bool
+    is_live: bool
+    is_member: bool
+    organization_is_active: bool
+    rotated: bool
+    rotated_at: datetime | None
+    rotated_by: bytes | None
+    subscription: Mapping[str, Any] | None
+
+    def presented(self) -> PresentedToken:
+        impersonated = None
+        if self.impersonator_id is not None and self.impersonation_id is not None:
+            impersonated = Impersonated(ImpersonationId(self.impersonation_id), UserId(self.impersonator_id))
+        organization = None if self.organization_id is None else OrganizationId(self.organization_id)
+        service = None if self.service_id is None else ServiceId(self.service_id)
+        session = Session(
+            id=SessionId(self.session_id),
+            user=UserId(self.user_id),
+            created_at=self.created_at,
+            last_seen_at=self.last_seen_at,
+            expires_at=self.expires_at,
+            ends_at=self.ends_at,
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            context=Context(organization, self.organization_slug or "", service, self.service_slug or ""),
+            authenticated_by=tuple(self.authenticated_by),
+            impersonated=impersonated,
+        )
+        return PresentedToken(
+            session,
+            Email(self.email),
+            is_platform_owner=self.is_platform_owner,
+            is_live=self.is_live,
+            is_member=self.is_member,
+            organization_is_active=self.organization_is_active,
+            rotated=self.rotated,
+            rotated_at=self.rotated_at,
+            rotated_by=self.rotated_by,
+            subscription=subscription_state(self.subscription),
+        )
+
+
+class PostgresRefreshTokens:
+    """Implements `ports.identity.refresh_tokens.RefreshTokens`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime) -> PresentedToken | None:
+        rows = await ask(
+            self._pool, _Presented, _ROTATE, {"digest": digest, "successor": successor, "by": by, "at": at, "idle": IDLE_LIFETIME}
+        )
+        return rows[0].presented() if rows else None
+
+
+# All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
+# changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
+# session that is revoked at this very moment is not extended, and then `is_live` is false. The sessions that it was opened from are
+# extended too: using a session counts as using those.
+_ROTATE: Final[LiteralString] = f"""
+    with recursive found as (
+             select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
+                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_id, services.slug as service_slug,
+                    sessions.created_at,
+                    sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
+                    sessions.impersonation_id, users.email, users.is_platform_owner,
+                    {IS_LIVE} as is_live,
+                    coalesce(memberships.role is not null or sessions.service_id is not null, false) as is_member,
+                    coalesce(organizations.status = 'active', false) as organization_is_active,
+                    {SUBSCRIPTION_STATE} as subscription
+               from refresh_tokens as tokens
+               join sessions on sessions.id = tokens.session_id
+               join users on users.id = sessions.user_id
+               left join organizations on organizations.id = sessions.organization_id
+               left join services on services.id = sessions.service_id
+               left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+              where tokens.digest = %(digest)s
+         ),
+         rotated as (
+             update refresh_tokens
+                set rotated_at = %(at)s, rotated_by = %(by)s
+               from found
+              where refresh_tokens.digest = %(digest)s
+                and refresh_tokens.rotated_at is null
+                and found.is_live
+                and (found.organization_id is null or (found.is_member and found.organization_is_active))
+          returning refresh_tokens.session_id
+         ),
+         added as (
+             insert into refresh_tokens (digest, session_id, created_at) select %(successor)s, session_id, %(at)s from rotated
+         ),
+         line as (
+             select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
+          union all
+             select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
+         ),
+         living as (
+             select sessions.id
+               from sessions
+              where sessions.id = any (array(select line.id from line)) and sessions.revoked_at is null
+              order by sessions.id                     -- in one order everywhere
+                for no key update
+         ),
+         extended as (
+             update sessions
+                set expires_at = least(%(at)s + %(idle)s, sessions.ends_at),
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
+               from living
+              where sessions.id = living.id
+          returning sessions.id
+         )
+  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
+         found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
+         found.impersonator_id,
+         found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
+         found.rotated_by, found.subscription,
+         rotated.session_id is not null as rotated,
+         found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
+    from found
+    left join rotated on true
+    left join extended on extended.id = rotated.session_id
+"""

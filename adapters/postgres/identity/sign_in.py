@@ -1,0 +1,335 @@
+"""Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import AccountRow
+from adapters.postgres.identity.devices import KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction, demanding
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import (
+    TRIES_FROM_ANYWHERE,
+    TRIES_FROM_DEVICE,
+    Alone,
+    Attempt,
+    Confirmed,
+    Destination,
+    NamedAccount,
+    NotConfirmed,
+    ServiceName,
+    Tries,
+    account_key,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationRow:
+    """What `DESTINATION` reads; to be extended by what a statement reads beside it."""
+
+    service_id: UUID | None
+    service_slug: str | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    organization_is_active: bool | None
+
+    def destination(self) -> Destination | None:
+        if self.service_id is None or self.organization_id is None:
+            return None
+        context = Context(
+            OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
+        )
+        return Destination(context, is_open=self.organization_is_active or False)
+
+
+# Columns of a statement that reads `services` and, of the same one, `organizations`.
+DESTINATION: Final = """
+           services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt(DestinationRow):
+    limit_name: str
+    key: str
+    wait: float
+    id: UUID | None
+    email: str | None
+    password_hash: str | None
+    is_platform_owner: bool | None
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime | None
+    mfa_enabled: bool
+    has_been_there: bool
+    knowledge: dict[str, Any]
+
+    def attempt(self) -> Attempt:
+        limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination())
+
+    def _named_account(self) -> NamedAccount | None:
+        if self.id is None or self.email is None or self.created_at is None:
+            return None
+        account = Account(
+            UserId(self.id),
+            Email(self.email),
+            is_platform_owner=self.is_platform_owner or False,
+            email_verified_at=self.email_verified_at,
+            deactivated_at=self.deactivated_at,
+            created_at=self.created_at,
+        )
+        return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
+
+
+class _Confirmed:
+    """The account, and beside it the service, or nothing in its columns."""
+
+    def __init__(self, *, has_been_there: bool, subscription: Mapping[str, Any] | None, **columns: Any) -> None:
+        of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
+        self.confirmed = Confirmed(
+            AccountRow(**columns).account(),
+            DestinationRow(**of_destination).destination(),
+            has_been_there,
+            subscription_state(subscription),
+        )
+
+
+def _alone(alone: Alone | None) -> Mapping[str, Any]:
+    return {"alone": alone is not None, "device": None if alone is None else alone.device}
+
+
+def _named(service: ServiceName | None) -> Mapping[str, Any]:
+    if service is None:
+        return {"organization_slug": None, "service_slug": None}
+    return {"organization_slug": storable_text(service.organization), "service_slug": storable_text(service.service)}
+
+
+class PostgresAttempts:
+    """Implements `ports.identity.sign_in.Attempts`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
+        (row,) = await ask(
+            self._pool,
+            _Attempt,
+            _FIND,
+            {
+                "email_key": email.key,
+                "account_key": account_key(email),
+                "account_limit": TRIES_FROM_ANYWHERE.name,
+                "account_burst": float(TRIES_FROM_ANYWHERE.burst),
+                "account_pace": TRIES_FROM_ANYWHERE.seconds_per_request,
+                "device_limit": TRIES_FROM_DEVICE.name,
+                "device_burst": float(TRIES_FROM_DEVICE.burst),
+                "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
+                **knowledge_parameters(approach),
+                **_named(service),
+            },
+        )
+        return row.attempt()
+
+
+class PostgresDestinations:
+    """Implements `ports.identity.sign_in.Destinations`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, service: ServiceName) -> Destination | None:
+        rows = await ask(self._pool, DestinationRow, _FIND_DESTINATION, _named(service))
+        return rows[0].destination() if rows else None
+
+
+class SignInRows:
+    """Implements `ports.identity.sign_in.SignInStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def confirm(self, user: UserId, encoded: str, alone: Alone | None = None, service: ServiceId | None = None) -> Confirmed | None:
+        return await self._confirmed(_CONFIRM, {"user": user, "encoded": encoded, "service": service, **_alone(alone)})
+
+    async def demand(self, user: UserId, encoded: str, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
+        parameters = {"user": user, "encoded": encoded, "service": None, **_alone(alone)}
+        rows = await self._transaction.demand(_Confirmed, _DEMAND, NotConfirmed, parameters)
+
+        async def confirmed() -> Confirmed:
+            (row,) = await rows()
+            return row.confirmed
+
+        return confirmed
+
+    async def renew(
+        self, user: UserId, encoded: str, renewed: str, alone: Alone | None = None, service: ServiceId | None = None
+    ) -> Confirmed | None:
+        parameters = {"user": user, "encoded": encoded, "renewed": renewed, "service": service, **_alone(alone)}
+        return await self._confirmed(_RENEW, parameters)
+
+    async def confirm_since(self, user: UserId, since: datetime, service: ServiceId | None = None) -> Confirmed | None:
+        return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
+
+    async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
+        await self._transaction.tell(_ENTER, {"user": user, "service": service, "at": at})
+
+    async def give_back(self, tries: Tries) -> None:
+        await give_back(self._transaction, tries.limit, tries.key)
+
+    async def _confirmed(self, statement: LiteralString, parameters: Mapping[str, Any]) -> Confirmed | None:
+        rows = await self._transaction.ask(_Confirmed, statement, parameters)
+        return rows[0].confirmed if rows else None
+
+
+_NAMED: Final[LiteralString] = f"""
+      select {DESTINATION}
+        from organizations
+        join services on services.org_id = organizations.id
+       where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
+"""
+
+# A try from a device that shows one of this account's device tokens draws from that device's bucket, any other from the account's. For an
+# address that nobody has, everything is looked for all the same, and nothing found.
+_FIND: Final[LiteralString] = f"""
+    with known as (
+             select devices.id
+               from devices
+               join users on users.id = devices.user_id
+              where devices.token_digest = %(device_digest)s and devices.revoked_at is null and users.email_key = %(email_key)s
+         ),
+         wanted as (
+             select case when known.id is null then %(account_limit)s::text else %(device_limit)s::text end as limit_name,
+                    coalesce(known.id::text, %(account_key)s::text) as key,
+                    case when known.id is null then %(account_burst)s::float8 else %(device_burst)s::float8 end as burst,
+                    case when known.id is null then %(account_pace)s::float8 else %(device_pace)s::float8 end as pace
+               from (values (true)) as this (try)
+               left join known on this.try
+         ),
+         taken as ({TAKE_WANTED}),
+         destination as ({_NAMED})
+  select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
+         users.email_verified_at, users.deactivated_at, users.created_at,
+         exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
+         {KNOWLEDGE} as knowledge,
+         destination.*,
+         exists (
+             select
+               from service_users
+              where service_users.service_id = destination.service_id
+                and service_users.user_id = users.id
+                and service_users.first_login_at is not null
+         ) as has_been_there
+    from taken
+    left join destination on true
+    left join users on users.email_key = %(email_key)s
+"""
+
+_FIND_DESTINATION: Final = _NAMED
+
+# The lock keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be ended with them.
+# While the password was checked, a second factor may have been enabled, or the device revoked that was trusted to do without. The device is
+# looked for once the row of `held` is there: everybody takes the account before the device.
+_ENOUGH: Final = """
+           (
+               not %(alone)s
+            or not exists (select from mfa_secrets where mfa_secrets.user_id = held.id and mfa_secrets.enabled_at is not null)
+            or exists (
+                   select from devices
+                    where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
+                      and devices.trusted_until > now()
+                      for no key update
+               )
+           )
+"""
+
+# Held as a foreign key holds it: a session or a user may come to be in it while its rows stay. It may be deleted all the same, and then
+# the session is over on its first request.
+_SERVICE: Final = """
+    with destination as (
+             select services.id, services.slug, services.org_id, organizations.slug as organization_slug, organizations.status
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.id = %(service)s
+                for key share
+         )
+"""
+
+_CONFIRMED: Final[LiteralString] = f"""
+           users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
+           services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
+           services.status = 'active' as organization_is_active,
+           exists (
+               select
+                 from service_users
+                where service_users.service_id = services.id
+                  and service_users.user_id = users.id
+                  and service_users.first_login_at is not null
+           ) as has_been_there,
+           {SUBSCRIPTION_STATE} as subscription"""
+
+_HELD: Final = """
+         held as materialized (
+             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at
+               from users
+              where id = %(user)s and deactivated_at is null and password_hash = %(encoded)s
+"""
+
+_CONFIRM: Final[LiteralString] = f"""
+    {_SERVICE},
+         {_HELD}
+                for share
+         ),
+         users as (
+             select * from held where {_ENOUGH}
+         )
+  select {_CONFIRMED}
+    from users
+    left join destination as services on true
+"""
+
+_DEMAND: Final[LiteralString] = demanding(_CONFIRM)
+
+_RENEW: Final[LiteralString] = f"""
+    {_SERVICE},
+         {_HELD}
+                for no key update
+         )
+  update users
+     set password_hash = %(renewed)s
+    from held
+    left join destination as services on true
+   where users.id = held.id and {_ENOUGH}
+returning {_CONFIRMED}
+"""
+
+_CONFIRM_SINCE: Final[LiteralString] = f"""
+    {_SERVICE}
+  select {_CONFIRMED}
+    from users
+    left join destination as services on true
+   where users.id = %(user)s and users.deactivated_at is null
+     and (users.password_changed_at is null or users.password_changed_at <= %(since)s)
+     for share of users
+"""
+
+_ENTER: Final = """
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s
+      from services
+     where services.id = %(service)s
+        on conflict (service_id, user_id) do update
+       set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+           last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+"""

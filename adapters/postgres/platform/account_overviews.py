@@ -1,0 +1,121 @@
+"""What an operator sees of an account, gathered from the whole database. Operators ask for one person at a time, so it may be slow."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import IPv4Interface, IPv6Interface
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.statements import ask
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Account
+from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+
+MOST_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    id: UUID
+    email: str
+    is_platform_owner: bool
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime
+    pending_email: str | None
+    has_password: bool
+    password_changed_at: datetime | None
+    mfa_enabled_at: datetime | None
+    backup_codes: int
+    sessions: int
+    impersonations: int
+    devices: int
+    trusted_devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    created_at: datetime
+    success: bool
+    address: IPv4Interface | IPv6Interface | None
+    user_agent: str | None
+
+
+class PostgresAccountOverviews:
+    """Implements `ports.platform.account_overviews.AccountOverviews`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, email: Email) -> AccountOverview | None:
+        users = await ask(self._pool, _User, _FIND, {"email_key": email.key})
+        if not users:
+            return None
+        (user,) = users
+        organizations = await ask(self._pool, OrganizationRole, _ORGANIZATIONS, {"user": user.id})
+        attempts = await ask(self._pool, _Attempt, _ATTEMPTS, {"user": user.id, "most": MOST_ATTEMPTS})
+        return AccountOverview(
+            Account(
+                UserId(user.id),
+                Email(user.email),
+                is_platform_owner=user.is_platform_owner,
+                email_verified_at=user.email_verified_at,
+                deactivated_at=user.deactivated_at,
+                created_at=user.created_at,
+            ),
+            pending_email=None if user.pending_email is None else Email(user.pending_email),
+            has_password=user.has_password,
+            password_changed_at=user.password_changed_at,
+            mfa_enabled_at=user.mfa_enabled_at,
+            backup_codes=user.backup_codes,
+            sessions=user.sessions,
+            impersonations=user.impersonations,
+            devices=user.devices,
+            trusted_devices=user.trusted_devices,
+            organizations=tuple(organizations),
+            latest_attempts=tuple(
+                SignInAttempt(one.created_at, one.success, None if one.address is None else str(one.address), one.user_agent)
+                for one in attempts
+            ),
+        )
+
+
+_FIND: Final[LiteralString] = f"""
+    select {ACCOUNT},
+           users.pending_email, users.password_hash is not null as has_password, users.password_changed_at,
+           mfa_secrets.enabled_at as mfa_enabled_at,
+           (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
+           live.sessions, live.impersonations, present.devices, present.trusted_devices
+      from users
+      left join mfa_secrets on mfa_secrets.user_id = users.id
+     cross join lateral (
+               select count(*) as sessions, count(impersonator_id) as impersonations
+                 from sessions
+                where sessions.user_id = users.id and revoked_at is null and expires_at > now()
+           ) as live
+     cross join lateral (
+               select count(*) as devices, count(*) filter (where trusted_until > now()) as trusted_devices
+                 from devices
+                where devices.user_id = users.id and revoked_at is null
+           ) as present
+     where users.email_key = %(email_key)s
+"""
+
+_ORGANIZATIONS: Final = """
+    select organizations.slug as organization, organizations.status = 'active' as is_active, memberships.role
+      from memberships
+      join organizations on organizations.id = memberships.org_id
+     where memberships.user_id = %(user)s
+     order by organizations.slug
+"""
+
+_ATTEMPTS: Final = """
+    select created_at, success, address, user_agent
+      from login_events
+     where user_id = %(user)s
+     order by id desc
+     limit %(most)s
+"""

@@ -1,0 +1,160 @@
+"""Users as platform owners see them, from PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.mfa import MfaEvent
+from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, Belonging, FoundUser, MfaMetrics, MfaOverview
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(AccountRow):
+    mfa_enabled: bool
+    organizations: list[dict[str, Any]]
+
+    def user(self) -> FoundUser:
+        return FoundUser(
+            self.account(),
+            self.mfa_enabled,
+            [Belonging(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mfa:
+    email: str
+    enabled_at: datetime | None
+    backup_codes: int
+    last_challenge: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Metrics:
+    users_counted: int
+    users_estimated: float
+    mfa_counted: int
+    mfa_estimated: float
+    backup_codes_used: int
+    failures: int
+
+
+class PostgresUserDirectory:
+    """Implements `ports.platform.platform_users.UserDirectory`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
+        parameters = {"pattern": containing(storable_text(part)), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
+        statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
+        return [row.user() for row in await ask(self._pool, _Found, statement, parameters)]
+
+    async def mfa(self, user: UserId) -> MfaOverview | None:
+        rows = await ask(self._pool, _Mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT})
+        if not rows:
+            return None
+        (row,) = rows
+        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge)
+
+    async def mfa_metrics(self, since: datetime) -> MfaMetrics:
+        parameters = {
+            "since": since,
+            "most": COUNTED_EXACTLY,
+            "most_events": MOST_COUNTED,
+            "used": MfaEvent.BACKUP_CODE_USED,
+            "failed": MfaEvent.VERIFY_FAILED,
+        }
+        (row,) = await ask(self._pool, _Metrics, _METRICS, parameters)
+        return MfaMetrics(
+            users=count_or_estimate(row.users_counted, row.users_estimated),
+            mfa_enabled=count_or_estimate(row.mfa_counted, row.mfa_estimated),
+            backup_codes_used=row.backup_codes_used,
+            failures=row.failures,
+        )
+
+
+def containing(part: str) -> str:
+    """A pattern that matches this text anywhere. Nothing in it is a wildcard."""
+    escaped = part.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{escaped}%"
+
+
+# By address. A text that many addresses contain is found near the start of the index. For a rare one, the index is read to its end; it
+# holds nothing but addresses. An index of substrings would need an extension that not every PostgreSQL has.
+def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
+    return f"""
+    with sought as materialized ({sought})
+  select {ACCOUNT},
+         coalesce((select enabled_at is not null from mfa_secrets where mfa_secrets.user_id = users.id), false) as mfa_enabled,
+         array(
+             select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
+                                       'role', memberships.role)
+               from memberships
+               join organizations on organizations.id = memberships.org_id
+              where memberships.user_id = users.id
+              order by organizations.slug
+              limit %(most)s
+         ) as organizations
+    from sought
+   cross join lateral (select * from users where {condition} limit 1) as users
+"""
+
+
+_OF_USER: Final[LiteralString] = _search("select id from users where id = %(user)s and email_key like %(pattern)s", "users.id = sought.id")
+
+_OF_PART: Final[LiteralString] = (
+    _search(
+        """
+             select email_key
+               from (select email_key from users order by email_key offset 0) as addresses    -- read in the index, one after the other
+              where email_key like %(pattern)s
+              limit %(limit)s
+         """,
+        "users.email_key = sought.email_key",
+    )
+    + "   order by users.email_key"
+)
+
+_NEWEST: Final[LiteralString] = (
+    _search("select id from users order by id desc limit %(limit)s", "users.id = sought.id") + "   order by users.id desc"
+)
+
+_MFA: Final = """
+    select users.email, mfa_secrets.enabled_at,
+           (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
+           (
+               select created_at
+                 from mfa_events
+                where mfa_events.user_id = users.id and name = %(attempt)s
+                order by id desc
+                limit 1
+           ) as last_challenge
+      from users
+      left join mfa_secrets on mfa_secrets.user_id = users.id
+     where users.id = %(user)s
+"""
+
+_METRICS: Final[LiteralString] = f"""
+    select active.counted as users_counted, active.estimated as users_estimated,
+           enabled.counted as mfa_counted, enabled.estimated as mfa_estimated,
+           (
+               select count(*)
+                 from (select from mfa_events where name = %(used)s and created_at > %(since)s limit %(most_events)s) as capped
+           ) as backup_codes_used,
+           (
+               select count(*)
+                 from (select from mfa_events where name = %(failed)s and created_at > %(since)s limit %(most_events)s) as capped
+           ) as failures
+      from ({ACTIVE_USERS}) as active
+     cross join ({MFA_ENABLED_USERS}) as enabled
+"""

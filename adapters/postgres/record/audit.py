@@ -1,0 +1,193 @@
+"""The audit log as its readers see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, UserId
+from core.domain.pages import MOST_COUNTED, Listed, Page
+from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
+from core.domain.record.events import ACTING_KEY, ActingKey
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """`id` is None in the only row of an empty page, which carries the total."""
+
+    total: int
+    id: UUID | None
+    actor_id: UUID | None
+    actor_email: str | None
+    actor_is_platform_owner: bool | None
+    impersonator_id: UUID | None
+    impersonator_email: str | None
+    impersonator_is_platform_owner: bool | None
+    action: str
+    target_type: str
+    target_id: str
+    address: str | None
+    user_agent: str | None
+    forgotten: bool
+    success: bool
+    details: Mapping[str, Any]
+    created_at: datetime
+
+
+class PostgresAuditLog:
+    """Implements `ports.record.audit.AuditLog`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def newest(self, organization: OrganizationId, page: Page) -> Listed[AuditEntry]:
+        return await self._list(NEWEST, {"organization": organization}, page)
+
+    async def matching(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+        parameters = {
+            "organization": organization,
+            "action": None if wanted.action is None else storable_text(wanted.action),
+            "target_type": wanted.target_type,
+            "target_id": None if wanted.target_id is None else storable_text(wanted.target_id),
+            "actor": wanted.actor,
+            "since": wanted.since,
+            "until": wanted.until,
+            "most": MOST_COUNTED,
+        }
+        return await self._list(matching(wanted), parameters, page)
+
+    async def _list(self, statement: LiteralString, parameters: Mapping[str, Any], page: Page) -> Listed[AuditEntry]:
+        rows = await ask(self._pool, _Row, statement, {**parameters, "limit": page.limit, "offset": page.offset})
+        organization = OrganizationId(parameters["organization"])
+        items = [_entry(row, row.id, organization) for row in rows if row.id is not None]
+        return Listed(items, rows[0].total)
+
+
+def _entry(row: _Row, identifier: UUID, organization: OrganizationId) -> AuditEntry:
+    return AuditEntry(
+        id=AuditEntryId(identifier),
+        organization=organization,
+        actor=_actor(row),
+        impersonator=_person(row.impersonator_id, row.impersonator_email, is_platform_owner=row.impersonator_is_platform_owner),
+        action=row.action,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        address=FORGOTTEN_ADDRESS if row.forgotten else row.address,
+        user_agent=FORGOTTEN_USER_AGENT if row.forgotten else row.user_agent,
+        success=row.success,
+        details={name: value for name, value in row.details.items() if name != ACTING_KEY},
+        created_at=row.created_at,
+    )
+
+
+def _actor(row: _Row) -> Person | ActingKey | None:
+    key = row.details.get(ACTING_KEY)
+    if key is not None and row.actor_id is not None:
+        return ActingKey(ApiKeyId(row.actor_id), key["name"], key["prefix"])
+    return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner)
+
+
+def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bool | None) -> Person | None:
+    if identifier is None:
+        return None
+    return Person(UserId(identifier), DELETED_USER if email is None else email, bool(is_platform_owner))
+
+
+def matching(wanted: AuditFilter) -> LiteralString:
+    """The statement with exactly the requested conditions: one plan for all of them would suit none."""
+    conditions: Sequence[tuple[object, LiteralString]] = (
+        (wanted.action, "and action = %(action)s"),
+        (wanted.target_type, "and target_type = %(target_type)s"),
+        (wanted.target_id, "and target_id = %(target_id)s"),
+        (wanted.actor, "and actor_id = %(actor)s"),
+        (wanted.success, "and success" if wanted.success else "and not success"),  # written out, it matches the index of failures
+        (wanted.since, "and created_at >= %(since)s"),
+        (wanted.until, "and created_at < %(until)s"),
+    )
+    asked: LiteralString = "\n                ".join(condition for value, condition in conditions if value is not None)
+    return _MATCHING_HEAD + asked + _MATCHING_TAIL
+
+
+# The part of an entry that is set apart, in the form that its digest covers. Belongs in any statement that has these columns at hand.
+PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_array(address, user_agent, {details})::text, 'UTF8'))"
+
+# The limits of 1 change nothing but the plan. The length of a page is a parameter, for which the planner assumes the worst. Without the
+# limits it would read whole tables for a join, where each row is one look into an index.
+_ENTRIES: Final[LiteralString] = """
+    select totals.total, entries.id,
+           entries.actor_id, actors.email as actor_email, actors.is_platform_owner as actor_is_platform_owner,
+           entries.impersonator_id, impersonators.email as impersonator_email,
+           impersonators.is_platform_owner as impersonator_is_platform_owner,
+           entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
+           entries.personal_digest is not null and personal.entry_id is null as forgotten,
+           entries.success, entries.details || coalesce(personal.details, '{}') as details, entries.created_at
+      from totals
+      left join page on true
+      left join lateral (select * from audit_entries where audit_entries.id = page.entry_id limit 1) as entries on true
+      left join lateral (select * from audit_personal where audit_personal.entry_id = page.entry_id limit 1) as personal on true
+      left join lateral (select email, is_platform_owner from users where users.id = entries.actor_id limit 1) as actors on true
+      left join lateral (select email, is_platform_owner from users where users.id = entries.impersonator_id limit 1) as impersonators
+             on true
+"""
+
+# A place in the chain is a number, so a page is found by it, however far back; and the number of the last link is the total.
+NEWEST: Final[LiteralString] = (
+    """
+    with waiting as materialized (
+             select count(*) as entries from audit_pending where chain_id = %(organization)s
+         ),
+         ends as materialized (
+             select coalesce(max(sequence), 0) as sequence from audit_links where chain_id = %(organization)s
+         ),
+         totals as (
+             select waiting.entries + ends.sequence as total from waiting, ends
+         ),
+         not_linked as materialized (
+             select entry_id
+               from audit_pending
+              where chain_id = %(organization)s
+              order by entry_id desc
+             offset %(offset)s
+              limit %(limit)s
+         ),
+         page as (
+             select entry_id, null as sequence from not_linked
+              union all
+             (select entry_id, sequence
+                from audit_links
+               where chain_id = %(organization)s
+                 and sequence <= (select ends.sequence - greatest(%(offset)s - waiting.entries, 0) from ends, waiting)
+               order by sequence desc
+               limit %(limit)s - (select count(*) from not_linked))
+         )
+"""
+    + _ENTRIES
+    + " order by page.sequence desc nulls first, page.entry_id desc"
+)
+
+_MATCHING_HEAD: Final[LiteralString] = """
+    with matching as materialized (
+             select id as entry_id, created_at
+               from audit_entries
+              where organization_id = %(organization)s
+                """
+
+_MATCHING_TAIL: Final[LiteralString] = (
+    """
+              order by created_at desc, id desc
+              limit %(most)s
+         ),
+         totals as (
+             select count(*) as total from matching
+         ),
+         page as (
+             select entry_id from matching order by created_at desc, entry_id desc offset %(offset)s limit %(limit)s
+         )
+"""
+    + _ENTRIES
+    + " order by entries.created_at desc, entries.id desc"
+)

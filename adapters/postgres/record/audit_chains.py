@@ -1,0 +1,324 @@
+"""The chains of the audit log: how they grow, and how they are read back to be verified."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+import trio
+from psycopg.errors import UniqueViolation
+
+from adapters.postgres import locks
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.failures import translated
+from adapters.postgres.record.audit import PERSONAL_DIGEST
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import AuditEntryId, OrganizationId
+from core.domain.record.audit_chains import PLATFORM_CHAIN, Fault, Finding, Head, Personal, StoredLink, Unlinked, linked
+from ports.record.audit import Backlog
+
+MOST_PENDING_COUNTED: Final = 100_000
+_READ_AT_ONCE: Final = 10_000
+# Entries that are read, hashed and written at once, so that other tasks get their turn between parts. A transaction takes several parts,
+# because committing costs more than a part.
+_TAKEN_AT_ONCE: Final = 200
+_LINKED_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    chain_id: UUID
+    entry_id: UUID
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    chain_id: UUID
+    sequence: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Backlog:
+    pending: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    chain_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    sequence: int
+    entry_id: UUID
+    digest: bytes
+    content: str | None
+    belongs: bool
+    personal: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Unchained:
+    """The entries that were read end with `last_id`, at `last_at`. None when nothing was left. Without an entry,
+    everything was in order.
+    """
+
+    last_id: UUID | None
+    last_at: str | None
+    chain_id: UUID | None
+    entry_id: UUID | None
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Organization:
+    id: UUID
+    slug: str
+
+
+class PostgresAuditChains:
+    """Implements `ports.record.audit.AuditChains`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def link(self, key: bytes, most: int) -> int | None:
+        try:
+            return await self._link(key, most)
+        except UniqueViolation:
+            # An entry that is linked already waits again. However it got there, it must not stop all others.
+            await tell(self._pool, _DROP_LINKED)
+            return await self._link(key, most)
+
+    async def _link(self, key: bytes, most: int) -> int | None:
+        with translated():
+            async with self._pool.connection() as connection, connection.pipelined_transaction() as pipelined:
+                transaction = Transaction(connection, pipelined)
+                (lock,) = await transaction.ask(_Lock, _LOCK, {"namespace": locks.NAMESPACE, "lock": locks.AUDIT_CHAINS})
+                if not lock.is_ours:
+                    return None
+                heads: dict[OrganizationId, Head] = {}
+                total = 0
+                # Part by part, so that other tasks get their turn. Each part sees what the previous holder of the lock committed, because
+                # the statement begins after the lock was taken.
+                while total < most:
+                    wanted = min(most - total, _TAKEN_AT_ONCE)
+                    taken = [_unlinked(row) for row in await transaction.ask(_Taken, _TAKE, {"most": wanted})]
+                    total += len(taken)
+                    await _find_heads(transaction, heads, {one.chain for one in taken} - heads.keys())
+                    for start in range(0, len(taken), _LINKED_AT_ONCE):
+                        await trio.lowlevel.checkpoint()
+                        await _add(transaction, key, heads, taken[start : start + _LINKED_AT_ONCE])
+                    if len(taken) < wanted:
+                        break
+                if total:
+                    await transaction.commit()
+                return total
+
+    async def backlog(self) -> Backlog:
+        (row,) = await ask(self._pool, _Backlog, _BACKLOG, {"most": MOST_PENDING_COUNTED})
+        return Backlog(row.pending, row.oldest)
+
+    async def next_chain(self, after: OrganizationId | None) -> OrganizationId | None:
+        rows = await ask(self._pool, _Chain, _FIRST if after is None else _NEXT, {"after": after})
+        return OrganizationId(rows[0].chain_id) if rows else None
+
+    async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
+        rows = await ask(self._pool, _Stored, LINKS, {"chain": chain, "sequence": since, "most": most})
+        return [
+            StoredLink(
+                chain,
+                row.sequence,
+                AuditEntryId(row.entry_id),
+                row.digest,
+                row.content,
+                belongs=row.belongs,
+                personal=Personal(row.personal),
+            )
+            for row in rows
+        ]
+
+    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[Finding]:
+        statement = UNCHAINED if chain is None else UNCHAINED_OF_PLATFORM if chain == PLATFORM_CHAIN else UNCHAINED_OF_ORGANIZATION
+        found: list[Finding] = []
+        place = {"entry": PLATFORM_CHAIN, "at": "-infinity"}
+        while len(found) < most:
+            rows = await ask(self._pool, _Unchained, statement, {**place, "organization": chain, "most": _READ_AT_ONCE})
+            found += [
+                Finding(OrganizationId(row.chain_id), Fault.STRAY if row.waits else Fault.LOOSE, entry=AuditEntryId(row.entry_id))
+                for row in rows
+                if row.chain_id is not None and row.entry_id is not None
+            ]
+            last = rows[0]
+            if last.last_id is None or last.last_at is None:
+                break
+            place = {"entry": OrganizationId(last.last_id), "at": last.last_at}
+        return found[:most]
+
+    async def find(self, slug: str) -> OrganizationId | None:
+        rows = await ask(self._pool, _Organization, _FIND, {"slug": storable_text(slug)})
+        return OrganizationId(rows[0].id) if rows else None
+
+    async def slugs(self) -> Mapping[OrganizationId, str]:
+        return {OrganizationId(row.id): row.slug for row in await ask(self._pool, _Organization, _SLUGS)}
+
+
+def _unlinked(row: _Taken) -> Unlinked:
+    return Unlinked(OrganizationId(row.chain_id), AuditEntryId(row.entry_id), row.content)
+
+
+async def _find_heads(transaction: Transaction, heads: dict[OrganizationId, Head], unknown: set[OrganizationId]) -> None:
+    if unknown:
+        heads.update(dict.fromkeys(unknown, Head()))
+        rows = await transaction.ask(_Head, _HEADS, {"chains": array([chain.hex for chain in unknown])})
+        heads.update({OrganizationId(row.chain_id): Head(row.sequence, row.digest) for row in rows})
+
+
+async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId, Head], entries: Sequence[Unlinked]) -> None:
+    """Read behind the heads of the chains, which move on."""
+    links = linked(key, heads, entries)
+    heads.update({link.chain: Head(link.sequence, link.digest) for link in links})
+    await transaction.tell(
+        _ADD,
+        {
+            "chains": array([link.chain.hex for link in links]),
+            "sequences": array([str(link.sequence) for link in links]),
+            "entries": array([link.entry.hex for link in links]),
+            "digests": array([link.digest.hex() for link in links]),
+        },
+    )
+
+
+# Everything in an entry, in PostgreSQL's own text form. Every version writes jsonb the same way, and converting to Python types would cost
+# more than the hashing. Nothing is interpreted, so it can cover any value that somebody stored.
+_CONTENT: Final[LiteralString] = """jsonb_build_array(
+               entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
+               entries.target_id, entries.success, entries.details, encode(entries.personal_digest, 'hex'),
+               extract(epoch from entries.created_at)::text
+           )::text"""
+
+_CHAIN: Final[LiteralString] = "coalesce(entries.organization_id, '00000000-0000-0000-0000-000000000000')"
+
+_LOCK: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s) as is_ours"
+
+# By an array: a semi-join would be planned once, while little waits, and would later read everything that waits.
+_TAKE: Final[LiteralString] = f"""
+    with taken as (
+             delete from audit_pending
+              where entry_id = any (array(select entry_id from audit_pending order by entry_id limit %(most)s))
+          returning entry_id
+         )
+    select {_CHAIN} as chain_id, entries.id as entry_id, {_CONTENT} as content
+      from taken
+      join audit_entries as entries on entries.id = taken.entry_id
+     order by entries.id
+"""
+
+_HEADS: Final = """
+    select wanted.chain_id, head.sequence, head.digest
+      from unnest(%(chains)s::uuid[]) as wanted (chain_id)
+     cross join lateral (
+               select sequence, digest
+                 from audit_links
+                where audit_links.chain_id = wanted.chain_id
+                order by sequence desc
+                limit 1
+           ) as head
+"""
+
+_ADD: Final = """
+    insert into audit_links (chain_id, sequence, entry_id, digest)
+    select chain_id, sequence, entry_id, decode(digest, 'hex')
+      from unnest(%(chains)s::uuid[], %(sequences)s::bigint[], %(entries)s::uuid[], %(digests)s::text[])
+           as links (chain_id, sequence, entry_id, digest)
+"""
+
+_DROP_LINKED: Final = "delete from audit_pending using audit_links where audit_links.entry_id = audit_pending.entry_id"
+
+# Ids ascend, so the first one found is as good as the oldest.
+_BACKLOG: Final = """
+    select (select count(*) from (select from audit_pending limit %(most)s) as counted) as pending,
+           (select created_at
+              from audit_entries
+             where id = (select entry_id from audit_pending order by entry_id limit 1)) as oldest
+"""
+
+# A part is a number of places and not of rows, so that it is never larger, whatever the planner assumes. All rows that share a place are
+# read together: nobody can hide a link behind another by dropping the constraint that forbids it.
+LINKS: Final[LiteralString] = f"""
+    with beginning as materialized (
+             select min(sequence) as sequence from audit_links where chain_id = %(chain)s and sequence >= %(sequence)s
+         )
+    select links.sequence, links.entry_id, links.digest,
+           case when entries.id is not null then {_CONTENT} end as content,
+           {_CHAIN} = links.chain_id as belongs,
+           case when personal.entry_id is not null
+                then case when {PERSONAL_DIGEST.format(details="personal.details")} = entries.personal_digest
+                          then 'intact'
+                          else 'altered'
+                     end
+                when entries.personal_digest is not null then 'forgotten'
+                else 'none'
+           end as personal
+      from audit_links as links
+      left join lateral (select * from audit_entries where audit_entries.id = links.entry_id limit 1) as entries on true
+      left join lateral (select * from audit_personal where audit_personal.entry_id = links.entry_id limit 1) as personal on true
+     where links.chain_id = %(chain)s
+       and links.sequence >= (select sequence from beginning)
+       and links.sequence <= (select sequence + least(%(most)s - 1, 9223372036854775807 - sequence) from beginning)
+     order by links.sequence, links.entry_id
+"""
+
+_NEXT: Final = "select chain_id from audit_links where chain_id > %(after)s order by chain_id limit 1"
+
+_FIRST: Final = "select chain_id from audit_links order by chain_id limit 1"
+
+
+def _unchained(which: LiteralString, *, last: LiteralString) -> LiteralString:
+    return f"""
+    with entries as materialized (
+             select id, organization_id, created_at from audit_entries where {which} limit %(most)s
+         )
+    select ends.last_id, ends.last_at, found.chain_id, found.entry_id, coalesce(found.waits, false) as waits
+      from (values (0)) as always
+      left join (select id as last_id, created_at::text as last_at from entries order by {last} limit 1) as ends on true
+      left join (
+               select {_CHAIN} as chain_id, entries.id as entry_id, waiting.entry_id is not null as waits
+                 from entries
+                 left join lateral (select * from audit_links where audit_links.entry_id = entries.id limit 1) as links on true
+                 left join lateral (select * from audit_pending where audit_pending.entry_id = entries.id limit 1) as waiting on true
+                where coalesce(links.sequence, 0) <= 0 and waiting.chain_id is distinct from {_CHAIN}
+           ) as found on true
+"""
+
+
+# In parts. Each is a statement that sees entries, links and what waits at one moment. Times are passed as text, since somebody may have
+# stored one that Python cannot represent.
+UNCHAINED: Final[LiteralString] = _unchained("id > %(entry)s order by id", last="id desc")
+
+# The first condition adds nothing logically. It shows the planner how few rows are left.
+_AFTER: Final[LiteralString] = """created_at >= %(at)s::text::timestamptz
+                and (created_at, id) > (%(at)s::text::timestamptz, %(entry)s)
+              order by created_at, id"""
+
+UNCHAINED_OF_ORGANIZATION: Final[LiteralString] = _unchained(
+    f"organization_id = %(organization)s and {_AFTER}", last="created_at desc, id desc"
+)
+
+UNCHAINED_OF_PLATFORM: Final[LiteralString] = _unchained(f"organization_id is null and {_AFTER}", last="created_at desc, id desc")
+
+_FIND: Final = "select id, slug from organizations where slug = %(slug)s"
+
+_SLUGS: Final = "select id, slug from all_organizations"

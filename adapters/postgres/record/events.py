@@ -1,0 +1,169 @@
+"""Events and audit entries in PostgreSQL, written in the transaction of their cause."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, LiteralString
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.record.audit import PERSONAL_DIGEST
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import AuditEntryId, UserId
+from core.domain.json import Json
+from core.domain.record.audit import kept_user_agent
+from core.domain.record.audit_chains import PLATFORM_CHAIN
+from core.domain.record.events import ACTING_KEY, Event
+from ports.clock import Clock
+from ports.ids import Ids
+
+_SALT_BYTES: Final = 16
+
+
+class EventRows:
+    def __init__(self, transaction: Transaction, ids: Ids, clock: Clock) -> None:
+        self._transaction = transaction
+        self._ids = ids
+        self._clock = clock
+
+    async def record(self, event: Event) -> AuditEntryId | None:
+        (entry,) = await self.record_all([event])
+        return entry
+
+    async def record_all(self, events: Sequence[Event]) -> Sequence[AuditEntryId | None]:
+        """The audit entries, one for each event in turn: None for one that is not audited. Two statements for any number of events."""
+        at = self._clock.now()
+        published = [self._published(event, at) for event in events if event.published]
+        if published:
+            await self._transaction.tell_along(_PUBLISH, {"events": Jsonb(published)})
+        entries = [AuditEntryId(self._ids.new()) if event.audited else None for event in events]
+        audited = [_audited(event, entry, at) for event, entry in zip(events, entries, strict=True) if entry is not None]
+        if audited:
+            await self._transaction.tell(_AUDIT, {"entries": Jsonb(audited)})
+        return entries
+
+    async def record_in_every_log(self, event: Event, person: UserId) -> None:
+        """As many statements as for one log: the database finds the logs itself."""
+        at = self._clock.now()
+        of_platform = replace(event, organization=None)
+        whose = {"person": person, "here": event.organization}
+        if event.published:
+            told = self._published(of_platform, at)
+            await self._transaction.tell(_PUBLISH_EVERYWHERE, {"events": Jsonb([told]), **whose})
+        if event.audited:
+            entry = _audited(of_platform, AuditEntryId(self._ids.new()), at)
+            await self._transaction.tell(_AUDIT_EVERYWHERE, {"entries": Jsonb([entry]), **whose})
+
+    def _published(self, event: Event, at: datetime) -> Mapping[str, Json]:
+        return {
+            "id": str(self._ids.new()),
+            "name": event.name,
+            **_whom(event),
+            "actor_id": _text(event.actor.user),
+            "details": storable(event.details),
+            "personal": storable(event.personal),
+            "occurred_at": at.isoformat(),
+        }
+
+
+def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Json]:
+    address = storable_address(event.actor.address)
+    user_agent = kept_user_agent(event.actor)
+    key = event.actor.key
+    return {
+        "id": str(entry),
+        "chain_id": str(event.organization or PLATFORM_CHAIN),
+        "action": event.name,
+        **_whom(event),
+        "actor_id": _text(event.actor.user if key is None else key.id),
+        "success": event.success,
+        "details": storable(event.details if key is None else {**event.details, ACTING_KEY: {"name": key.name, "prefix": key.prefix}}),
+        "created_at": at.isoformat(),
+        "address": None if address is None else str(address),
+        "user_agent": None if user_agent is None else storable_text(user_agent),
+        "personal": storable(event.personal),
+        "person_id": _text(event.actor.user or event.person),
+        "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
+    }
+
+
+def _whom(event: Event) -> Mapping[str, Json]:
+    return {
+        "organization_id": _text(event.organization),
+        "impersonator_id": _text(event.actor.impersonator),
+        "target_type": event.target.type,
+        "target_id": storable_text(event.target.id),
+    }
+
+
+def _text(identifier: object) -> str | None:
+    return None if identifier is None else str(identifier)
+
+
+# All events as one parameter: sending one value costs less than a list for each column, and one event is written in the same way as a
+# thousand.
+_PUBLISH: Final[LiteralString] = """
+    insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at)
+    select id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, nullif(personal, '{}'), occurred_at
+      from jsonb_to_recordset(%(events)s)
+        as told (id uuid, name text, organization_id uuid, actor_id uuid, impersonator_id uuid, target_type text, target_id text,
+                 details jsonb, personal jsonb, occurred_at timestamptz)
+"""
+
+# The entries, what is set apart of them, and their places in the queue of entries that wait to be linked.
+_AUDIT: Final[LiteralString] = f"""
+    with told as (
+             select *, (address is not null or user_agent is not null or personal <> '{{}}') as is_personal
+               from jsonb_to_recordset(%(entries)s)
+                 as told (id uuid, chain_id uuid, action text, organization_id uuid, actor_id uuid, impersonator_id uuid, target_type text,
+                          target_id text, success boolean, details jsonb, created_at timestamptz, address inet, user_agent text,
+                          personal jsonb, person_id uuid, salt bytea)
+         ),
+         entries as (
+             insert into audit_entries (id, organization_id, actor_id, impersonator_id, action, target_type, target_id, success, details,
+                                        personal_digest, created_at)
+             select id, organization_id, actor_id, impersonator_id, action, target_type, target_id, success, details,
+                    case when is_personal then {PERSONAL_DIGEST.format(details="personal")} end, created_at
+               from told
+         ),
+         apart as (
+             insert into audit_personal (entry_id, actor_id, address, user_agent, details, salt)
+             select id, person_id, address, user_agent, personal, salt
+               from told
+              where is_personal
+         )
+  insert into audit_pending (entry_id, chain_id)
+  select id, chain_id from told
+"""
+
+# An event about a person, and a copy for each organization that they belong to. An organization in which it did not happen learns that it
+# happened, and not from where; none learns its personal part. The new ids begin with the time of the id that they are copied from.
+_IN_EVERY_LOG: Final[LiteralString] = """
+    (
+        select {told}::jsonb || coalesce(
+                   jsonb_agg(
+                       given.told
+                    || jsonb_build_object(
+                           'id', left(given.told ->> 'id', 15) || substr(gen_random_uuid()::text, 16),
+                           'organization_id', organizations.id,
+                           'chain_id', organizations.id,
+                           'personal', '{{}}'::jsonb,
+                           'salt', chr(92) || 'x' || replace(gen_random_uuid()::text, '-', '')
+                       )
+                    || case when organizations.id = %(here)s then '{{}}' else '{{"address": null, "user_agent": null}}' end::jsonb
+                    order by organizations.id
+                   ),
+                   '[]'
+               )
+          from jsonb_array_elements({told}::jsonb) as given (told)
+          join memberships on memberships.user_id = %(person)s
+          join organizations on organizations.id = memberships.org_id
+    )
+"""
+
+_PUBLISH_EVERYWHERE: Final[LiteralString] = _PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s"))
+
+_AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s"))

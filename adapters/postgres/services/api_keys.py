@@ -1,0 +1,257 @@
+"""API keys in PostgreSQL. Everything joins the views of services and organizations, which leave out what is being deleted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.presence import mark
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
+from core.domain.pages import Listed
+from core.domain.services.api_keys import ApiKey, KeyHolder, KnownKey, Permission, PlacedKey, known_permissions
+from core.domain.services.services import ServiceProfile, ServiceType
+
+# The shortest time between two marks of one key's use.
+_PAUSE: Final = timedelta(minutes=1)
+
+
+class _Known(NamedTuple):
+    id: UUID
+    digest: bytes
+    name: str
+    prefix: str
+    permissions: list[str]
+    expires_at: datetime | None
+    service_id: UUID
+    service_slug: str
+    service_name: str
+    service_type: str
+    service_created_at: datetime
+    organization_id: UUID
+    organization_slug: str
+    organization_is_active: bool
+
+    def known(self) -> KnownKey:
+        holder = KeyHolder(
+            ApiKeyId(self.id),
+            ServiceId(self.service_id),
+            self.service_slug,
+            OrganizationId(self.organization_id),
+            self.organization_slug,
+            _permissions(tuple(self.permissions)),
+            self.name,
+            self.prefix,
+            ServiceProfile(self.service_name, ServiceType(self.service_type), self.service_created_at),
+        )
+        return KnownKey(holder, self.digest, self.expires_at, self.organization_is_active)
+
+
+@lru_cache(maxsize=1000)
+def _permissions(words: tuple[str, ...]) -> frozenset[Permission]:
+    """Few combinations are in use."""
+    return frozenset(known_permissions(words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    id: UUID
+    service_id: UUID
+    name: str
+    prefix: str
+    permissions: list[str]
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    created_by: UUID
+    created_at: datetime
+
+    def key(self) -> ApiKey:
+        return ApiKey(
+            id=ApiKeyId(self.id),
+            service=ServiceId(self.service_id),
+            name=self.name,
+            prefix=self.prefix,
+            permissions=known_permissions(self.permissions),
+            last_used_at=self.last_used_at,
+            expires_at=self.expires_at,
+            created_by=UserId(self.created_by),
+            created_at=self.created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed(_Key):
+    service_slug: str
+    organization_id: UUID
+    organization_slug: str
+
+    def placed(self) -> PlacedKey:
+        return PlacedKey(self.key(), self.service_slug, OrganizationId(self.organization_id), self.organization_slug)
+
+
+class _Listed:
+    """A row of the list. For an empty page, one row without a key carries the total."""
+
+    def __init__(self, *, total: int, **columns: Any) -> None:
+        self.total = total
+        self.key = None if columns["id"] is None else _Key(**columns).key()
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    before: int
+
+
+class PostgresApiKeys:
+    """Implements `ports.services.api_keys.ApiKeyLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known = SharedLookups(self._find)
+
+    async def find(self, digest: bytes) -> KnownKey | None:
+        return await self._known.find(digest)
+
+    async def _find(self, digests: Sequence[bytes]) -> Mapping[bytes, KnownKey]:
+        rows = await ask_in_order(self._pool, _Known, FIND, {"digests": array([digest.hex() for digest in digests])})
+        return {row.digest: row.known() for row in rows}
+
+    async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "limit": limit, "offset": offset}
+        rows = await ask(self._pool, _Listed, LIST, parameters)
+        if not rows:
+            return None
+        return Listed([row.key for row in rows if row.key is not None], rows[0].total)
+
+    async def get(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
+        rows = await ask(self._pool, _Key, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
+        return rows[0].key() if rows else None
+
+
+class ApiKeyRows:
+    """Implements `ports.services.api_keys.ApiKeyStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, key: ApiKey, digest: bytes) -> int | None:
+        rows = await self._transaction.ask(
+            _Added,
+            _ADD,
+            {
+                "id": key.id,
+                "service": key.service,
+                "name": storable_text(key.name),
+                "prefix": key.prefix,
+                "digest": digest,
+                "permissions": [permission.value for permission in key.permissions],
+                "expires_at": key.expires_at,
+                "created_by": key.created_by,
+                "created_at": key.created_at,
+            },
+        )
+        return rows[0].before if rows else None
+
+    async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "id": key}
+        rows = await self._transaction.ask(_Placed, _DELETE, parameters)
+        return rows[0].placed() if rows else None
+
+    async def revoke(self, prefix: str) -> PlacedKey | None:
+        rows = await self._transaction.ask(_Placed, _REVOKE, {"prefix": storable_text(prefix)})
+        return rows[0].placed() if rows else None
+
+
+class PostgresKeyUse:
+    """Implements `ports.presence.PresenceStore` for API keys. Each is marked at most once a minute, over all processes."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def mark_seen(self, times: Mapping[ApiKeyId, datetime]) -> None:
+        await mark(self._pool, _MARK_USED, times, {"pause": _PAUSE})
+
+
+_KEY: Final = """api_keys.id, api_keys.service_id, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.last_used_at,
+           api_keys.expires_at, api_keys.created_by, api_keys.created_at"""
+
+# One look into each index at a time, for one key and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason.
+FIND: Final = """
+    select api_keys.id, api_keys.digest, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.expires_at,
+           services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
+           services.created_at as service_created_at,
+           organizations.id as organization_id, organizations.slug as organization_slug,
+           organizations.status = 'active' as organization_is_active
+      from unnest((select %(digests)s::text[])) as asked (digest)
+     cross join lateral (select * from api_keys where api_keys.digest = decode(asked.digest, 'hex') limit 1) as api_keys
+     cross join lateral (select * from services where services.id = api_keys.service_id limit 1) as services
+     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
+"""
+
+# A service has few enough keys to count them.
+LIST: Final[LiteralString] = f"""
+    select counted.total, api_keys.*
+      from services
+     cross join lateral (select count(*) as total from api_keys where api_keys.service_id = services.id) as counted
+      left join lateral (
+                select {_KEY}
+                  from api_keys
+                 where api_keys.service_id = services.id
+                 order by api_keys.created_at desc, api_keys.id desc
+                 limit %(limit)s
+                offset %(offset)s
+           ) as api_keys on true
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by api_keys.created_at desc, api_keys.id desc
+"""
+
+_GET: Final[LiteralString] = f"""
+    select {_KEY}
+      from api_keys
+      join services on services.id = api_keys.service_id
+     where api_keys.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s
+"""
+
+# This counts the keys that existed when the statement began.
+_ADD: Final = """
+    insert into api_keys (id, service_id, name, prefix, digest, permissions, expires_at, created_by, created_at)
+    values (%(id)s, %(service)s, %(name)s, %(prefix)s, %(digest)s, %(permissions)s, %(expires_at)s, %(created_by)s, %(created_at)s)
+        on conflict (prefix) do nothing
+ returning (select count(*) from api_keys as others where others.service_id = %(service)s) as before
+"""
+
+_DELETED: Final[LiteralString] = f"""
+    delete from api_keys
+     using services
+      join organizations on organizations.id = services.org_id
+     where services.id = api_keys.service_id {{condition}}
+ returning {_KEY}, services.slug as service_slug, organizations.id as organization_id, organizations.slug as organization_slug
+"""
+
+_DELETE: Final[LiteralString] = _DELETED.format(
+    condition="and api_keys.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s"
+)
+
+_REVOKE: Final[LiteralString] = _DELETED.format(condition="and api_keys.prefix = %(prefix)s")
+
+_MARK_USED: Final = """
+    with due as (
+             select api_keys.id, used.at
+               from api_keys
+               join unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) as used (id, at) on used.id = api_keys.id
+              where api_keys.last_used_at is null or api_keys.last_used_at <= used.at - %(pause)s
+              order by api_keys.id
+                for no key update of api_keys      -- in one order everywhere: two processes that mark the same keys cannot deadlock
+         )
+  update api_keys
+     set last_used_at = due.at
+    from due
+   where api_keys.id = due.id
+"""

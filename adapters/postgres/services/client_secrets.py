@@ -1,0 +1,97 @@
+"""Client secrets in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId, UserId
+from core.domain.services.client_secrets import ClientSecret
+
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    """For a service without secrets, the list has one row of nulls."""
+
+    id: UUID | None
+    service_id: UUID
+    prefix: str | None
+    created_by: UUID | None
+    created_at: datetime | None
+
+    def secret(self) -> ClientSecret | None:
+        if self.id is None or self.prefix is None or self.created_at is None:
+            return None
+        created_by = None if self.created_by is None else UserId(self.created_by)
+        return ClientSecret(ClientSecretId(self.id), ServiceId(self.service_id), self.prefix, created_by, self.created_at)
+
+
+class ClientSecretRows:
+    """Implements `ports.services.client_secrets.ClientSecretStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def count(self, service: ServiceId) -> int:
+        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"service": service})
+        return answer.count
+
+    async def add(self, secret: ClientSecret, digest: bytes) -> None:
+        await self._transaction.tell(
+            _ADD,
+            {
+                "id": secret.id,
+                "service": secret.service,
+                "prefix": secret.prefix,
+                "digest": digest,
+                "created_by": secret.created_by,
+                "created_at": secret.created_at,
+            },
+        )
+
+    async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
+        rows = await self._transaction.ask(_Secret, _DELETE, {"service": service, "id": secret})
+        return rows[0].secret() if rows else None
+
+
+class PostgresClientSecrets:
+    """Implements `ports.services.client_secrets.ClientSecretLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
+        rows = await ask(self._pool, _Secret, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
+        if not rows:
+            return None
+        return [secret for row in rows if (secret := row.secret()) is not None]
+
+
+_COLUMNS: Final = "client_secrets.id, client_secrets.prefix, client_secrets.created_by, client_secrets.created_at"
+
+_COUNT: Final = "select count(*) as count from client_secrets where service_id = %(service)s"
+
+_ADD: Final = """
+    insert into client_secrets (id, service_id, prefix, digest, created_by, created_at)
+    values (%(id)s, %(service)s, %(prefix)s, %(digest)s, %(created_by)s, %(created_at)s)
+"""
+
+_DELETE: Final[LiteralString] = f"""
+    delete from client_secrets
+     where id = %(id)s and service_id = %(service)s
+ returning client_secrets.service_id, {_COLUMNS}
+"""
+
+_LIST: Final[LiteralString] = f"""
+    select services.id as service_id, {_COLUMNS}
+      from services
+      left join client_secrets on client_secrets.service_id = services.id
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by client_secrets.created_at, client_secrets.id
+"""

@@ -1,0 +1,282 @@
+"""End users in PostgreSQL. Each question is one statement whose cost grows with the organization and never with the installation."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import MOST_COUNTED, Listed, Page
+from core.domain.services.end_users import EndUser, EndUserDetail, UsedService
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A row of the page. An empty page is one row without a user."""
+
+    total: int
+    service_exists: bool
+    id: UUID | None
+    email: str | None
+    created_at: datetime | None
+    mfa_enabled: bool | None
+    last_login_at: datetime | None
+    services: list[str] | None
+
+    def end_user(self) -> EndUser | None:
+        if self.id is None or self.email is None or self.created_at is None:
+            return None
+        return EndUser(
+            UserId(self.id), Email(self.email), self.created_at, self.last_login_at, bool(self.mfa_enabled), tuple(self.services or ())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """A person with one of the services."""
+
+    id: UUID
+    email: str
+    email_verified: bool
+    created_at: datetime
+    updated_at: datetime
+    mfa_enabled: bool
+    active_sessions: int
+    last_session_at: datetime | None
+    service_id: UUID
+    slug: str
+    name: str
+    first_login_at: datetime | None
+    last_login_at: datetime | None
+
+    def service(self) -> UsedService:
+        return UsedService(ServiceId(self.service_id), self.slug, self.name, self.first_login_at, self.last_login_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    is_end_user: bool
+    sessions: int
+
+
+class PostgresEndUsers:
+    """Implements `ports.services.end_users.EndUserLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
+        rows = await ask(
+            self._pool,
+            _Listed,
+            LISTS[bool(search), service is not None],
+            {
+                "organization": organization,
+                "service": service,
+                "search": storable_text(search),
+                "offset": page.offset,
+                "limit": page.limit,
+                "most": MOST_COUNTED,
+            },
+        )
+        if not rows[0].service_exists:
+            return None
+        return Listed([one for row in rows if (one := row.end_user()) is not None], rows[0].total)
+
+    async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None:
+        rows = await ask(self._pool, _Used, GET, {"organization": organization, "user": user})
+        if not rows:
+            return None
+        first = rows[0]
+        return EndUserDetail(
+            id=UserId(first.id),
+            email=Email(first.email),
+            email_verified=first.email_verified,
+            created_at=first.created_at,
+            updated_at=first.updated_at,
+            mfa_enabled=first.mfa_enabled,
+            services=[row.service() for row in rows],
+            active_sessions=first.active_sessions,
+            last_session_at=first.last_session_at,
+        )
+
+
+class EndUserRows:
+    """Implements `ports.services.end_users.EndUserStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
+        (row,) = await self._transaction.ask(_Ended, _END_SESSIONS, {"organization": organization, "user": user})
+        return row.sessions if row.is_end_user else None
+
+
+_MFA_ENABLED: Final = """
+           exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled
+"""
+
+# Read from one index alone, in its order. That index does not say which service a person uses. So while a service is being removed, the
+# users of the remaining services are gathered instead. Which of the two is decided once, before anything is read.
+_OF_ALL_SERVICES: Final = """
+             select everybody.user_id
+               from (
+                        (
+                            select distinct service_users.user_id
+                              from service_users
+                             where service_users.org_id = %(organization)s
+                               and not exists (select from all_services where org_id = %(organization)s and deleted_at is not null)
+                             order by service_users.user_id desc
+                        )
+                         union all
+                        (
+                            select distinct service_users.user_id
+                              from services
+                              join service_users on service_users.service_id = services.id
+                             where services.org_id = %(organization)s
+                               and exists (select from all_services where org_id = %(organization)s and deleted_at is not null)
+                             order by service_users.user_id desc
+                        )
+                    ) as everybody
+              order by everybody.user_id desc
+"""
+
+_OF_ONE_SERVICE: Final = """
+             select service_users.user_id
+               from service_users
+               join services on services.id = service_users.service_id
+              where services.id = %(service)s and services.org_id = %(organization)s
+              order by service_users.user_id desc
+"""
+
+# A plain substring: nothing that people type is a pattern. A search reads the addresses of all of the organization's end users. `offset 0`,
+# here and below, keeps the planner from reading everybody's addresses to find the few of one organization.
+_MATCHING: Final[LiteralString] = """
+             select candidates.user_id
+               from ({candidates}) as candidates
+              cross join lateral (
+                        select from users where users.id = candidates.user_id and strpos(users.email_key, %(search)s) > 0 offset 0
+                    ) as matching
+              order by candidates.user_id desc
+"""
+
+# A person who was made an end user and never came has told the organization nothing: it sees when the relation began, and nothing of the
+# account. No more than `most` are counted, unless the page itself lies beyond.
+_LIST: Final[LiteralString] = """
+      with found as materialized (
+             {ids}
+              limit greatest(%(most)s::bigint, %(offset)s::bigint + %(limit)s::bigint)
+           ),
+           page as materialized (
+             select user_id from found order by user_id desc offset %(offset)s limit %(limit)s
+           )
+    select counted.total, {service_exists} as service_exists, shown.id, shown.email,
+           case when used.came then shown.created_at else used.since end as created_at,
+           used.came and shown.mfa_enabled as mfa_enabled,
+           used.last_login_at, used.services
+      from (select least(count(*), %(most)s) as total from found) as counted
+      left join page on true
+      left join lateral (
+                select users.id, users.email, users.created_at, {mfa_enabled}
+                  from users
+                 where users.id = page.user_id
+                offset 0
+           ) as shown on true
+      left join lateral (
+                select max(service_users.last_login_at) as last_login_at, array_agg(services.slug order by services.slug) as services,
+                       bool_or(service_users.first_login_at is not null) as came, min(service_users.created_at) as since
+                  from service_users
+                  join services on services.id = service_users.service_id
+                 where service_users.user_id = page.user_id and service_users.org_id = %(organization)s
+           ) as used on true
+     order by page.user_id desc
+"""
+
+_SERVICE_EXISTS: Final = "exists (select from services where services.id = %(service)s and services.org_id = %(organization)s)"
+
+
+def _list(candidates: LiteralString, service_exists: LiteralString, *, search: bool) -> LiteralString:
+    ids = _MATCHING.format(candidates=candidates) if search else candidates
+    return _LIST.format(ids=ids, service_exists=service_exists, mfa_enabled=_MFA_ENABLED)
+
+
+# One statement for each combination: with or without a search, for all services or one.
+LISTS: Final[dict[tuple[bool, bool], LiteralString]] = {
+    (search, in_service): (
+        _list(_OF_ONE_SERVICE, _SERVICE_EXISTS, search=search) if in_service else _list(_OF_ALL_SERVICES, "true", search=search)
+    )
+    for search in (False, True)
+    for in_service in (False, True)
+}
+
+_IN_SERVICES: Final = """
+                       sessions.user_id = %(user)s
+                   and sessions.organization_id = %(organization)s
+                   and exists (select from services where services.id = sessions.service_id)
+                   and sessions.revoked_at is null
+"""
+
+GET: Final[LiteralString] = f"""
+    select users.id, users.email, used.came and users.email_verified_at is not null as email_verified,
+           case when used.came then users.created_at else used.since end as created_at,
+           case when used.came then users.updated_at else used.since end as updated_at,
+           used.came and mfa.mfa_enabled as mfa_enabled,
+           living.active_sessions, living.last_session_at, services.id as service_id, services.slug, services.name,
+           service_users.first_login_at, service_users.last_login_at
+      from users
+      join service_users on service_users.user_id = users.id and service_users.org_id = %(organization)s
+      join services on services.id = service_users.service_id
+     cross join lateral (
+                select count(*) as active_sessions, max(sessions.created_at) as last_session_at
+                  from sessions
+                 where {_IN_SERVICES}
+                   and sessions.expires_at > now()
+                   and sessions.ends_at > now()
+           ) as living
+     cross join lateral (
+                select bool_or(first_login_at is not null) as came, min(created_at) as since
+                  from service_users
+                 where user_id = %(user)s and org_id = %(organization)s and service_id in (select id from services)
+           ) as used
+     cross join lateral (select {_MFA_ENABLED}) as mfa
+     where users.id = %(user)s
+     order by services.slug
+"""
+
+# Locked in the order of ids, as presence does, so that two that revoke or mark the same sessions cannot deadlock.
+_END_SESSIONS: Final[LiteralString] = f"""
+    with recursive known as (
+             select exists (
+                        select
+                          from service_users
+                          join services on services.id = service_users.service_id
+                         where service_users.user_id = %(user)s and service_users.org_id = %(organization)s
+                    ) as is_end_user
+         ),
+         ending as (
+             select sessions.id
+               from sessions, known
+              where known.is_end_user and {_IN_SERVICES}
+          union
+             select sessions.id
+               from ending
+               join sessions on sessions.parent_id = ending.id
+              where sessions.revoked_at is null
+         ),
+         living as (
+             select sessions.id
+               from sessions
+              where sessions.id = any (array(select id from ending)) and sessions.revoked_at is null
+              order by sessions.id
+                for no key update
+         ),
+         ended as (
+             update sessions set revoked_at = now() from living where sessions.id = living.id returning sessions.id
+         )
+  select known.is_end_user, (select count(*) from ended) as sessions from known
+"""

@@ -1,0 +1,158 @@
+"""Plans in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, PlanId, ServiceId
+from core.domain.services.plans import Plan, PlanOverview
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    id: UUID
+    service_id: UUID
+    name: str
+    price_cents: int
+    currency: str
+    features: list[str]
+    billing_price_id: str | None
+    subscription_count: int
+    created_at: datetime
+    updated_at: datetime
+
+    def plan(self) -> Plan:
+        return Plan(
+            id=PlanId(self.id),
+            service=ServiceId(self.service_id),
+            name=self.name,
+            price_cents=self.price_cents,
+            currency=self.currency,
+            features=tuple(self.features),
+            billing_price_id=self.billing_price_id,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+    def overview(self) -> PlanOverview:
+        return PlanOverview(self.plan(), self.subscription_count)
+
+
+class PlanRows:
+    """Implements `ports.services.plans.PlanStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def count(self, service: ServiceId) -> int:
+        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"service": service})
+        return answer.count
+
+    async def add(self, plan: Plan) -> None:
+        await self._transaction.tell(_ADD, {**_terms(plan), "service": plan.service, "created_at": plan.created_at})
+
+    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
+        await self._transaction.tell(_HOLD, parameters)
+        rows = await self._transaction.ask(_Plan, _GET, parameters)
+        return rows[0].overview() if rows else None
+
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
+        await self._transaction.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
+        rows = await self._transaction.ask(_Plan, _OFFER, {"id": plan})
+        return rows[0].plan() if rows else None
+
+    async def save(self, plan: Plan) -> None:
+        await self._transaction.tell(_SAVE, _terms(plan))
+
+    async def delete(self, plan: PlanId, at: datetime) -> None:
+        await self._transaction.tell(_DELETE, {"id": plan, "at": at})
+
+
+class PostgresPlans:
+    """Implements `ports.services.plans.PlanLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug)}
+        rows = await ask(self._pool, _Plan, _LIST, parameters)
+        if not rows and not await ask(self._pool, _Service, _FIND_SERVICE, parameters):
+            return None
+        return [row.overview() for row in rows]
+
+
+def _terms(plan: Plan) -> dict[str, Any]:
+    """Everything that may change, with the id."""
+    return {
+        "id": plan.id,
+        "name": storable_text(plan.name),
+        "price_cents": plan.price_cents,
+        "currency": plan.currency,
+        "features": [storable_text(feature) for feature in plan.features],
+        "billing_price_id": plan.billing_price_id,
+        "updated_at": plan.updated_at,
+    }
+
+
+_PLAN: Final = """
+    select plans.id, plans.service_id, plans.name, plans.price_cents, plans.currency, plans.features, plans.billing_price_id,
+           plans.subscription_count, plans.created_at, plans.updated_at
+      from plans
+      join services on services.id = plans.service_id
+     where plans.deleted_at is null
+"""
+
+_OF_SERVICE: Final = "and services.org_id = %(organization)s and services.slug = %(slug)s"
+
+_LIST: Final[LiteralString] = f"{_PLAN} {_OF_SERVICE} order by plans.price_cents, plans.created_at, plans.id"
+
+_GET: Final[LiteralString] = f"{_PLAN} {_OF_SERVICE} and plans.id = %(id)s"
+
+_OFFER: Final[LiteralString] = f"{_PLAN} and plans.id = %(id)s"
+
+_FIND_SERVICE: Final = "select id from services where org_id = %(organization)s and slug = %(slug)s"
+
+_COUNT: Final = "select count(*) as count from plans where service_id = %(service)s and deleted_at is null"
+
+# Statements of their own, so that the next one sees what was committed while these waited. The lock is as strong as an update needs,
+# because counting a subscription updates the row. Two people who subscribe to the same plan wait for each other in any case, and upgrading
+# a weaker lock would deadlock.
+_HOLD: Final = """
+    select
+      from plans
+      join services on services.id = plans.service_id
+     where plans.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s
+       for no key update of plans
+"""
+
+# In the order in which the counting trigger and the removal of subscriptions visit plans.
+_HOLD_OWN: Final = "select from plans where id in (%(id)s, %(leaving)s) and service_id = %(service)s order by id for no key update"
+
+_ADD: Final = """
+    insert into plans (id, service_id, name, price_cents, currency, features, billing_price_id, created_at, updated_at)
+    values (%(id)s, %(service)s, %(name)s, %(price_cents)s, %(currency)s, %(features)s, %(billing_price_id)s, %(created_at)s,
+            %(updated_at)s)
+"""
+
+_SAVE: Final = """
+    update plans
+       set name = %(name)s, price_cents = %(price_cents)s, currency = %(currency)s, features = %(features)s,
+           billing_price_id = %(billing_price_id)s, updated_at = %(updated_at)s
+     where id = %(id)s
+"""
+
+_DELETE: Final = "update plans set deleted_at = %(at)s, updated_at = %(at)s where id = %(id)s and deleted_at is null"

@@ -1,0 +1,311 @@
+"""Users of a service in PostgreSQL."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.pages import Listed
+from core.domain.services.service_users import HeldServiceUser, ServiceUser
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    id: UUID
+    email: str
+    created_at: datetime
+
+    def user(self) -> ServiceUser:
+        return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A row of the page. An empty page is one row without a user."""
+
+    total: int
+    id: UUID | None
+    email: str | None
+    created_at: datetime | None
+
+    def user(self) -> ServiceUser | None:
+        if self.id is None or self.email is None or self.created_at is None:
+            return None
+        return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """`created_at` is None where another request made them a user at this moment."""
+
+    id: UUID
+    email: str
+    created_at: datetime | None
+    has_joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(AccountRow):
+    came_through_service: bool
+    owns_an_organization: bool
+    is_held_elsewhere: bool
+    since: datetime
+
+    def held(self) -> HeldServiceUser:
+        return HeldServiceUser(self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere, self.since)
+
+
+# The second look sees what another request committed while the first waited for it.
+_LOOKS: Final = 2
+
+
+class ServiceUserRows:
+    """Implements `ports.services.service_users.ServiceUserStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
+        for _ in range(_LOOKS):
+            rows = await self._transaction.ask(_Joined, JOIN, {"service": service, "email_key": email.key, "at": at})
+            if not rows:
+                break
+            one = rows[0]
+            if one.created_at is not None:
+                return ServiceUser(UserId(one.id), Email(one.email), one.created_at), one.has_joined
+        return None
+
+    async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
+        parameters = {"service": service, "user": user}
+        await self._transaction.tell(_HOLD, parameters)
+        rows = await self._transaction.ask(_Held, FIND_HELD, parameters)
+        return rows[0].held() if rows else None
+
+    async def change_email(self, user: UserId, email: Email, at: datetime) -> None:
+        parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}
+        try:
+            await self._transaction.ask(IdRow, _CHANGE_EMAIL, parameters)
+        except UniqueViolation:
+            raise BadRequest("email: this e-mail address is taken") from None
+
+    async def delete_account(self, user: UserId) -> None:
+        for statement in DELETE_ACCOUNT:
+            await self._transaction.tell(statement, {"user": user, "target": str(user)})
+
+    async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
+        parameters = {"service": service, "organization": organization, "user": user, "target": str(user)}
+        for statement in LEAVE:
+            await self._transaction.tell(statement, parameters)
+
+
+class PostgresServiceUsers:
+    """Implements `ports.services.service_users.ServiceUserLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
+        rows = await ask(self._pool, _Listed, LIST, {"service": service, "limit": limit, "offset": offset})
+        # No row means that the service was deleted since the request came in.
+        return Listed([user for row in rows if (user := row.user()) is not None], rows[0].total if rows else 0)
+
+    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None:
+        rows = await ask(self._pool, _User, GET, {"service": service, "user": user})
+        return rows[0].user() if rows else None
+
+
+# A person who was made a user of the service and never came has told it nothing: it sees when the relation began, and not when the account
+# did.
+_SINCE: Final = "case when service_users.first_login_at is null then service_users.created_at else users.created_at end"
+
+GET: Final[LiteralString] = f"""
+    select users.id, users.email, {_SINCE} as created_at
+      from service_users
+      join users on users.id = service_users.user_id
+     where service_users.service_id = %(service)s and service_users.user_id = %(user)s
+"""
+
+# The page begins at the last mark before it, or up to two thousand users further on. `offset 0` is needed because the planner assumes that
+# an unknown limit takes a tenth of the table, and would read everybody's address.
+LIST: Final = """
+    with counted as materialized (
+             select user_count::bigint as total from services where id = %(service)s
+         ),
+         marks as (
+             select created_at, user_id, sum(users) over (order by created_at, user_id) - users as before
+               from service_user_marks
+              where service_id = %(service)s
+         ),
+         place as materialized (
+             select created_at, user_id, %(offset)s::bigint - before as further
+               from marks
+              where before <= %(offset)s::bigint
+              order by created_at desc, user_id desc
+              limit 1
+         ),
+         page as materialized (
+             select created_at, user_id, first_login_at
+               from service_users
+              where service_id = %(service)s
+                and (created_at, user_id) >= ((select created_at from place), (select user_id from place))
+              order by created_at, user_id
+             offset (select further from place)
+              limit %(limit)s::bigint
+         )
+    select counted.total, listed.id, listed.email,
+           case when page.first_login_at is null then page.created_at else listed.created_at end as created_at
+      from counted
+      left join page on true
+      left join lateral (
+                select users.id, users.email, users.created_at from users where users.id = page.user_id offset 0
+           ) as listed on true
+     order by page.created_at, page.user_id
+"""
+
+# Held as a foreign key holds it: deleting the account waits, or has already happened. A long-standing user of the service causes no write.
+JOIN: Final = """
+    with known as (
+             select id, email, created_at from users where email_key = %(email_key)s for key share
+         ),
+         joined as (
+             insert into service_users (service_id, user_id, org_id, created_at)
+             select services.id, known.id, services.org_id, %(at)s
+               from known
+               join services on services.id = %(service)s
+                 on conflict (service_id, user_id) do nothing
+          returning created_at
+         )
+  select known.id, known.email,
+         case when service_users.first_login_at is null
+              then coalesce(service_users.created_at, joined.created_at)
+              else known.created_at
+         end as created_at,
+         joined.created_at is not null as has_joined
+    from known
+    left join service_users on service_users.service_id = %(service)s and service_users.user_id = known.id
+    left join joined on true
+   where exists (select from services where services.id = %(service)s)
+"""
+
+# As strong as a deletion from the start, because a weaker lock could only become one by waiting for others that hold it too. Meanwhile
+# nobody can sign in, become a member or become a platform owner with this account, because the new rows would refer to it. Users of other
+# services only are not held up.
+_HOLD: Final = """
+    select
+      from users
+     where id = %(user)s and exists (select from service_users where service_id = %(service)s and user_id = %(user)s)
+       for update
+"""
+
+# A statement of its own, so that it sees what was committed while the one before waited. A service or organization that is being deleted
+# still holds the account.
+FIND_HELD: Final[LiteralString] = f"""
+    select {ACCOUNT},
+           coalesce(users.origin_service_id = %(service)s, false) as came_through_service,
+           (
+               exists (select from organizations where organizations.owner_user_id = users.id)
+            or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
+           ) as owns_an_organization,
+           (
+               exists (select from memberships where memberships.user_id = users.id)
+            or exists (select from service_users where service_users.user_id = users.id and service_users.service_id <> %(service)s)
+           ) as is_held_elsewhere,
+           {_SINCE} as since
+      from service_users
+      join users on users.id = service_users.user_id
+     where service_users.service_id = %(service)s and service_users.user_id = %(user)s
+"""
+
+_CHANGE_EMAIL: Final = """
+    update users
+       set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
+           updated_at = %(at)s
+     where id = %(user)s
+ returning id
+"""
+
+# In the order in which other code locks them: changing the second factor takes it before the devices whose trust it ends, revoking a device
+# takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
+_HOLD_SECOND_FACTOR: Final = "select from mfa_secrets where user_id = %(user)s for update"
+
+_HOLD_DEVICES: Final = "select from devices where user_id = %(user)s order by id for update"
+
+_HOLD_REFRESH_TOKENS: Final = """
+    select
+      from refresh_tokens
+     where session_id = any (array(select id from sessions where user_id = %(user)s))
+     order by digest
+       for update
+"""
+
+_HOLD_SESSIONS: Final = """
+    select from sessions where user_id = %(user)s or impersonator_id = %(user)s order by id for update
+"""
+
+# The account is held, so no request about a subscription of theirs is under way; but the service may be on its way out.
+_HOLD_SUBSCRIPTIONS: Final = "select from subscriptions where user_id = %(user)s order by id for update"
+
+# The entries stay, without what identifies the person.
+_FORGET: Final = """
+    delete from audit_personal
+     where actor_id = %(user)s
+        or entry_id = any (array(select id from audit_entries where target_type = 'user' and target_id = %(target)s))
+"""
+
+# Tables without a foreign key are cleaned here. Everything else goes with the account.
+DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
+    _HOLD_SECOND_FACTOR,
+    _HOLD_DEVICES,
+    _HOLD_REFRESH_TOKENS,
+    _HOLD_SESSIONS,
+    _HOLD_SUBSCRIPTIONS,
+    "delete from login_events where user_id = %(user)s",
+    "delete from mfa_events where user_id = %(user)s",
+    _FORGET,
+    "delete from users where id = %(user)s",
+)
+
+# In the order in which deleting an account, or changing a subscription, locks them. The organization's audit log keeps what it knows about
+# its members: a key for end users does not reach the people who run the organization.
+LEAVE: Final[tuple[LiteralString, ...]] = (
+    """
+    select
+      from refresh_tokens
+     where session_id = any (array(select id from sessions where user_id = %(user)s and service_id = %(service)s))
+     order by digest
+       for update
+    """,
+    """
+    with ending as (
+             select id from sessions where user_id = %(user)s and service_id = %(service)s order by id for update
+         )
+  delete from sessions using ending where sessions.id = ending.id
+    """,
+    "delete from preauthentications where user_id = %(user)s and service_id = %(service)s",
+    "delete from login_events where user_id = %(user)s and service_id = %(service)s",
+    """
+    delete from audit_personal
+     where not exists (select from memberships where org_id = %(organization)s and user_id = %(user)s)
+       and entry_id = any (
+               array(
+                   select id
+                     from audit_entries
+                    where organization_id = %(organization)s and target_type = 'user' and target_id = %(target)s
+               )
+           )
+    """,
+    "update users set origin_service_id = null where id = %(user)s and origin_service_id = %(service)s",
+    "delete from service_users where service_id = %(service)s and user_id = %(user)s",
+    "select from subscriptions where service_id = %(service)s and user_id = %(user)s order by id for update",
+    "delete from subscriptions where service_id = %(service)s and user_id = %(user)s",
+)

@@ -1,0 +1,288 @@
+"""Services in PostgreSQL. Everything reads the view, which leaves out services that are being deleted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.pages import MOST_COUNTED, Listed
+from core.domain.services.services import ListedService, RegisteredService, Service, ServiceList, ServiceType, service_usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRow:
+    """What `SERVICE` reads. Statements that read more extend it."""
+
+    service_id: UUID
+    service_organization_id: UUID
+    service_slug: str
+    service_name: str
+    service_type: str
+    client_id: UUID
+    codehost_scopes: list[str] | None
+    websuite_scopes: list[str] | None
+    officesuite_scopes: list[str] | None
+    redirect_uris: list[str]
+    device_activation_uri: str | None
+    service_created_at: datetime
+    service_updated_at: datetime
+
+    def service(self) -> Service:
+        return Service(
+            id=ServiceId(self.service_id),
+            organization=OrganizationId(self.service_organization_id),
+            slug=self.service_slug,
+            name=self.service_name,
+            service_type=ServiceType(self.service_type),
+            client_id=ClientId(self.client_id),
+            codehost_scopes=_tuple(self.codehost_scopes),
+            websuite_scopes=_tuple(self.websuite_scopes),
+            officesuite_scopes=_tuple(self.officesuite_scopes),
+            redirect_uris=tuple(self.redirect_uris),
+            device_activation_uri=self.device_activation_uri,
+            created_at=self.service_created_at,
+            updated_at=self.service_updated_at,
+        )
+
+
+# Columns of a statement that reads `services`.
+SERVICE: Final = """
+           services.id as service_id, services.org_id as service_organization_id, services.slug as service_slug,
+           services.name as service_name, services.service_type, services.client_id, services.codehost_scopes, services.websuite_scopes,
+           services.officesuite_scopes, services.redirect_uris, services.device_activation_uri,
+           services.created_at as service_created_at, services.updated_at as service_updated_at"""
+
+
+class ServiceRows:
+    """Implements `ports.services.services.ServiceStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, service: Service) -> bool:
+        parameters = {
+            **_columns(service),
+            "organization": service.organization,
+            "slug": service.slug,
+            "client_id": service.client_id,
+            "created_at": service.created_at,
+        }
+        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+
+    async def count(self, organization: OrganizationId) -> int:
+        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        return answer.count
+
+    async def find(self, organization: OrganizationId, slug: str) -> Service | None:
+        rows = await self._transaction.ask(ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
+        return rows[0].service() if rows else None
+
+    async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
+        await self._transaction.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
+        return await self.find(organization, slug)
+
+    async def save(self, service: Service) -> None:
+        await self._transaction.tell(_SAVE, _columns(service))
+
+    async def delete(self, service: ServiceId, at: datetime) -> None:
+        await self._transaction.tell(_DELETE, {"id": service, "at": at})
+
+
+class PostgresServices:
+    """Implements `ports.services.services.ServiceLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(
+        self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
+    ) -> ServiceList | None:
+        parameters = {"organization": organization, "type": service_type, "limit": limit, "offset": offset}
+        rows = await ask(self._pool, _Listed, LIST if service_type is None else LIST_OF_TYPE, parameters)
+        if not rows:
+            return None
+        usage = service_usage(rows[0].service_count, rows[0].within.organization(), rows[0].within.tier())
+        return ServiceList([row.listed for row in rows if row.listed is not None], usage)
+
+    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
+        rows = await ask(self._pool, ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
+        return rows[0].service() if rows else None
+
+
+class _Listed:
+    """A row of the list. For an empty page, one row without a service carries the organization's numbers."""
+
+    def __init__(self, *, service_count: int, plan_count: int | None, subscription_count: int | None, **columns: Any) -> None:
+        of_service = {name: columns.pop(name) for name in ServiceRow.__dataclass_fields__}
+        self.service_count = service_count
+        self.within = WithTierRow(**columns)
+        self.listed = None
+        if of_service["service_id"] is not None:
+            self.listed = ListedService(ServiceRow(**of_service).service(), plan_count or 0, subscription_count or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Registered(ServiceRow):
+    organization_slug: str
+    organization_is_active: bool
+    user_count: int
+    plan_count: int
+    subscription_count: int
+    key_count: int
+    secret_count: int
+
+    def registered(self) -> RegisteredService:
+        return RegisteredService(
+            service=self.service(),
+            organization_slug=self.organization_slug,
+            organization_is_active=self.organization_is_active,
+            users=self.user_count,
+            plans=self.plan_count,
+            subscriptions=self.subscription_count,
+            api_keys=self.key_count,
+            client_secrets=self.secret_count,
+        )
+
+
+class PostgresServiceRegister:
+    """Implements `ports.services.services.ServiceRegister`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
+        organization = None if organization_slug is None else storable_text(organization_slug)
+        parameters = {"organization": organization, "limit": limit, "offset": offset, "most": MOST_COUNTED}
+        (counted,) = await ask(self._pool, CountRow, _COUNT_REGISTERED, parameters)
+        rows = await ask(self._pool, _Registered, _LIST_REGISTERED, parameters)
+        return Listed([row.registered() for row in rows], counted.count)
+
+    async def find(self, organization_slug: str, slug: str) -> RegisteredService | None:
+        parameters = {"organization": storable_text(organization_slug), "slug": storable_text(slug)}
+        rows = await ask(self._pool, _Registered, _FIND_REGISTERED, parameters)
+        return rows[0].registered() if rows else None
+
+
+def _tuple(texts: list[str] | None) -> tuple[str, ...] | None:
+    return None if texts is None else tuple(texts)
+
+
+def _columns(service: Service) -> dict[str, Any]:
+    """Everything that may change, with the id."""
+    return {
+        "id": service.id,
+        "name": storable_text(service.name),
+        "type": service.service_type.value,
+        "codehost_scopes": _list_of(service.codehost_scopes),
+        "websuite_scopes": _list_of(service.websuite_scopes),
+        "officesuite_scopes": _list_of(service.officesuite_scopes),
+        "redirect_uris": list(service.redirect_uris),
+        "device_activation_uri": service.device_activation_uri,
+        "updated_at": service.updated_at,
+    }
+
+
+def _list_of(texts: Sequence[str] | None) -> list[str] | None:
+    return None if texts is None else list(texts)
+
+
+# While a service is being deleted, its slug is free again: the unique index covers only the others.
+_ADD: Final = """
+    insert into all_services
+           (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
+            device_activation_uri, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
+            %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(created_at)s, %(updated_at)s)
+        on conflict (org_id, slug) where deleted_at is null do nothing
+ returning id
+"""
+
+_COUNT: Final = "select count(*) as count from services where org_id = %(organization)s"
+
+_FIND: Final[LiteralString] = f"select {SERVICE} from services where org_id = %(organization)s and slug = %(slug)s"
+
+# A statement of its own, so that the next one sees what was committed while this one waited. The weakest lock that works: sessions and
+# other rows that refer to the service can be added meanwhile.
+_HOLD: Final = "select from services where org_id = %(organization)s and slug = %(slug)s for no key update"
+
+_SAVE: Final = """
+    update services
+       set name = %(name)s, service_type = %(type)s, codehost_scopes = %(codehost_scopes)s, websuite_scopes = %(websuite_scopes)s,
+           officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
+           device_activation_uri = %(device_activation_uri)s, updated_at = %(updated_at)s
+     where id = %(id)s
+"""
+
+_DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
+
+# The organization's row says how many services there may be. The page is found in an index, in its order; the counts of plans are read for
+# the page's rows only.
+_LIST: Final[LiteralString] = f"""
+    select counted.count as service_count, of_plans.plan_count, of_plans.subscription_count,
+           {ORGANIZATION},
+           {TIER},
+           {SERVICE}
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+     cross join lateral (select count(*) as count from services where services.org_id = organizations.id) as counted
+      left join lateral (
+                select *
+                  from services
+                 where services.org_id = organizations.id {{condition}}
+                 order by services.created_at, services.id
+                 limit %(limit)s::bigint
+                offset %(offset)s::bigint
+           ) as services on true
+      left join lateral (
+                select count(*) as plan_count, sum(plans.subscription_count) as subscription_count
+                  from plans
+                 where plans.service_id = services.id and plans.deleted_at is null
+           ) as of_plans on true
+     where organizations.id = %(organization)s
+     order by services.created_at, services.id
+"""
+
+LIST: Final[LiteralString] = _LIST.format(condition="")
+LIST_OF_TYPE: Final[LiteralString] = _LIST.format(condition="and services.service_type = %(type)s")
+
+_REGISTERED: Final[LiteralString] = f"""
+    select organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.user_count,
+           of_plans.plan_count, of_plans.subscription_count,
+           (select count(*) from api_keys where api_keys.service_id = services.id) as key_count,
+           (select count(*) from client_secrets where client_secrets.service_id = services.id) as secret_count,
+           {SERVICE}
+      from services
+      join organizations on organizations.id = services.org_id
+     cross join lateral (
+                select count(*) filter (where plans.deleted_at is null) as plan_count,
+                       coalesce(sum(plans.subscription_count), 0) as subscription_count
+                  from plans
+                 where plans.service_id = services.id
+           ) as of_plans
+"""
+
+_FIND_REGISTERED: Final[LiteralString] = f"{_REGISTERED} where organizations.slug = %(organization)s and services.slug = %(slug)s"
+
+_WANTED: Final = """
+             select services.id
+               from services
+               join organizations on organizations.id = services.org_id
+              where %(organization)s::text is null or organizations.slug = %(organization)s
+"""
+
+_COUNT_REGISTERED: Final[LiteralString] = f"select count(*) as count from ({_WANTED} limit %(most)s) as counted"
+
+# Ids grow with time, so the largest is the newest.
+_LIST_REGISTERED: Final[LiteralString] = f"""
+    {_REGISTERED}
+     where services.id in ({_WANTED} order by services.id desc limit %(limit)s offset %(offset)s)
+     order by services.id desc
+"""

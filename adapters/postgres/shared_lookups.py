@@ -1,0 +1,122 @@
+"""Look-ups that are requested at the same time travel together: those that arrive while one is under way wait for its return, and then go
+in one statement. A single look-up loses nothing; of many at once, each pays a share of one round trip.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Generic, TypeVar
+
+import trio
+
+from adapters.postgres.driver.connection import round_trips
+
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
+MOST: Final = 100
+"""Look-ups in one statement. Its rows are turned into objects in one turn of the event loop."""
+PATIENCE: Final = 0.25
+"""After this many seconds nobody waits any longer for a look-up that may never return: its server fell silent, or a lock holds it up."""
+
+
+class _Traveller(Generic[Key, Found]):
+    """A task that waits: to be called to lead, or for the answer of a look-up that another task leads."""
+
+    __slots__ = ("error", "found", "key", "leads", "task")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+        self.leads = False
+        self.found: Found | None = None
+        self.error: Exception | None = None
+
+    def leave(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        """Cancelled: a task that would call it finds that it is gone."""
+        self.task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def wake(self) -> None:
+        if self.task is not None:
+            trio.lowlevel.reschedule(self.task)
+
+
+class SharedLookups(Generic[Key, Found]):
+    """`find` looks up several keys at once, and each caller gets what was found for its own key.
+
+    A look-up never joins one that began before it arrived, so each caller sees what was true after it asked. The leader looks up for all
+    that travel with it: a failure is theirs too, and nobody else's. A leader that is cancelled hands the lead on, and the others are looked
+    up again.
+    """
+
+    def __init__(self, look_up: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Found]]], *, abreast: int = 1, most: int = MOST) -> None:
+        """`look_up` gets each key once, at most `most` of them, and leaves out what it does not find. At most `abreast` of them are under
+        way at once: with more of them, fewer callers share each one, but nobody waits as long for another.
+        """
+        self._look_up = look_up
+        self._abreast = abreast
+        self._most = most
+        self._under_way = 0
+        self._departed = 0.0
+        # While any task waits here, at least `abreast` look-ups are under way, and each calls the next on its return.
+        self._waiting: deque[_Traveller[Key, Found]] = deque()
+
+    async def find(self, key: Key) -> Found | None:
+        """None when nothing is found. Raises what the look-up raises."""
+        if self._under_way < self._abreast or trio.current_time() - self._departed > PATIENCE:
+            self._under_way += 1
+            return await self._lead(key)
+        traveller: _Traveller[Key, Found] = _Traveller(key)
+        self._waiting.append(traveller)
+        await trio.lowlevel.wait_task_rescheduled(traveller.leave)
+        if traveller.leads:
+            return await self._lead(key)
+        # It waited for the server, as the leader did.
+        counter = round_trips.get()
+        if counter is not None:
+            counter.count += 1
+        if traveller.error is not None:
+            raise traveller.error
+        return traveller.found
+
+    async def _lead(self, key: Key) -> Found | None:
+        self._departed = trio.current_time()
+        others = self._all_aboard()
+        try:
+            keys = list(dict.fromkeys([key, *(one.key for one in others)])) if others else [key]
+            found = await self._look_up(keys)
+        except Exception as error:
+            for one in others:
+                one.error = error
+                one.wake()
+            raise
+        except BaseException:
+            # Cancelled. The others arrived before all that wait by now.
+            self._waiting.extendleft(reversed(others))
+            raise
+        else:
+            for one in others:
+                one.found = found.get(one.key)
+                one.wake()
+            return found.get(key)
+        finally:
+            self._call_next()
+
+    def _all_aboard(self) -> list[_Traveller[Key, Found]]:
+        """The waiting tasks, oldest first, beside the leader."""
+        others: list[_Traveller[Key, Found]] = []
+        while self._waiting and len(others) < self._most - 1:
+            one = self._waiting.popleft()
+            if one.task is not None:
+                others.append(one)
+        return others
+
+    def _call_next(self) -> None:
+        """The task that has waited longest takes over the free place. When it runs, all that arrived until then go along."""
+        while self._waiting:
+            one = self._waiting.popleft()
+            if one.task is not None:
+                one.leads = True
+                one.wake()
+                return
+        self._under_way -= 1

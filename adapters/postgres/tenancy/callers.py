@@ -1,0 +1,150 @@
+"""Who is calling, in PostgreSQL: the look-up that every authenticated request makes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask_in_order
+from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from core.domain.email import Email
+from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.tenancy.members import Standing
+
+_Presented = tuple[SessionId, UserId]
+_Visit = tuple[SessionId, UserId, str]
+
+
+class _Caller(NamedTuple):
+    """`place` is the place of the question among those that travelled together, from 1."""
+
+    place: int
+    email: str
+    is_platform_owner: bool
+    device_id: UUID | None
+    impersonator_id: UUID | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    organization_is_active: bool | None
+    service_slug: str | None
+    role: str | None
+
+    def caller(self, session: SessionId, user: UserId) -> Caller:
+        return Caller(
+            user=user,
+            email=Email(self.email),
+            session=session,
+            is_platform_owner=self.is_platform_owner,
+            organization=self.organization_slug or "",
+            service=self.service_slug or "",
+            impersonator=None if self.impersonator_id is None else UserId(self.impersonator_id),
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            organization_id=None if self.organization_id is None else OrganizationId(self.organization_id),
+            role=self.role or "",
+            organization_is_active=self.organization_is_active or False,
+        )
+
+
+class _Standing(NamedTuple):
+    wanted_id: UUID | None
+    wanted_is_active: bool | None
+    wanted_role: str | None
+    relations: list[str]
+
+    def standing(self, slug: str) -> Standing | None:
+        if self.wanted_id is None:
+            return None
+        return Standing(
+            OrganizationId(self.wanted_id), slug, bool(self.wanted_is_active), self.wanted_role or "", frozenset(self.relations)
+        )
+
+
+def _member(*columns: Any) -> tuple[_Caller, _Standing]:
+    return _Caller(*columns[: len(_Caller._fields)]), _Standing(*columns[len(_Caller._fields) :])
+
+
+class PostgresCallers:
+    """Implements `ports.tenancy.callers.CallerLookup`. Questions that come at once share a round trip."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._callers = SharedLookups(self._find)
+        self._members = SharedLookups(self._find_members)
+
+    async def find(self, session: SessionId, user: UserId) -> Caller | None:
+        return await self._callers.find((session, user))
+
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+        return await self._members.find((session, user, slug))
+
+    async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
+        parameters = {"sessions": array([session.hex for session, _ in asked]), "users": array([user.hex for _, user in asked])}
+        found = {}
+        for row in await ask_in_order(self._pool, _Caller, FIND, parameters):
+            key = session, user = asked[row.place - 1]
+            found[key] = row.caller(session, user)
+        return found
+
+    async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, Standing | None]]:
+        parameters = {
+            "sessions": array([session.hex for session, _, _ in asked]),
+            "users": array([user.hex for _, user, _ in asked]),
+            "slugs": array_of_texts([slug for _, _, slug in asked]),
+        }
+        found = {}
+        for row, standing in await ask_in_order(self._pool, _member, FIND_MEMBER, parameters):
+            key = session, user, slug = asked[row.place - 1]
+            found[key] = (row.caller(session, user), standing.standing(slug))
+        return found
+
+
+# One look into each index at a time, for one question and for a hundred. The planner plans a subquery with a limit by itself, with its
+# values as given; for a plain join it reads a whole table as soon as that looks cheaper. And an array that comes out of a subquery has the
+# same estimated length for any content: so PostgreSQL keeps one plan for all, instead of planning each length again.
+_LIVE_SESSION: Final = """
+     cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
+     cross join lateral (select * from users where id = sessions.user_id limit 1) as users
+      left join lateral (
+                select organizations.id, organizations.slug, organizations.status, memberships.role
+                  from organizations
+                  left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
+                 where sessions.organization_id is not null and organizations.id = sessions.organization_id
+                 limit 1
+           ) as organizations on true
+      left join lateral (
+                select id, slug from services where sessions.service_id is not null and services.id = sessions.service_id limit 1
+           ) as services on true
+"""
+
+_CALLER: Final = """
+           asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
+           services.slug as service_slug, organizations.role
+"""
+
+FIND: Final[LiteralString] = f"""
+    select {_CALLER}
+      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
+           {_LIVE_SESSION}
+     where {IS_LIVE}
+"""
+
+FIND_MEMBER: Final[LiteralString] = f"""
+    select {_CALLER}, wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
+           {RELATIONS_OF_MEMBER} as relations
+      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[]), (select %(slugs)s::text[])) with ordinality
+        as asked (session, person, slug, place)
+           {_LIVE_SESSION}
+      left join lateral (
+                select organizations.id, organizations.status, memberships.role
+                  from organizations
+                  left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id
+                 where organizations.slug = asked.slug
+                 limit 1
+           ) as wanted on true
+     where {IS_LIVE}
+"""

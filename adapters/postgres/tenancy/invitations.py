@@ -1,0 +1,477 @@
+"""Invitations in PostgreSQL, by the digests of what their links carry."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.liveness import SESSION_LIVES
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.transaction import Transaction
+from core.domain.branding import branding
+from core.domain.email import Email
+from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId, first_id
+from core.domain.identity.accounts import Account
+from core.domain.pages import Page
+from core.domain.tenancy.invitations import (
+    MOST_IN_ALL,
+    MOST_LISTED,
+    MOST_TO_ONE_ADDRESS,
+    WITHIN,
+    Invitation,
+    InvitationStatus,
+    Inviter,
+    Lapsed,
+    Offer,
+    OwnInvitation,
+    Prospect,
+)
+from core.domain.tenancy.roles import capabilities_of
+from core.domain.tenancy.tiers import user_limit
+from ports.tenancy.invitations import ById, ByToken, ListedInvitation
+
+
+@dataclass(frozen=True, slots=True)
+class _Invitation:
+    id: UUID
+    org_id: UUID
+    email: str
+    role: str
+    role_id: UUID | None
+    invited_by: UUID | None
+    token_digest: bytes
+    status: str
+    expires_at: datetime
+    created_at: datetime
+
+    def invitation(self) -> Invitation:
+        return Invitation(
+            id=InvitationId(self.id),
+            organization=OrganizationId(self.org_id),
+            email=Email(self.email),
+            role=self.role,
+            role_id=None if self.role_id is None else RoleId(self.role_id),
+            invited_by=None if self.invited_by is None else UserId(self.invited_by),
+            token_digest=self.token_digest,
+            status=InvitationStatus(self.status),
+            expires_at=self.expires_at,
+            created_at=self.created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Prospect:
+    name: str
+    logo_url: str | None
+    primary_color: str | None
+    inviter_id: UUID
+    inviter_email: str
+    inviter_created_at: datetime
+    inviter_relations: list[str]
+    is_member: bool
+    to_address: datetime | None
+    to_anybody: datetime | None
+    lapsed_id: UUID | None
+    lapsed_email: str | None
+    lapsed_role: str | None
+    lapsed_at: datetime | None
+
+    def prospect(self, organization: OrganizationId) -> Prospect:
+        lapsed = None
+        if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
+            lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
+        inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
+        looks = branding(self.name, self.logo_url, self.primary_color)
+        held = capabilities_of(self.inviter_relations)
+        return Prospect(looks, inviter, held, self.is_member, lapsed, self.to_address, self.to_anybody)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lapsed:
+    id: UUID
+    org_id: UUID
+    email: str
+    role: str
+    expires_at: datetime
+
+    def lapsed(self) -> Lapsed:
+        return Lapsed(InvitationId(self.id), OrganizationId(self.org_id), Email(self.email), self.role, self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer(_Invitation):
+    slug: str
+    name: str
+    is_active: bool
+    member_count: int
+    max_users: int | None
+    default_max_users: int
+    permissions: list[str]
+    user_id: UUID | None
+    user_email: str | None
+    user_is_platform_owner: bool | None
+    user_verified_at: datetime | None
+    user_deactivated_at: datetime | None
+    user_created_at: datetime | None
+    is_member: bool
+    backer_relations: list[str] | None
+
+    def offer(self) -> Offer:
+        # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
+        capabilities = capabilities_of(self.permissions if self.role_id is not None else [self.role])
+        return Offer(
+            self.invitation(),
+            self.slug,
+            self.name,
+            self.is_active,
+            self.member_count,
+            user_limit(self.max_users, self.default_max_users),
+            capabilities,
+            self._account(),
+            self.is_member,
+            capabilities_of(self.backer_relations or []),
+        )
+
+    def _account(self) -> Account | None:
+        if self.user_id is None or self.user_email is None or self.user_created_at is None:
+            return None
+        return Account(
+            UserId(self.user_id),
+            Email(self.user_email),
+            bool(self.user_is_platform_owner),
+            self.user_verified_at,
+            self.user_deactivated_at,
+            self.user_created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed(_Invitation):
+    inviter_email: str | None
+    inviter_created_at: datetime | None
+
+    def listed(self) -> ListedInvitation:
+        inviter = None
+        if self.invited_by is not None and self.inviter_email is not None and self.inviter_created_at is not None:
+            inviter = Inviter(UserId(self.invited_by), Email(self.inviter_email), self.inviter_created_at)
+        return ListedInvitation(self.invitation(), inviter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    id: UUID
+    email: str
+    role: str
+    slug: str
+    name: str
+    expires_at: datetime
+    created_at: datetime
+
+    def own(self) -> OwnInvitation:
+        return OwnInvitation(InvitationId(self.id), Email(self.email), self.role, self.slug, self.name, self.expires_at, self.created_at)
+
+
+class InvitationRows:
+    """Implements `ports.tenancy.invitations.InvitationStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
+        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        rows = await self._transaction.ask(
+            _Prospect,
+            _PROSPECT,
+            {
+                "organization": organization,
+                "inviter": inviter,
+                "email_key": email.key,
+                "at": at,
+                "others_to_address": MOST_TO_ONE_ADDRESS - 1,
+                "others": MOST_IN_ALL - 1,
+                "first": first_id(at - WITHIN),
+            },
+        )
+        return rows[0].prospect(organization) if rows else None
+
+    async def add(self, invitation: Invitation) -> bool:
+        added = await self._transaction.ask(
+            IdRow,
+            _ADD,
+            {
+                "id": invitation.id,
+                "organization": invitation.organization,
+                "email": invitation.email.address,
+                "email_key": invitation.email.key,
+                "role": invitation.role,
+                "role_id": invitation.role_id,
+                "invited_by": invitation.invited_by,
+                "token_digest": invitation.token_digest,
+                "expires_at": invitation.expires_at,
+                "created_at": invitation.created_at,
+            },
+        )
+        return bool(added)
+
+    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> Offer | None:
+        # The organization comes first, as for everybody who adds a member.
+        by_token = isinstance(which, ByToken)
+        await self._transaction.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
+        return await self._hold(which, manager)
+
+    async def hold_alone(self, which: ByToken | ById) -> Offer | None:
+        return await self._hold(which, None)
+
+    async def _hold(self, which: ByToken | ById, manager: UserId | None) -> Offer | None:
+        statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
+        rows = await self._transaction.ask(_Offer, statement, {**_parameters(which), "manager": manager})
+        return rows[0].offer() if rows else None
+
+    async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
+        await self._transaction.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
+
+    async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
+        rows = await self._transaction.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at})
+        return rows[0].invitation() if rows else None
+
+    async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
+        rows = await self._transaction.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
+        return [row.lapsed() for row in rows]
+
+
+class PostgresInvitations:
+    """Implements `ports.tenancy.invitations.InvitationLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, which: ByToken | ById) -> Offer | None:
+        statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
+        rows = await ask(self._pool, _Offer, statement, {**_parameters(which), "manager": None})
+        return rows[0].offer() if rows else None
+
+    async def list(
+        self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
+    ) -> Sequence[ListedInvitation]:
+        statement = _LISTS[status]
+        parameters = {
+            "organization": organization,
+            "status": None if status is None else status.value,
+            "at": at,
+            "limit": page.limit,
+            "offset": page.offset,
+            "seen": page.offset + page.limit,
+        }
+        return [row.listed() for row in await ask(self._pool, _Listed, statement, parameters)]
+
+    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
+        rows = await ask(self._pool, _Own, _LIST_OWN, {"user": user, "at": at, "limit": MOST_LISTED})
+        return [row.own() for row in rows]
+
+
+def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
+    if isinstance(which, ByToken):
+        return {"digest": which.digest}
+    return {"id": which.id, "organization": which.organization, "session": which.session}
+
+
+_INVITATION: Final = """
+           invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
+           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at"""
+
+# An overdue invitation would block the new one, so it is closed here. Earlier ones are read newest first, as many as matter.
+_PROSPECT: Final[LiteralString] = f"""
+    with lapsed as (
+             update invitations
+                set status = 'expired', closed_at = %(at)s
+              where org_id = %(organization)s and email_key = %(email_key)s and status = 'pending' and expires_at <= %(at)s
+          returning id, email, role, expires_at
+         )
+  select wanted.name, wanted.logo_url, wanted.primary_color,
+         users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
+         {RELATIONS_OF_MEMBER} as inviter_relations,
+         exists (
+             select
+               from users as others
+               join memberships on memberships.user_id = others.id
+              where others.email_key = %(email_key)s and memberships.org_id = wanted.id
+         ) as is_member,
+         (
+             select created_at
+               from invitations
+              where org_id = %(organization)s and email_key = %(email_key)s
+              order by id desc
+              limit 1 offset %(others_to_address)s
+         ) as to_address,
+         (
+             select created_at
+               from invitations
+              where org_id = %(organization)s and id >= %(first)s
+              order by id desc
+              limit 1 offset %(others)s
+         ) as to_anybody,
+         lapsed.id as lapsed_id, lapsed.email as lapsed_email, lapsed.role as lapsed_role, lapsed.expires_at as lapsed_at
+    from organizations as wanted
+    join users on users.id = %(inviter)s
+    left join lapsed on true
+   where wanted.id = %(organization)s
+"""
+
+# Of two that invite the same address at once, the second waits for the first's commit and then adds nothing.
+_ADD: Final = """
+    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at)
+    values (%(id)s, %(organization)s, %(email)s, %(email_key)s, %(role)s, %(role_id)s, %(invited_by)s, %(token_digest)s, %(expires_at)s,
+            %(created_at)s)
+        on conflict (org_id, email_key) where status = 'pending' do nothing
+ returning id
+"""
+
+_OF_TOKEN: Final = "token_digest = %(digest)s"  # noqa: S105 - a condition, not a password
+_OF_ID: Final[LiteralString] = f"""id = %(id)s
+       and (%(organization)s::uuid is null or org_id = %(organization)s)
+       and (%(session)s::uuid is null or {SESSION_LIVES})
+"""
+
+# Statements of their own, so that the next one sees what was committed while they waited, above all the number of members.
+_HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"
+_HOLD_ORGANIZATION_OF_TOKEN: Final[LiteralString] = f"""
+    select from organizations where id = (select org_id from invitations where {_OF_TOKEN}) for no key update
+"""
+_HOLD_ORGANIZATION_OF_ID: Final[LiteralString] = f"""
+    select from organizations where id = (select org_id from invitations where {_OF_ID}) for no key update
+"""
+
+_SELECT_OFFER: Final = f"""
+    select {_INVITATION},
+           organizations.slug, organizations.name, organizations.status = 'active' as is_active, organizations.member_count,
+           organizations.max_users, tiers.default_max_users,
+           array(
+               select relation
+                 from relations
+                where relations.role_id = invitations.role_id and relations.object_id = invitations.org_id
+           ) as permissions,
+           users.id as user_id, users.email as user_email, users.is_platform_owner as user_is_platform_owner,
+           users.email_verified_at as user_verified_at, users.deactivated_at as user_deactivated_at, users.created_at as user_created_at,
+           exists (
+               select from memberships where memberships.org_id = invitations.org_id and memberships.user_id = users.id
+           ) as is_member,
+           (
+               select {RELATIONS_OF_MEMBER}
+                 from users
+                 join organizations as wanted on wanted.id = invitations.org_id
+                where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
+           ) as backer_relations
+      from invitations
+      join organizations on organizations.id = invitations.org_id
+      join tiers on tiers.id = organizations.tier_id
+      left join users on users.email_key = invitations.email_key
+     where invitations."""
+
+_FIND_BY_TOKEN: Final[LiteralString] = f"{_SELECT_OFFER}{_OF_TOKEN}"
+_FIND_BY_ID: Final[LiteralString] = f"{_SELECT_OFFER}{_OF_ID}"
+_HOLD_BY_TOKEN: Final[LiteralString] = f"{_FIND_BY_TOKEN} for no key update of invitations"
+_HOLD_BY_ID: Final[LiteralString] = f"{_FIND_BY_ID} for no key update of invitations"
+
+_CLOSE: Final = "update invitations set status = %(status)s, closed_at = %(at)s where id = %(id)s and status = 'pending'"
+
+# An overdue one is not cancelled: it will be closed as expired.
+_CANCEL: Final[LiteralString] = f"""
+    update invitations
+       set status = 'cancelled', closed_at = %(at)s
+     where id = %(id)s and org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
+ returning {_INVITATION}
+"""
+
+_EXPIRE_DUE: Final = """
+    update invitations
+       set status = 'expired', closed_at = %(at)s
+     where id = any (array(
+               select id
+                 from invitations
+                where status = 'pending' and expires_at <= %(at)s and expires_at >= coalesce(%(since)s::timestamptz, '-infinity')
+                order by expires_at
+                limit %(limit)s
+                  for no key update skip locked
+           ))
+ returning id, org_id, email, role, expires_at
+"""
+
+# The page is found in an index alone. Ids grow with time, so the index gives the newest first. Only the rows of the page are joined.
+_SELECT_PAGE: Final = f"""
+    select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at
+      from (
+"""
+_JOIN_PAGE: Final = """
+           ) as page
+      join invitations on invitations.id = page.id
+      left join users on users.id = invitations.invited_by
+     order by invitations.id desc
+"""
+_PART: Final = "limit %(limit)s offset %(offset)s"
+
+_LIST: Final[LiteralString] = f"""{_SELECT_PAGE}
+               select id from invitations where org_id = %(organization)s order by id desc {_PART}
+{_JOIN_PAGE}"""
+
+_LIST_CLOSED: Final[LiteralString] = f"""{_SELECT_PAGE}
+               select id from invitations where org_id = %(organization)s and status = %(status)s order by id desc {_PART}
+{_JOIN_PAGE}"""
+
+_LIST_PENDING: Final[LiteralString] = f"""{_SELECT_PAGE}
+               select id
+                 from invitations
+                where org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
+                order by id desc
+                {_PART}
+{_JOIN_PAGE}"""
+
+# Those that were closed as expired, and those that nobody has closed yet.
+_LIST_EXPIRED: Final[LiteralString] = f"""{_SELECT_PAGE}
+               select id
+                 from (
+                          (
+                              select id
+                                from invitations
+                               where org_id = %(organization)s and status = 'expired'
+                               order by id desc
+                               limit %(seen)s
+                          )
+                           union all
+                          (
+                              select id
+                                from invitations
+                               where org_id = %(organization)s and status = 'pending' and expires_at <= %(at)s
+                               order by id desc
+                               limit %(seen)s
+                          )
+                      ) as both_kinds
+                order by id desc
+                {_PART}
+{_JOIN_PAGE}"""
+
+_LISTS: Final[Mapping[InvitationStatus | None, LiteralString]] = {
+    None: _LIST,
+    InvitationStatus.PENDING: _LIST_PENDING,
+    InvitationStatus.ACCEPTED: _LIST_CLOSED,
+    InvitationStatus.REJECTED: _LIST_CLOSED,
+    InvitationStatus.CANCELLED: _LIST_CLOSED,
+    InvitationStatus.EXPIRED: _LIST_EXPIRED,
+}
+
+# An address that nobody has proved belongs to nobody yet.
+_LIST_OWN: Final = """
+    select invitations.id, invitations.email, invitations.role, organizations.slug, organizations.name, invitations.expires_at,
+           invitations.created_at
+      from users
+      join invitations on invitations.email_key = users.email_key
+      join organizations on organizations.id = invitations.org_id
+     where users.id = %(user)s and users.email_verified_at is not null
+       and invitations.status = 'pending' and invitations.expires_at > %(at)s
+       and organizations.status = 'active'
+     order by invitations.id desc
+     limit %(limit)s
+"""

@@ -1,0 +1,358 @@
+"""Members in PostgreSQL: who belongs to an organization, in which role, and the relations that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
+from core.domain.pages import MOST_COUNTED, Page
+from core.domain.tenancy.members import Entry, ListedMember, MemberList, Membership
+from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
+from core.domain.tenancy.tiers import user_limit
+from ports.tenancy.members import KnownMember
+
+
+@dataclass(frozen=True, slots=True)
+class _Membership:
+    membership_id: UUID
+    org_id: UUID
+    user_id: UUID
+    role: str
+    role_id: UUID | None
+    joined_at: datetime
+
+    def membership(self) -> Membership:
+        role = None if self.role_id is None else RoleId(self.role_id)
+        return Membership(
+            MembershipId(self.membership_id), OrganizationId(self.org_id), UserId(self.user_id), self.role, self.joined_at, role
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known(AccountRow):
+    membership_id: UUID
+    org_id: UUID
+    role: str
+    role_id: UUID | None
+    joined_at: datetime
+    relations: list[str]
+
+    def known(self) -> KnownMember:
+        belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at)
+        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    organization_id: UUID
+    is_active: bool
+    membership_id: UUID | None
+    role: str | None
+    role_id: UUID | None
+    joined_at: datetime | None
+
+    def entry(self, slug: str, user: UserId) -> Entry:
+        membership = None
+        if self.membership_id is not None and self.role is not None and self.joined_at is not None:
+            belonging = _Membership(self.membership_id, self.organization_id, user, self.role, self.role_id, self.joined_at)
+            membership = belonging.membership()
+        return Entry(OrganizationId(self.organization_id), slug, self.is_active, membership)
+
+
+class MemberRows:
+    """Implements `ports.tenancy.members.MemberStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, membership: Membership) -> bool:
+        return bool(
+            await self._transaction.ask(
+                IdRow,
+                _ADD,
+                {
+                    "id": membership.id,
+                    "organization": membership.organization,
+                    "user": membership.user,
+                    "role": membership.role,
+                    "role_id": membership.role_id,
+                    "created_at": membership.created_at,
+                    **_relation(membership.organization, membership.role, membership.role_id),
+                },
+            )
+        )
+
+    async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
+        return (await self._find(organization, [user])).get(user)
+
+    async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
+        await self._transaction.tell(_HOLD, {"organization": organization})
+        return await self._find(organization, users)
+
+    async def enter(self, slug: str, user: UserId) -> Entry | None:
+        parameters = {"slug": storable_text(slug), "user": user}
+        await self._transaction.tell(_HOLD_MEMBERSHIP, parameters)
+        rows = await self._transaction.ask(_Entry, _ENTER, parameters)
+        return rows[0].entry(slug, user) if rows else None
+
+    async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:
+        parameters = {
+            "organization": organization,
+            "user": user,
+            "role": role.slug,
+            "role_id": role.id,
+            **_relation(organization, role.slug, role.id),
+        }
+        rows = await self._transaction.ask(_Membership, _CHANGE_ROLE, parameters)
+        return rows[0].membership() if rows else None
+
+    async def remove(self, organization: OrganizationId, user: UserId) -> bool:
+        return bool(await self._transaction.ask(IdRow, _REMOVE, {"organization": organization, "user": user}))
+
+    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
+        parameters = {
+            "organization": organization,
+            "old": old,
+            "new": new,
+            "at": at,
+            "owner": BuiltInRole.OWNER.value,
+            "admin": BuiltInRole.ADMIN.value,
+        }
+        await self._transaction.tell(_TRANSFER, parameters)
+
+    async def _find(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, KnownMember]:
+        rows = await self._transaction.ask(_Known, _FIND, {"organization": organization, "users": list(users)})
+        return {UserId(row.id): row.known() for row in rows}
+
+
+class PostgresMembers:
+    """Implements `ports.tenancy.members.MemberLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
+        statement = _LIST if role is None else _LIST_OF_ROLE
+        parameters = {
+            "organization": organization,
+            "role": None if role is None else storable_text(role),
+            "limit": page.limit,
+            "offset": page.offset,
+            "most_counted": MOST_COUNTED,
+        }
+        rows = await ask(self._pool, _Listed, statement, parameters)
+        # When the organization has been deleted since the caller was admitted, it has no members any more.
+        if not rows:
+            return MemberList([], 0, user_limit(None, None))
+        members = [one for one in (row.member() for row in rows) if one is not None]
+        return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
+
+
+def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -> Mapping[str, Any]:
+    """The relation that gives a person their role here."""
+    if role_id is None:
+        return {"relation": role, "object_type": "organization", "object": organization}
+    return {"relation": HOLDER, "object_type": "role", "object": role_id}
+
+
+# Of two that add the same person at once, the second waits for the first's commit and then adds nothing. Sessions that were opened in the
+# organization as a member before, and refused since the removal, do not come back with the membership.
+_ADD: Final = """
+    with added as (
+             insert into memberships (id, org_id, user_id, role, role_id, created_at)
+             values (%(id)s, %(organization)s, %(user)s, %(role)s, %(role_id)s, %(created_at)s)
+                 on conflict (org_id, user_id) do nothing
+          returning id
+         ),
+         related as (
+             insert into relations (organization_id, user_id, relation, object_type, object_id)
+             select %(organization)s, %(user)s, %(relation)s, %(object_type)s, %(object)s
+               from added
+         ),
+         left_over as (
+             select sessions.id
+               from sessions
+              where sessions.user_id = (select %(user)s::uuid from added)
+                and sessions.organization_id = %(organization)s
+                and sessions.service_id is null
+                and sessions.revoked_at is null
+              order by sessions.id
+                for no key update      -- in the order in which all revoke them
+         ),
+         ended as (
+             update sessions set revoked_at = now() from left_over where sessions.id = left_over.id
+         )
+  select id from added
+"""
+
+_MEMBERSHIP: Final = """
+    memberships.id as membership_id, memberships.org_id, memberships.user_id, memberships.role, memberships.role_id,
+    memberships.created_at as joined_at
+"""
+
+_FIND: Final[LiteralString] = f"""
+    select {ACCOUNT},
+           memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
+           {RELATIONS_OF_MEMBER} as relations
+      from organizations as wanted
+      join memberships on memberships.org_id = wanted.id
+      join users on users.id = memberships.user_id
+     where wanted.id = %(organization)s
+       and memberships.user_id = any(%(users)s)
+"""
+
+# A statement of its own, so that the next one sees what was committed while this one waited.
+_HOLD: Final = "select from organizations where id = %(organization)s for no key update"
+
+# The membership stays until the transaction ends. A removal waits, and then finds the session that is being opened.
+_HOLD_MEMBERSHIP: Final = """
+    select
+      from memberships
+     where org_id = (select id from organizations where slug = %(slug)s)
+       and user_id = %(user)s
+       for key share
+"""
+
+_ENTER: Final = """
+    select organizations.id as organization_id, organizations.status = 'active' as is_active,
+           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
+      from organizations
+      left join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
+     where organizations.slug = %(slug)s
+"""
+
+# Relations that exist already are left alone, because one statement cannot delete a row and insert it again.
+_CHANGE_ROLE: Final[LiteralString] = f"""
+    with changed as (
+             update memberships
+                set role = %(role)s, role_id = %(role_id)s
+              where org_id = %(organization)s and user_id = %(user)s
+          returning {_MEMBERSHIP}
+         ),
+         ended as (
+             delete from relations
+              where user_id = (select user_id from changed)
+                and organization_id = %(organization)s
+                and (object_id, relation) <> (%(object)s, %(relation)s)
+         ),
+         related as (
+             insert into relations (organization_id, user_id, relation, object_type, object_id)
+             select %(organization)s, user_id, %(relation)s, %(object_type)s, %(object)s
+               from changed
+                 on conflict do nothing
+         )
+  select * from changed
+"""
+
+_TRANSFER: Final = """
+    with successors (user_id, role) as (values (%(old)s::uuid, %(admin)s), (%(new)s, %(owner)s)),
+         changed as (
+             update memberships
+                set role = successors.role, role_id = null
+               from successors
+              where memberships.org_id = %(organization)s and memberships.user_id = successors.user_id
+         ),
+         ended as (
+             delete from relations
+              using successors
+              where relations.user_id = successors.user_id
+                and relations.organization_id = %(organization)s
+                and (relations.object_id, relations.relation) <> (%(organization)s, successors.role)
+         ),
+         related as (
+             insert into relations (organization_id, user_id, relation, object_type, object_id)
+             select %(organization)s, user_id, role, 'organization', %(organization)s
+               from successors
+                 on conflict do nothing
+         )
+  update all_organizations
+     set owner_user_id = %(new)s, updated_at = %(at)s
+   where id = %(organization)s
+"""
+
+_REMOVE: Final = """
+    with removed as (
+             delete from memberships where org_id = %(organization)s and user_id = %(user)s returning id
+         ),
+         ended as (
+             delete from relations where user_id = %(user)s and organization_id = %(organization)s
+         )
+  select id from removed
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    max_users: int | None
+    default_max_users: int
+    total: int
+    org_id: UUID
+    user_id: UUID | None
+    email: str | None
+    is_platform_owner: bool | None
+    membership_id: UUID | None
+    role: str | None
+    role_id: UUID | None
+    joined_at: datetime | None
+
+    def member(self) -> ListedMember | None:
+        if self.user_id is None or self.email is None or self.membership_id is None or self.role is None or self.joined_at is None:
+            return None
+        belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at)
+        return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner))
+
+
+# The page is found in an index alone; only its rows are joined. For an empty page, one row of nulls carries the numbers.
+_SELECT_PAGE: Final = """
+           wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email, users.is_platform_owner,
+           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
+      from organizations as wanted
+      join tiers on tiers.id = wanted.tier_id
+"""
+
+_JOIN_PAGE: Final = """
+      left join memberships on memberships.id = page.id
+      left join users on users.id = memberships.user_id
+     where wanted.id = %(organization)s
+     order by memberships.created_at, memberships.id
+"""
+
+_LIST: Final[LiteralString] = f"""
+    select wanted.member_count as total, {_SELECT_PAGE}
+      left join (
+               select id
+                 from memberships
+                where org_id = %(organization)s
+                order by created_at, id
+                limit %(limit)s offset %(offset)s
+           ) as page on true
+           {_JOIN_PAGE}
+"""
+
+_LIST_OF_ROLE: Final[LiteralString] = f"""
+    select (
+               select count(*)
+                 from (
+                          select from memberships where org_id = %(organization)s and role = %(role)s limit %(most_counted)s
+                      ) as counted
+           ) as total,
+           {_SELECT_PAGE}
+      left join (
+               select id
+                 from memberships
+                where org_id = %(organization)s and role = %(role)s
+                order by created_at, id
+                limit %(limit)s offset %(offset)s
+           ) as page on true
+           {_JOIN_PAGE}
+"""

@@ -1,0 +1,167 @@
+"""Organizations' own roles in PostgreSQL, with the relations that say what they permit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, RoleId
+from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    id: UUID
+    org_id: UUID
+    slug: str
+    name: str
+    description: str
+    permissions: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+    def role(self) -> Role:
+        return Role(
+            id=RoleId(self.id),
+            organization=OrganizationId(self.org_id),
+            slug=self.slug,
+            name=self.name,
+            description=self.description,
+            permissions=capabilities_of(self.permissions),
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class RoleRows:
+    """Implements `ports.tenancy.roles.RoleStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:
+        if (built := built_in(slug)) is not None:
+            return built
+        parameters = {"organization": organization, "slug": storable_text(slug)}
+        await self._transaction.tell(_HOLD_BY_SLUG, parameters)
+        rows = await self._transaction.ask(_Role, _FIND_BY_SLUG, parameters)
+        if not rows:
+            return None
+        role = rows[0].role()
+        return Assignable(role.slug, role.id, role.permissions)
+
+    async def count(self, organization: OrganizationId) -> int:
+        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        return answer.count
+
+    async def add(self, role: Role) -> bool:
+        parameters = {"organization": role.organization, "slug": role.slug, "created_at": role.created_at, **_columns(role)}
+        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+
+    async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
+        parameters = {"organization": organization, "id": role}
+        await self._transaction.tell(_HOLD, parameters)
+        rows = await self._transaction.ask(_Role, _GET, parameters)
+        return rows[0].role() if rows else None
+
+    async def save(self, role: Role) -> None:
+        await self._transaction.tell(_SAVE, _columns(role))
+
+    async def delete(self, role: RoleId) -> bool:
+        return bool(await self._transaction.ask(IdRow, _DELETE, {"id": role}))
+
+
+class PostgresRoles:
+    """Implements `ports.tenancy.roles.RoleLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId) -> Sequence[Role]:
+        return [row.role() for row in await ask(self._pool, _Role, _LIST, {"organization": organization})]
+
+    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
+        rows = await ask(self._pool, _Role, _GET, {"organization": organization, "id": role})
+        return rows[0].role() if rows else None
+
+
+def _columns(role: Role) -> dict[str, Any]:
+    """Everything that may change, with the id."""
+    return {
+        "id": role.id,
+        "name": storable_text(role.name),
+        "description": storable_text(role.description),
+        "permissions": sorted(role.permissions),
+        "updated_at": role.updated_at,
+    }
+
+
+_ROLE: Final = """
+    select roles.id, roles.org_id, roles.slug, roles.name, roles.description, roles.created_at, roles.updated_at,
+           array(
+               select relation from relations where relations.role_id = roles.id and relations.object_id = roles.org_id
+           ) as permissions
+      from roles
+"""
+
+_GET: Final[LiteralString] = f"{_ROLE} where roles.id = %(id)s and roles.org_id = %(organization)s"
+
+_FIND_BY_SLUG: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organization)s and roles.slug = %(slug)s"
+
+_LIST: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organization)s order by roles.slug"
+
+# Statements of their own, so that the next one sees what was committed while these waited, including the permissions, which are other rows.
+# The lock is shared: any number of people can be given a role at once, but changing or deleting it waits for them, and they for it.
+_HOLD_BY_SLUG: Final = "select from roles where org_id = %(organization)s and slug = %(slug)s for share"
+
+_HOLD: Final = "select from roles where id = %(id)s and org_id = %(organization)s for update"
+
+_COUNT: Final = "select count(*) as count from roles where org_id = %(organization)s"
+
+_ADD: Final = """
+    with added as (
+             insert into roles (id, org_id, slug, name, description, created_at, updated_at)
+             values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(description)s, %(created_at)s, %(updated_at)s)
+                 on conflict (org_id, slug) do nothing
+          returning id, org_id
+         ),
+         permitted as (
+             insert into relations (organization_id, role_id, relation, object_type, object_id)
+             select added.org_id, added.id, permission, 'organization', added.org_id
+               from added, unnest(%(permissions)s::text[]) as permission
+         )
+  select id from added
+"""
+
+_SAVE: Final = """
+    with saved as (
+             update roles
+                set name = %(name)s, description = %(description)s, updated_at = %(updated_at)s
+              where id = %(id)s
+          returning id, org_id
+         ),
+         forbidden as (
+             delete from relations
+              using saved
+              where relations.role_id = saved.id and relations.object_id = saved.org_id and relation <> all (%(permissions)s::text[])
+         )
+  insert into relations (organization_id, role_id, relation, object_type, object_id)
+  select saved.org_id, saved.id, permission, 'organization', saved.org_id
+    from saved, unnest(%(permissions)s::text[]) as permission
+      on conflict do nothing
+"""
+
+# An overdue invitation that has not been closed yet still counts as offering the role. It will be closed soon.
+_DELETE: Final = """
+    delete from roles
+     where id = %(id)s
+       and not exists (select from memberships where role_id = %(id)s)
+       and not exists (select from invitations where role_id = %(id)s and status = 'pending')
+ returning id
+"""

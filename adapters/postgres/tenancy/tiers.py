@@ -1,0 +1,32 @@
+"""Tiers in PostgreSQL."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from core.domain.identifiers import TierId
+from core.domain.tenancy.tiers import Tier
+
+
+class PostgresTiers:
+    """Implements `ports.tenancy.tiers.Tiers`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self) -> Sequence[Tier]:
+        return await ask(self._pool, Tier, _LIST)
+
+    async def find(self, tier: TierId) -> Tier | None:
+        rows = await ask(self._pool, Tier, _FIND, {"id": tier})
+        return rows[0] if rows else None
+
+
+_LIST: Final = """
+    select id, name, display_name, default_max_services, default_max_users, price_cents from tiers order by price_cents, id
+"""
+
+_FIND: Final = """
+    select id, name, display_name, default_max_services, default_max_users, price_cents from tiers where id = %(id)s
+"""

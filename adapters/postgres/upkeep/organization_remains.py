@@ -1,0 +1,110 @@
+"""What deleted organizations leave behind in PostgreSQL."""
+
+from collections.abc import Mapping
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.upkeep.remains import AT_LEISURE, SWEPT, PostgresRemains
+from adapters.postgres.upkeep.service_remains import parts_of_services
+from core.domain.tenancy.organizations import PURGE_JOB
+
+
+class PostgresOrganizationRemains(PostgresRemains):
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool, PARTS, table="all_organizations", job=PURGE_JOB, named="organization")
+
+
+# Null for an organization that is not being deleted: then no statement here finds a row.
+_GOING: Final = "(select id from all_organizations where id = %(owner)s and deleted_at is not null)"
+
+
+def _rows_of(table: LiteralString, organization: LiteralString) -> LiteralString:
+    """For a table whose rows have an id, and either an index by organization and id or only a few rows for each organization."""
+    return f"""
+        with batch as (
+                 select id
+                   from {table}
+                  where {organization} = {_GOING} and id > %(after)s
+                  order by id
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (delete from {table} using batch where {table}.id = batch.id returning 1)
+        {SWEPT}"""
+
+
+# Sessions first, so that a person who is signed in there never meets a membership that is half gone.
+PARTS: Final[Mapping[str, LiteralString]] = {
+    "sessions": _rows_of("sessions", "organization_id"),
+    "preauthentications": _rows_of("preauthentications", "organization_id"),
+    "memberships": f"""
+        with batch as (
+                 select user_id as id
+                   from memberships
+                  where org_id = {_GOING} and user_id > %(after)s
+                  order by user_id
+                  limit %(limit)s
+                    for update
+             ),
+             unrelated as (
+                 delete from relations using batch where relations.user_id = batch.id and relations.organization_id = %(owner)s
+             ),
+             gone as (
+                 delete from memberships
+                  using batch
+                  where memberships.user_id = batch.id and memberships.org_id = %(owner)s
+              returning 1
+             )
+        {SWEPT}""",
+    "invitations": _rows_of("invitations", "org_id"),
+    "roles": _rows_of("roles", "org_id"),
+    "service_users": f"""
+        with batch as (
+                 select distinct user_id as id
+                   from service_users
+                  where org_id = {_GOING} and user_id > %(after)s
+                  order by user_id
+                  limit %(limit)s
+             ),
+             gone as (
+                 delete from service_users
+                  using batch
+                  where service_users.user_id = batch.id and service_users.org_id = %(owner)s
+              returning 1
+             )
+        {SWEPT}""",
+    **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
+    "services": _rows_of("all_services", "org_id"),
+    "events": _rows_of("events", "organization_id"),
+    # These belong to the people; the risk of their next sign-in is judged by them.
+    "login_events": f"""
+        with batch as (
+                 select id
+                   from login_events
+                  where organization_id = {_GOING} and id > %(after)s
+                  order by id
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (
+                 update login_events set organization_id = null, service_id = null from batch where login_events.id = batch.id returning 1
+             )
+        {SWEPT}""",
+    # The entries stay: deleting an organization must not remove what is on record. Who they are about is removed. In the order of their
+    # index, which begins with the time.
+    "audit_personal": f"""
+        with begin as (
+                 select coalesce((select created_at from audit_entries where id = %(after)s), '-infinity') as created_at
+             ),
+             batch as (
+                 select id, created_at
+                   from audit_entries
+                  where organization_id = {_GOING} and (created_at, id) > ((select created_at from begin), %(after)s)
+                  order by created_at, id
+                  limit %(limit)s
+             ),
+             gone as (delete from audit_personal using batch where audit_personal.entry_id = batch.id returning 1)
+        select (select id from batch order by created_at desc, id desc limit 1) as last, (select count(*) from gone) as rows
+         where {AT_LEISURE}
+    """,
+}

@@ -1,0 +1,164 @@
+"""What the database keeps about people. Every column that can hold personal data is listed with who erases it and when; every other
+column of such a type is listed with the reason why it holds none. A test reads PostgreSQL's catalogue and fails for a column that is on
+neither list.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Eraser(StrEnum):
+    """Who erases a column, apart from the janitor."""
+
+    ACCOUNT = "with the account"
+    """A foreign key that cascades."""
+    DELETION = "when the account is deleted"
+    """A statement of the deletion, since the row has no foreign key to the account or outlives it."""
+    ORGANIZATION = "with the organization"
+    JANITOR = "by the janitor alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Personal:
+    """`person` is the column of the same table that says whose data it is; None if no column does. `sweep` names the janitor's class in
+    `housekeeping`.
+    """
+
+    what: str
+    person: str | None
+    eraser: Eraser
+    retention: str
+    sweep: str | None = None
+
+
+_WHILE_ACCOUNT: Final = "As long as the account."
+_SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
+_WHILE_DEVICE: Final = "Until a year after the last sign-in with the device, or 30 days after its revocation."
+_UNTIL_SENT: Final = "Until the job is done; 30 days after it was given up."
+_WHILE_LOG: Final = "As long as the audit log, which is kept for good. The entry keeps a salted digest."
+
+
+def _of_account(what: str, person: str = "user_id") -> Personal:
+    return Personal(what, person, Eraser.ACCOUNT, _WHILE_ACCOUNT)
+
+
+def _of_device(what: str) -> Personal:
+    return Personal(what, "user_id", Eraser.ACCOUNT, _WHILE_DEVICE, "UnusedDevices")
+
+
+def _of_sign_in(what: str) -> Personal:
+    return Personal(what, "user_id", Eraser.DELETION, _SIGN_INS, "PastLoginEvents")
+
+
+def _of_second_factor(what: str) -> Personal:
+    return Personal(what, "user_id", Eraser.DELETION, _SIGN_INS, "PastMfaEvents")
+
+
+def _of_entry(what: str) -> Personal:
+    return Personal(what, "actor_id", Eraser.DELETION, _WHILE_LOG)
+
+
+PERSONAL: Final[Mapping[str, Personal]] = {
+    "users.email": _of_account("The e-mail address.", "id"),
+    "users.email_key": _of_account("The same address, in the form that is compared.", "id"),
+    "users.pending_email": _of_account("A new address, until its owner has confirmed it.", "id"),
+    "users.pending_email_key": _of_account("The same address, in the form that is compared.", "id"),
+    "users.password_hash": _of_account("The password, as an Argon2id hash.", "id"),
+    "mfa_secrets.sealed_secret": _of_account("The secret of the second factor, encrypted."),
+    "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
+    "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
+    "mailed_tokens.email": Personal(
+        "The address that a mailed link confirms.",
+        "user_id",
+        Eraser.ACCOUNT,
+        "Until seven days after the link has expired.",
+        "PastMailedTokens",
+    ),
+    "refresh_tokens.rotated_by": Personal(
+        "A digest of the client that used the token.",
+        None,
+        Eraser.ACCOUNT,
+        "30 days after its use, and no longer than the session.",
+        "RotatedRefreshTokens",
+    ),
+    "devices.name": _of_device("What the person calls the device."),
+    "devices.browser": _of_device("The browser."),
+    "devices.browser_version": _of_device("The version of the browser."),
+    "devices.os": _of_device("The operating system."),
+    "devices.os_version": _of_device("The version of the operating system."),
+    "devices.last_address": _of_device("The address of the last sign-in."),
+    "devices.last_country": _of_device("The country of that address."),
+    "devices.last_city": _of_device("The city of that address."),
+    "login_events.address": _of_sign_in("Where somebody signed in from, or tried to."),
+    "login_events.user_agent": _of_sign_in("What the client calls itself."),
+    "login_events.country": _of_sign_in("The country of that address."),
+    "login_events.city": _of_sign_in("The city of that address."),
+    "mfa_events.address": _of_second_factor("Where somebody used or changed a second factor from."),
+    "mfa_events.user_agent": _of_second_factor("What the client calls itself."),
+    "mfa_events.details": _of_second_factor("What else is known, such as why a platform owner disabled the second factor."),
+    "invitations.email": Personal(
+        "Who is invited.", None, Eraser.ORGANIZATION, "As long as the organization, which can list whom it invited."
+    ),
+    "invitations.email_key": Personal(
+        "The same address, in the form that is compared.", None, Eraser.ORGANIZATION, "As long as the organization."
+    ),
+    "events.personal": Personal(
+        "What an event says about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
+    ),
+    "audit_personal.address": _of_entry("Where an audited act was done from."),
+    "audit_personal.user_agent": _of_entry("What the client calls itself."),
+    "audit_personal.details": _of_entry("What the entry says about a person: an address, a name, a reason."),
+    "jobs.payload": Personal("Whom the job is about.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
+    "jobs.sealed_payload": Personal("A mail with its addresses, encrypted.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
+    "jobs.last_error": Personal("A mail server's answer, which may name an address.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
+    "rate_limit_buckets.key": Personal(
+        "A client's address, or an account's id or digest.",
+        None,
+        Eraser.JANITOR,
+        "Until the bucket is full again, which takes hours at most.",
+        "FullBuckets",
+    ),
+}
+
+# By the reason why they hold nothing personal.
+_NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "A word from a closed list, or a name that the program gives": (
+        *("all_organizations.status", "all_services.service_type", "invitations.status", "jobs.kind", "jobs.state", "plans.currency"),
+        *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
+        *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
+        *("rate_limit_buckets.limit_name", "relations.object_type", "relations.relation", "schema_migrations.checksum"),
+        *(
+            "schema_migrations.name",
+            "sessions.authenticated_by",
+            "preauthentications.provider",
+            "preauthentications.authenticated_by",
+            "signing_keys.purpose",
+            "signing_keys.state",
+            "server_secrets.purpose",
+        ),
+        *("subscriptions.status", "tiers.display_name", "tiers.name", "api_keys.permissions"),
+    ),
+    "An id": ("events.target_id", "audit_entries.target_id", "signing_keys.id"),
+    "Of an organization, its roles, services, plans or keys": (
+        *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
+        *("all_organizations.rejection_reason", "all_organizations.suspension_reason"),
+        *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
+        *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
+        *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),
+        *("plans.name", "plans.features", "plans.billing_price_id"),
+        *("api_keys.name", "api_keys.prefix", "client_secrets.prefix"),
+    ),
+    "Details of an act. What they say about a person is kept in a column of its own": ("events.details", "audit_entries.details"),
+    "A key, or a digest of random bits": (
+        *("api_keys.digest", "client_secrets.digest", "devices.token_digest", "devices.trust_digest", "invitations.token_digest"),
+        *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "signing_keys.public_jwk"),
+        *("signing_keys.sealed_private_key", "audit_personal.salt"),
+    ),
+    "A digest that says nothing without what it was made from; the salt is erased together with that": (
+        *("audit_entries.personal_digest", "audit_links.digest"),
+    ),
+}
+
+NOT_PERSONAL: Final[Mapping[str, str]] = {column: reason for reason, columns in _NOT_PERSONAL.items() for column in columns}

@@ -1,0 +1,82 @@
+"""Whether the database takes writes. That it answers says nothing about it: on a full disk, and on a standby, reads go on."""
+
+from typing import Final
+
+import psycopg
+import structlog
+import trio
+
+from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
+
+log = structlog.get_logger()
+
+# PostgreSQL's appendix A. Others that fail a write pass with the request, or are bugs.
+REASONS: Final = {"53100": "disk full", "25006": "read only", "58030": "input or output error"}
+DEADLINE: Final = 1.0
+PAUSE: Final = 1.0
+
+
+class Writes:
+    """Learns of a failed write in any request or actor from the pool, and then tries by itself until writes succeed again."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        # A process that starts on a full disk finds out before it gets its first request.
+        self._suspected = True
+        self._reason: str | None = None
+        self._trying = False
+        self._next_try = 0.0
+        pool.on_error(self._notice)
+
+    async def failure(self) -> str | None:
+        """Why they fail, as of a second ago at most. None while they succeed. Never raises."""
+        if self._suspected and not self._trying and trio.current_time() >= self._next_try:
+            self._trying = True
+            try:
+                await self._try()
+            finally:
+                self._trying = False
+                self._next_try = trio.current_time() + PAUSE
+        return self._reason
+
+    def _notice(self, error: BaseException) -> None:
+        # What speaks to the pool through `translated` has made a refusal of it.
+        if _reason(error) is not None or (error.__cause__ is not None and _reason(error.__cause__) is not None):
+            self._suspected = True
+
+    async def _try(self) -> None:
+        with trio.move_on_after(DEADLINE):
+            try:
+                async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
+                    await connection.execute(_LITTLE_MEMORY)
+                    await connection.execute(_TRY)
+            except psycopg.Error as error:
+                # Anything else, an outage above all, is no news of writes.
+                self._found(_reason(error) or self._reason, error.diag.message_primary)
+            except (PoolExhausted, PoolClosed):
+                pass
+            else:
+                self._found(None, None)
+                self._suspected = False
+
+    def _found(self, reason: str | None, detail: str | None) -> None:
+        if reason is not None and self._reason is None:
+            log.warning("writes_fail", reason=reason, detail=detail)
+        elif reason is None and self._reason is not None:
+            log.info("writes_succeed_again", reason=self._reason)
+        self._reason = reason
+
+
+def _reason(error: BaseException) -> str | None:
+    return REASONS.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None
+
+
+# A row more or less finds room in a page that is there already. So a megabyte is held with hardly any memory: it goes into a temporary
+# file, which needs new blocks of the disk, no privilege, and no cleaning up. And a standby refuses to delete even nothing.
+_LITTLE_MEMORY: Final = "select set_config('work_mem', '64kB', true)"
+
+_TRY: Final = """
+    with nothing as (delete from rate_limit_buckets where false returning 1),
+         filling as materialized (select repeat('x', 8000) as filling from generate_series(1, 128))
+  select (select count(*) from nothing), count(*) from filling
+"""
