@@ -1,4 +1,4 @@
-"""What an e-mail address looks like: to the library `email-validator`, and to mail, which has to get there. Nothing is looked up."""
+"""What a valid e-mail address is: for the library `email-validator`, and for mail, which has to arrive. Nothing is looked up."""
 
 import unicodedata
 from typing import Final
@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 
 LONGEST: Final = 254  # RFC 5321 section 4.5.3.1.3, less the angle brackets
 
-# The library refuses names that are not globally routable. A directory inside a company may well live under .local, and tests under .test.
+# The library refuses names that are not globally routable. But a company's own directory may well use .local, and tests use .test.
 for _name in ("local", "test"):
     email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_name)
 
@@ -35,11 +35,11 @@ class LibraryEmailSyntax:
 
 
 def _is_one_mailbox(email: Email, validated_domain: str | None) -> bool:
-    """Whether the address, its key, and what mail is sent to mean the same mailbox.
+    """Whether the address, its key, and the address that mail is sent to all mean the same mailbox.
 
-    A ligature or a wide letter is compared as the plain one, so whoever registers an address with it keeps the owner of the plain address
-    out, and gets the mails that they ask for. Of domains, IDNA 2008 knows names that IDNA 2003, which mail still goes by, takes for others:
-    `straße` for `strasse`. Their owners can write them in ASCII.
+    A ligature or a wide letter is compared as the plain one. So a person who registers an address with one would keep the owner of the
+    plain address out, and receive the mails that the owner asks for. In domains, IDNA 2008 knows names that IDNA 2003, which mail still
+    uses, takes for others: `straße` for `strasse`. Their owners can write them in ASCII.
     """
     local, _, domain = email.address.rpartition("@")
     key_local, _, key_domain = email.key.rpartition("@")

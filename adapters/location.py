@@ -11,7 +11,7 @@ import maxminddb
 import structlog
 import trio
 
-from core.domain.devices import Location
+from core.domain.identity.devices import Location
 
 _CACHED: Final = 2048
 _LONGEST_NAME: Final = 100
@@ -25,19 +25,19 @@ class LocationDatabaseUnusable(Exception):
 
 
 class NoLocations:
-    """Implements `ports.devices.Locations` where no database was named."""
+    """Implements `ports.identity.devices.Locations` where no database was named."""
 
     async def find(self, address: str | None) -> Location | None:  # noqa: ARG002 - the port's
         return None
 
 
 class MaxMindLocations:
-    """Implements `ports.devices.Locations`. The file is mapped, not read: its pages are shared between processes, and come when needed."""
+    """Implements `ports.identity.devices.Locations`. The file is mapped, not read: its pages are shared, and loaded when needed."""
 
     def __init__(self, reader: maxminddb.Reader) -> None:
         self._reader = reader
         self._version = reader.metadata().ip_version
-        # A page may have to come from the disk first. One thread is enough: each look-up is some microseconds once it is there.
+        # A page may have to come from the disk first. One thread is enough.
         self._limiter = trio.CapacityLimiter(1)
         self._cached = lru_cache(maxsize=_CACHED)(self._read)
 
@@ -53,7 +53,7 @@ class MaxMindLocations:
         try:
             record = self._reader.get(address)
         except (maxminddb.InvalidDatabaseError, ValueError) as error:
-            # Part of the file is spoilt. A sign-in without a known place is better than none.
+            # Part of the file is damaged. A sign-in without a known place is better than none.
             log.warning("location_database_damaged", error=str(error))
             return None
         return _location(record)
@@ -83,7 +83,7 @@ def _address(text: str | None) -> IPv4Address | IPv6Address | None:
 
 
 def _location(record: object) -> Location | None:
-    """Of the shape of the free and paid City and Country databases; others have these two names in the same places, or not at all."""
+    """For the shape of the free and paid City and Country databases. Others have these two names in the same places, or not at all."""
     country = _inner(record, "country", "iso_code") or _inner(record, "registered_country", "iso_code")
     city = _inner(record, "city", "names", "en")
     if country is not None:

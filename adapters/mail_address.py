@@ -1,4 +1,4 @@
-"""Which addresses mail can be sent to. One rule for who takes an address in and for who writes to it: nobody waits in vain."""
+"""Which addresses mail can be sent to. Registration and mail use the same rule, so that nobody waits for a mail in vain."""
 
 import re
 import unicodedata
@@ -17,7 +17,8 @@ _LOCAL_PART: Final = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
 # Letters, marks, numbers, punctuation and symbols. Not spaces, controls, joiners, and what Unicode has assigned to nobody.
 _VISIBLE_CATEGORIES: Final = "LMNPS"
-# Of these categories, and yet not to be seen: joiners, fillers, variation selectors, blanks of Braille, music and old scripts, stand-ins.
+# Characters of these categories that are invisible all the same: joiners, fillers, variation selectors, blanks of Braille, music and old
+# scripts, stand-ins.
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\ufffd"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -25,7 +26,7 @@ _INVISIBLE: Final = re.compile(
 
 
 class MalformedAddress(ValueError):
-    """Not an address that mail can be sent to. The text says why without quoting the address."""
+    """Not an address that mail can be sent to. The text says why, without quoting the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def ascii_domain(domain: str) -> str:
 def _is_local_part(text: str) -> bool:
     if not _LOCAL_PART.fullmatch(text) or ENCODED_WORD in text or _INVISIBLE.search(text):
         return False
-    # A mark at the beginning would change the dot, or whatever stands in front of the address.
+    # A combining mark at the beginning would change the dot, or the text that stands before the address.
     return all(unicodedata.category(character)[0] in _VISIBLE_CATEGORIES for character in text) and not any(
         unicodedata.category(atom[0])[0] == "M" for atom in text.split(".")
     )

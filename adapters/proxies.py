@@ -1,4 +1,4 @@
-"""Networks that the operator knows as those of VPNs and proxies: people who come from there hide where they are."""
+"""Networks that the operator knows to be VPNs and proxies: people who come from there hide where they are."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ Network = IPv4Network | IPv6Network
 
 
 class ProxyListUnusable(Exception):
-    """The file cannot be read, or has a line that is no network."""
+    """The file cannot be read, or has a line that is not a network."""
 
 
 class ListedProxies:
-    """Implements `ports.devices.Proxies`. Such lists run to tens of thousands of networks: found by halving, in some microseconds."""
+    """Implements `ports.identity.devices.Proxies`. Such lists run to tens of thousands of networks, so the look-up is a binary search."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._given = bool(networks)
@@ -48,7 +48,7 @@ _COMMENT: Final = "#"
 
 
 def read_networks(file: Path) -> list[Network]:
-    """One network or address a line; what follows a `#` is a comment. Raises `ProxyListUnusable`."""
+    """One network or address on each line. Text after a `#` is a comment. Raises `ProxyListUnusable`."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -22,6 +22,8 @@ _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 # 62 to the 43rd is just above 2 to the 256th.
 _BASE62_LENGTH: Final = 43
 
+_NOISE_BYTES: Final = 10
+_NOISE_AT_ONCE: Final = 400
 _COUNTER_BITS: Final = 26
 _RANDOM_BITS: Final = 48
 
@@ -31,21 +33,41 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+class _Noise:
+    """Random numbers for ids, drawn from the kernel a block at a time, since every request takes one. Not for secrets: those come from the
+    kernel one by one, and are nowhere before they are needed.
+    """
+
+    def __init__(self) -> None:
+        self._block = b""
+        self._at = 0
+        self._process = 0
+
+    def draw(self) -> int:
+        """The caller sees to it that only one thread draws at a time."""
+        # A forked process has a copy of its parent's block, and must not make the same ids.
+        if self._at == len(self._block) or self._process != os.getpid():
+            self._block, self._at, self._process = os.urandom(_NOISE_BYTES * _NOISE_AT_ONCE), 0, os.getpid()
+        self._at += _NOISE_BYTES
+        return int.from_bytes(self._block[self._at - _NOISE_BYTES : self._at])
+
+
 class SystemIds:
-    """UUIDv7 (RFC 9562 section 5.7, method 1): milliseconds, a counter that starts anew at random each millisecond, and 48 random bits.
+    """UUIDv7 (RFC 9562 section 5.7, method 1): milliseconds, a counter that starts again at random each millisecond, and 48 random bits.
 
     The ids of one process ascend strictly, even when the clock is set back: lists are read by keyset on them.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._noise = _Noise()
         self._milliseconds = 0
         self._counter = 0
 
     def new(self) -> UUID:
         now = time.time_ns() // 1_000_000
-        noise = int.from_bytes(os.urandom(10))
         with self._lock:
+            noise = self._noise.draw()
             if now > self._milliseconds:
                 self._milliseconds = now
                 # The top bit stays free, so that at least 2^25 ids fit into the millisecond.

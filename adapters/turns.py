@@ -1,4 +1,4 @@
-"""Turns: one of each organization at a time, few of all in this process, the others in queues of bounded length."""
+"""Turns: one of each organization at a time, a few of all in this process, and the others in queues of limited length."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +11,7 @@ from core.domain.errors import Overloaded
 from core.domain.identifiers import OrganizationId
 
 AT_ONCE: Final = 2
-# Of one organization. Each is a request in flight, of which the process takes a bounded number from all.
+# For one organization. Each is a request in flight, and the process accepts a limited number of those.
 MOST_WAITING: Final = 8
 PATIENCE: Final = 5.0
 RETRY_AFTER: Final = 1.0
@@ -19,14 +19,14 @@ RETRY_AFTER: Final = 1.0
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """Of one organization; there is one only while somebody is inside."""
+    """For one organization. It exists only while somebody is inside."""
 
     turn: trio.Lock = field(default_factory=trio.Lock)
     inside: int = 0
 
 
 class FairTurns:
-    """Implements `ports.turns.Turns`. No more than one of an organization waits for the few turns of all: however much one of them asks
+    """Implements `ports.turns.Turns`. At most one of an organization waits for the few turns of all. So however much one organization asks
     for, the next one's turn comes after one of its.
     """
 

@@ -1,7 +1,7 @@
-"""What a client says of itself, in the words of the library `ua-parser` and its built-in expressions.
+"""What a client says of itself, as the library `ua-parser` and its built-in expressions read it.
 
-Its Rust engine matches in linear time, so no text can keep it busy: 20 microseconds for a browser, some 50 for the worst of 512
-characters. Loading the expressions takes an eighth of a second and 13 MB, so it waits for the first sign-in and happens in a thread.
+Its Rust engine matches in linear time, so no text can keep it busy. Loading the expressions takes time and memory, so it waits for the
+first sign-in and happens in a thread.
 """
 
 import re
@@ -11,11 +11,11 @@ from typing import Final
 
 import trio
 
-from core.domain.devices import LONGEST_USER_AGENT, DeviceType, UserAgent
+from core.domain.identity.devices import LONGEST_USER_AGENT, DeviceType, UserAgent
 
 # Of a few hundred characters each.
 _CACHED: Final = 1024
-# What is shown, and what a name is made of: two of them and " on " stay well below the longest name.
+# The longest part that is shown. A name consists of two of them and " on ", and stays well below the longest name.
 _LONGEST_PART: Final = 40
 
 # (browser, its version, operating system, its version)
@@ -23,19 +23,19 @@ _Parts = tuple[str | None, str | None, str | None, str | None]
 
 _MOBILE: Final = frozenset({"iOS", "Android", "Windows Phone", "KaiOS", "HarmonyOS", "Tizen", "BlackBerry OS", "Symbian OS"})
 _COMPUTERS: Final = frozenset({"Windows", "Mac OS X"})
-# Tools that say which system they run on, and would pass for programs with windows.
+# Tools that name the system they run on, and would be taken for programs with windows.
 _TOOLS: Final = re.compile(
     r"curl|wget|python|go-http|httpie|java|apache|powershell|perl|ruby|php|node|git\b|postman|insomnia", re.IGNORECASE
 )
 _BROWSER: Final = ("Mozilla/", "Opera/")
 # A program that the library does not know: `postern-cli/1.2` (RFC 9110 section 10.1.5), or only a name.
 _PRODUCT: Final = re.compile(r"([A-Za-z][\w.+-]{0,39})(?:[/ ]v?(\d[\w.]{0,39}))?(?![\w/])")
-# An Electron program names itself before the browser that it is made of.
+# An Electron program names itself before the browser that it is built on.
 _ELECTRON: Final = re.compile(r"like Gecko\) ([A-Za-z][\w.+-]{0,39})/(\d[\w.]{0,39}) ")
 
 
 class LibraryUserAgents:
-    """Implements `ports.devices.UserAgents`."""
+    """Implements `ports.identity.devices.UserAgents`."""
 
     def __init__(self) -> None:
         self._loading = trio.Lock()
@@ -46,12 +46,12 @@ class LibraryUserAgents:
             async with self._loading:
                 if self._parse is None:
                     self._parse = await trio.to_thread.run_sync(_load)
-        # The engine takes no halves of surrogate pairs.
+        # The engine does not accept halves of surrogate pairs.
         return self._parse(text[:LONGEST_USER_AGENT].encode("utf-8", "replace").decode())
 
 
 def _load() -> Callable[[str], UserAgent]:
-    # Of the three kinds of expressions, those for makes of hardware are the most and are not needed.
+    # Of the three sets of expressions, the one for makers of hardware is the largest and is not needed.
     from ua_parser import Domain  # noqa: PLC0415 - 6 MB that a process without sign-ins does without
     from ua_parser.loaders import load_builtins  # noqa: PLC0415
     from ua_parser.regex import Resolver  # noqa: PLC0415
@@ -100,7 +100,7 @@ def _type(browser: str | None, system: str | None, *, is_browser: bool) -> Devic
 
 
 def _part(text: str) -> str | None:
-    """Some expressions take a name from the text itself, with whatever stands there."""
+    """Some expressions take any name that stands in the text."""
     return "".join(filter(str.isprintable, text)).strip()[:_LONGEST_PART].strip() or None
 
 

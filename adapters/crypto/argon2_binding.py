@@ -1,7 +1,7 @@
-"""Which build of Argon2 is in force: the wheel as published, or one that `ops/build_argon2.py` made for this machine's processor.
+"""Which build of Argon2 is in use: the published wheel, or one that `ops/build_argon2.py` made for this machine's processor.
 
-A build for one processor ends the process (SIGILL) on another that lacks what it uses, and a virtual environment or an image can be copied.
-So the build leaves a record beside it, and nothing of it is loaded before the record has been compared with the processor at hand.
+A build for one processor ends the process (SIGILL) on another that lacks its instructions, and virtual environments and images get copied.
+So each build has a record beside it, and nothing is loaded before the record has been compared with this processor.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ _PROCESSOR: Final = Path("/proc/cpuinfo")
 
 
 class BuiltForAnotherProcessor(Exception):
-    """The build in force would end the process; the sentence says what to do."""
+    """The build in use would end the process. The sentence says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`baseline` is the compiler's name for the processor, `native` for the builder's own; None when the wheel is in force. `missing` is
-    what the build uses and this processor does not have.
+    """`baseline` is the compiler's name for the processor, `native` the builder's own. None when the wheel is in use. `missing` is what the
+    build needs and this processor lacks.
     """
 
     version: str
@@ -41,11 +41,11 @@ class Binding:
 
 
 def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Binding:
-    """What is installed. Reads files only, and loads nothing of it."""
+    """What is installed. Reads files only and loads nothing."""
     installed = distribution(DISTRIBUTION)
     record = _record((prefix or Path(sys.prefix)) / RECORD)
     module = next((Path(str(file.locate())) for file in installed.files or () if file.name.startswith("_ffi.")), None)
-    # The record may have outlived its build: pip puts the wheel back without asking.
+    # The record may have outlived its build, since pip restores the wheel without asking.
     if record is None or module is None or record.get("module") != _digest(module):
         return Binding(installed.version, None, "", ())
     present = processor_features(processor)
@@ -54,11 +54,11 @@ def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Binding
 
 
 def require_runnable() -> None:
-    """Raises `BuiltForAnotherProcessor` in place of the SIGILL to come."""
+    """Raises `BuiltForAnotherProcessor` instead of the SIGILL that would follow."""
     try:
         found = binding()
     except PackageNotFoundError:
-        return  # the import that follows says so itself
+        return  # The import that follows says so itself.
     if found.missing:
         raise BuiltForAnotherProcessor(
             f"{found}. Run ops/build_argon2.py in this environment, or reinstall {DISTRIBUTION}, before anything here can hash a password"
@@ -66,7 +66,7 @@ def require_runnable() -> None:
 
 
 def processor_features(processor: Path = _PROCESSOR) -> frozenset[str]:
-    """What the processor can do, in the kernel's words. Empty when the system does not say: then nothing can be compared."""
+    """What the processor can do, in the kernel's words. Empty when the system does not say; then nothing can be compared."""
     try:
         text = processor.read_text(encoding="utf-8", errors="replace")
     except OSError:

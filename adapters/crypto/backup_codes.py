@@ -1,4 +1,4 @@
-"""Backup codes: random, and kept as HMACs under a key of the installation, so that a dump of the database cannot be searched for them."""
+"""Backup codes: random, and kept as HMACs under a key of the installation, so that a dump of the database cannot be used to guess them."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.domain.identifiers import UserId
-from core.domain.mfa import BACKUP_CODE_ALPHABET, BACKUP_CODE_LENGTH, BACKUP_CODES, as_shown
+from core.domain.identity.mfa import BACKUP_CODE_ALPHABET, BACKUP_CODE_LENGTH, BACKUP_CODES, as_shown
 from core.domain.secrets import Secret
 from ports.server_secrets import ServerSecrets
 
@@ -15,13 +15,13 @@ _PURPOSE: Final = "backup_codes"
 
 
 class HmacBackupCodes:
-    """Implements `ports.mfa.BackupCodes`."""
+    """Implements `ports.identity.mfa.BackupCodes`."""
 
     def __init__(self, server_secrets: ServerSecrets) -> None:
         self._server_secrets = server_secrets
 
     def new(self) -> Sequence[Secret]:
-        # A set, since the same code twice would be nine codes.
+        # A set, because a code that came twice would leave only nine.
         codes: set[str] = set()
         while len(codes) < BACKUP_CODES:
             codes.add("".join(secrets.choice(BACKUP_CODE_ALPHABET) for _ in range(BACKUP_CODE_LENGTH)))
@@ -31,5 +31,5 @@ class HmacBackupCodes:
         await self._server_secrets.get(_PURPOSE)
 
     async def digest(self, user: UserId, code: str) -> bytes:
-        # The person is part of it: equal codes of two people do not look equal.
+        # The person is part of it, so that equal codes of two people have different digests.
         return hmac.digest(await self._server_secrets.get(_PURPOSE), user.bytes + code.encode(), hashlib.sha256)

@@ -1,4 +1,4 @@
-"""Common passwords: a list that is shipped, a few hundred words of it with the endings and spellings that people give them."""
+"""Common passwords: a shipped list, with the endings and spellings that people give to a few hundred words of it."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _ENDINGS: Final = (
     *("1234", "1234!", "12345", "12345!", "123456", "1234567", "12345678", "123456789", "4321", "0000", "1111"),
     *("!123", "!@#", "@1", "@12", "@123", "@1234", "#123", "_123", "-123", "123abc", "abc", "1!", "12!", "1a", "2k"),
 )
-# Years of birth, and of the last change of a password.
+# Years of birth, and of the last change of password.
 _YEARS: Final = tuple(str(year) for year in range(1980, 2031))
 _ALL_ENDINGS: Final = frozenset((*_ENDINGS, *_YEARS, *(f"{year}!" for year in _YEARS), *(f"@{year}" for year in _YEARS)))
 _SPELLINGS: Final = tuple(
@@ -27,14 +27,14 @@ _SPELLINGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """`whole` passwords, and `words` in all spellings, each of which is common with every ending: 700 000 in all, kept in parts."""
+    """`whole` passwords, and `words` in all spellings. Each word is common with every ending. The parts are kept, not the combinations."""
 
     whole: frozenset[str]
     words: frozenset[str]
 
 
 class ShippedCommonPasswords:
-    """The list is read when it is first asked for: some milliseconds and under a megabyte."""
+    """The list is read when it is first needed."""
 
     def contains(self, password: Password) -> bool:
         key = _key(password.reveal())
@@ -54,5 +54,5 @@ def _common() -> _Common:
 
 
 def _key(text: str) -> str:
-    # As e-mail addresses are compared: full-width letters and the like count as the letters that they look like.
+    # Normalized like e-mail addresses: full-width letters and the like count as the letters that they look like.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -1,15 +1,15 @@
 """The threads that hash passwords, and nothing else.
 
-Trio's own worker threads would do it too, but three things want threads that stay: a thread that has hashed keeps the memory of a hash in
-its arena, so few must ever have; each takes the next password without asking the event loop, which is busy just then; and they run at a
-lower priority than everything else, so that a crowd that signs in does not delay those who are in.
+Trio's own worker threads could do it, but three things need threads that stay. A thread that has hashed keeps the memory of a hash in its
+arena, so few should ever do so. Each takes the next password without asking the event loop, which is busy at just that time. And they run
+at a lower priority than everything else, so that many people who sign in do not delay those who are signed in.
 """
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 import outcome
@@ -17,27 +17,28 @@ import trio
 
 T = TypeVar("T")
 
-# On two cores, with both hashing without a pause, the slowest hundredth of other requests takes 2.0 times as long as without at 19, 2.6
-# times at 10, and over 5 times at 0; as many sign in.
+# A higher niceness keeps other requests quick while both cores hash, and as many people sign in. `python -m ops.bench` has the comparison.
 NICENESS: Final = 19
 
 
 class HashingThreads:
-    """At most `count`, started when first needed. `close` lets them go; what is queued is done before."""
+    """At most `count` threads, started when first needed. `close` ends them after what is queued."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, lines: int = 1) -> None:
         self._count = count
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs = _Lines(lines)
         self._started = 0
 
-    async def run(self, function: Callable[[], T]) -> T:
-        """In one of the threads, in the order of asking. Cancelled, it leaves the queue at once, or waits for the end of what has begun."""
+    async def run(self, function: Callable[[], T], line: int = 0) -> T:
+        """Runs in one of the threads, in the order of asking within a line; the lines take turns. A cancelled call leaves the queue at
+        once, or waits until the running hash is done.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         job = _Job(function)
         if self._started < self._count:
             self._started += 1
             threading.Thread(target=self._work, name=f"hashing-{self._started}", daemon=True).start()
-        self._jobs.put(job)
+        self._jobs.put(job, line)
 
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
             return trio.lowlevel.Abort.SUCCEEDED if job.leave() else trio.lowlevel.Abort.FAILED
@@ -47,7 +48,7 @@ class HashingThreads:
 
     def close(self) -> None:
         for _ in range(self._started):
-            self._jobs.put(None)
+            self._jobs.end_one()
         self._started = 0
 
     def _work(self) -> None:
@@ -56,8 +57,37 @@ class HashingThreads:
             job.do()
 
 
+class _Lines:
+    """Jobs that wait in several lines. Put in by the event loop, and taken by the threads: one from each line that has any, in turns."""
+
+    def __init__(self, count: int) -> None:
+        self._lines: list[deque[_Job]] = [deque() for _ in range(count)]
+        self._next = 0
+        self._lock = threading.Lock()
+        # As many as there are jobs and ends to come.
+        self._waiting = threading.Semaphore(0)
+
+    def put(self, job: "_Job", line: int) -> None:
+        self._lines[line].append(job)
+        self._waiting.release()
+
+    def end_one(self) -> None:
+        """A thread gets None, once there are no more jobs."""
+        self._waiting.release()
+
+    def get(self) -> "_Job | None":
+        self._waiting.acquire()
+        with self._lock:
+            for step in range(len(self._lines)):
+                line = (self._next + step) % len(self._lines)
+                if self._lines[line]:
+                    self._next = line + 1
+                    return self._lines[line].popleft()
+        return None
+
+
 class _Job:
-    """Done by a thread, or left by its task before one took it; never both."""
+    """Done by a thread, or abandoned by its task before one took it. Never both."""
 
     __slots__ = ("_function", "_left", "_lock", "_taken", "_task", "_token")
 
@@ -69,7 +99,7 @@ class _Job:
         self._taken = self._left = False
 
     def leave(self) -> bool:
-        """False when it is being done."""
+        """False while it is being done."""
         with self._lock:
             self._left = not self._taken
             return self._left
@@ -80,13 +110,13 @@ class _Job:
                 return
             self._taken = True
         result = outcome.capture(self._function)
-        # The loop may have ended meanwhile, and its tasks with it.
+        # The loop may have ended meanwhile, with its tasks.
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(trio.lowlevel.reschedule, self._task, result)
 
 
 def _lower_priority() -> None:
-    # On Linux niceness is a thread's own, and its native id names it. Elsewhere it is the process's, which must stay as it is.
+    # On Linux, niceness belongs to a thread, and its native id names it. Elsewhere it belongs to the process and must stay as it is.
     if os.uname().sysname == "Linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

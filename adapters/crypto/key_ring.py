@@ -28,15 +28,15 @@ VERSION: Final = 1
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
-# Ids show in logs and on the command line, and share a setting with `:` and `,`.
+# Ids appear in logs and on the command line, and share a setting with `:` and `,`.
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# How long a ring may go without looking whether its file has a new first key, and how soon an unknown key id makes it look again.
+# How long a ring may go without checking its file for a new first key, and how soon an unknown key id makes it check again.
 _LOOK_EVERY: Final = 5.0
 _LOOK_AGAIN_AFTER: Final = 1.0
 
 
 class MalformedKeys(ValueError):
-    """The text is not a list of keys; the message says where, and never shows key material."""
+    """The text is not a list of keys. The message says where, and never shows key material."""
 
 
 class EncryptionKey:
@@ -56,7 +56,7 @@ class EncryptionKey:
         return AESGCM(self._material)
 
     def line(self) -> str:
-        """As it stands in a setting or a key file. The one way to the material."""
+        """The form used in a setting or a key file. This is the only way to the material."""
         return f"{self.id}:{b64encode(self._material).decode()}"
 
     def __repr__(self) -> str:
@@ -67,20 +67,20 @@ class EncryptionKey:
 
 
 def generate_key(now: datetime | None = None) -> EncryptionKey:
-    """A new key. Its id tells the day it was made, and differs from that of others made that day."""
+    """A new key. Its id begins with the day it was made and differs from others of that day."""
     day = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     return EncryptionKey(f"{day}.{secrets.token_hex(3)}", os.urandom(KEY_BYTES))
 
 
 def parse(text: str) -> Sequence[EncryptionKey]:
-    """Keys from `id:base64`, separated by commas or line ends, the current one first. Raises `MalformedKeys`."""
+    """Keys from `id:base64`, separated by commas or line ends, current key first. Raises `MalformedKeys`."""
     keys: list[EncryptionKey] = []
     for number, entry in enumerate(filter(None, (part.strip() for part in re.split(r"[,\n]", text))), start=1):
         name, separator, encoded = entry.partition(":")
         if not separator:
             raise MalformedKeys(f"Entry {number} of the encryption keys is not of the form id:base64")
         if not _KEY_ID.fullmatch(name):
-            # Not shown: somebody may have pasted the key before the colon.
+            # Not shown, because somebody may have pasted the key before the colon.
             raise MalformedKeys(f"Entry {number} of the encryption keys has an id other than 1 to 64 letters, digits, dots and dashes")
         try:
             material = b64decode(encoded.strip(), validate=True)
@@ -95,8 +95,8 @@ def parse(text: str) -> Sequence[EncryptionKey]:
 
 
 class AesGcmKeyRing:
-    """`reload` reads the keys anew. A ring with one looks for a new first key every few seconds when it is used, and at once when it meets
-    a key id that it does not know; a flood of unknown ids makes it look once a second.
+    """`reload` reads the keys again. A ring with one checks for a new first key every few seconds of use, and at once when it meets an
+    unknown key id. A flood of unknown ids makes it check once a second.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class AesGcmKeyRing:
         return self._header
 
     def key_ids(self) -> Sequence[str]:
-        """The current one first."""
+        """Current key first."""
         self._look_if_due(_LOOK_EVERY)
         return self._ids
 
@@ -149,7 +149,7 @@ class AesGcmKeyRing:
         if self._reload is None or now - self._looked_at < pause:
             return
         self._looked_at = now
-        # A file that is away or half typed for a moment is no reason to stop: the keys in hand still work. `postern doctor` and the next
+        # A file that is away or half typed for a moment is no reason to stop: the known keys still work. `postern doctor` and the next
         # start say what is wrong with it.
         with suppress(OSError, MalformedKeys):
             self._take(self._reload())
@@ -171,13 +171,13 @@ class AesGcmKeyRing:
 
 
 class KeyFile:
-    """The ring of an installation that keeps its keys itself: one `id:base64` a line, the current one first, readable by its owner only."""
+    """The ring of an installation that keeps its own keys: one `id:base64` a line, current key first, readable only by its owner."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def ensure(self) -> Sequence[EncryptionKey]:
-        """The keys in the file; a new one in a new file when there is none. Of several first starts at once, one makes it."""
+        """The keys in the file. If there is no file, one is made with a new key. Of several first starts at once, one makes it."""
         with self._held():
             if not self.path.exists():
                 self._write([generate_key()])
@@ -193,19 +193,20 @@ class KeyFile:
             raise MalformedKeys(f"{self.path}: not a text file") from None
 
     def prepend(self, key: EncryptionKey) -> Sequence[EncryptionKey]:
-        """`key` becomes the current one; the others still open what they sealed."""
+        """`key` becomes the current one. The others still open what they sealed."""
         with self._held():
-            # Read back before it is written: two keys under one id would lock out whatever the second sealed.
+            # Checked before writing: two keys with one id would make everything unreadable that the second one sealed.
             keys = parse("\n".join(each.line() for each in (key, *self.read())))
             self._write(keys)
             return keys
 
     def ring(self) -> AesGcmKeyRing:
-        """The ring of this file, made if there is none. It notices by itself when another process changes the file."""
+        """The ring of this file, which is made if there is none. The ring notices when another process changes the file."""
         return AesGcmKeyRing(self.ensure(), reload=self.read)
 
     def _write(self, keys: Sequence[EncryptionKey]) -> None:
-        # A new file, synced and renamed over the old one: nobody ever sees half of it, not even after a power cut. mkstemp makes it 0600.
+        # A new file, synced and renamed over the old one, so that nobody ever sees half of it, not even after a power cut. mkstemp makes it
+        # 0600.
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -225,8 +226,8 @@ class KeyFile:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """One writer at a time, over all processes. The lock is the directory's: the file itself is replaced."""
-        # Others may pass: the embedded database beside it may run as another user. The file itself is nobody else's.
+        """One writer at a time, across all processes. The lock is on the directory, because the file itself is replaced."""
+        # Others may pass through: the embedded database beside it may run as another user. The file itself is private.
         self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         descriptor = os.open(self.path.parent, os.O_RDONLY)
         try:
@@ -237,7 +238,7 @@ class KeyFile:
 
 
 def _associated(header: bytes, context: str) -> bytes:
-    # The header tells its own length, so no header and context run into another pair.
+    # The header tells its own length, so no two pairs of header and context give the same bytes.
     return header + context.encode()
 
 

@@ -1,8 +1,8 @@
-"""Passwords: hashed with Argon2id by a few worker threads of their own, behind a queue of bounded length.
+"""Passwords: hashed with Argon2id by a few worker threads of their own, behind a queue with a limit.
 
-A password is hashed as it was typed, up to canonical equivalence: it is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks,
-since keyboards differ in how they compose an accented letter and their owner cannot see it. Nothing else is touched: no compatibility
-mapping, no trimming, no truncation; NUL and unpaired surrogates are characters like others.
+A password is hashed as it was typed, up to canonical equivalence. It is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks,
+because keyboards compose accented letters in different ways that people cannot see. Nothing else is changed: no compatibility mapping, no
+trimming, no truncation. NUL and unpaired surrogates are characters like any other.
 """
 
 import os
@@ -22,6 +22,7 @@ import structlog
 from adapters.crypto.argon2_binding import binding, require_runnable
 from adapters.crypto.hashing_threads import HashingThreads
 from core.domain.errors import Overloaded
+from core.domain.identity.precedence import Precedence
 from core.domain.secrets import Password
 from ports.metrics import Metrics
 
@@ -29,17 +30,17 @@ __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cor
 
 log = structlog.get_logger()
 
-# About a second of waiting on two cores. What waits costs a few kilobytes; what runs costs `memory_kib` each.
+# About a second of waiting on two cores. Waiting costs a few kilobytes; a running hash costs `memory_kib`.
 MOST_QUEUED: Final = 256
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
 _VERSION: Final = 19
-_VERSIONS: Final = (16, _VERSION)  # RFC 9106's is 19, its forerunner's 16; the library takes any number for one of them
+_VERSIONS: Final = (16, _VERSION)  # RFC 9106's version is 19, the one before it 16. The library accepts any number for either.
 _ENCODED: Final = re.compile(
     r"\$argon2id\$v=(?P<version>[0-9]{1,3})\$m=(?P<memory>[0-9]{1,10}),t=(?P<iterations>[0-9]{1,10}),p=(?P<lanes>[0-9]{1,10})"
     r"\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<digest>[A-Za-z0-9+/]+)"
 )
-# A stored hash says how much work it wants. More than this was not written by any sensible setting.
+# A stored hash says how much work it needs. No sensible setting wrote more than this.
 _MOST_MEMORY_KIB: Final = 1024 * 1024
 _MOST_ITERATIONS: Final = 100
 _MOST_LANES: Final = 64
@@ -50,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Argon2Parameters:
-    """OWASP's first choice by default. More memory, iterations or lanes make each guess dearer, and each sign-in too."""
+    """OWASP's first choice by default. More memory, passes or lanes make each guess more expensive, and each sign-in too."""
 
     memory_kib: int = 19456
     iterations: int = 2
@@ -68,31 +69,35 @@ class Argon2Parameters:
 class Argon2Passwords:
     """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`.
 
-    A caller that is cancelled while it waits leaves the queue at once; one whose hash is being computed waits for it to end, some 20 ms,
-    since the thread cannot be stopped and its memory must stay counted.
+    A quarter as many places more are kept for those from familiar addresses, and as many again for those who have proved more: however many
+    strangers wait, they get in. Nor do they wait for all the strangers: the three take turns.
+
+    A cancelled caller that waits leaves the queue at once. One whose hash is being computed waits for its end, because the thread cannot be
+    stopped and its memory must stay counted.
     """
 
     def __init__(self, parameters: Argon2Parameters, workers: int | None, metrics: Metrics, *, most_queued: int = MOST_QUEUED) -> None:
         self._parameters = parameters
         self._workers = workers if workers is not None else usable_cores()
         self._most_queued = most_queued
+        self._kept = ceil(most_queued / 4)
         self._metrics = metrics
         self._argon2 = _Argon2()
-        self._threads = HashingThreads(self._workers)
+        self._threads = HashingThreads(self._workers, lines=len(Precedence))
         self._inside = 0
         self._seconds = 0.02
         self._decoy = self._encode(secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
 
     def close(self) -> None:
-        """Let the threads go."""
+        """End the threads."""
         self._threads.close()
 
-    async def hash(self, password: Password) -> str:
-        return await self._work(self._argon2.hash, password, self._parameters)
+    async def hash(self, password: Password, precedence: Precedence = Precedence.STRANGER) -> str:
+        return await self._work(precedence, self._argon2.hash, password, self._parameters)
 
-    async def verify(self, encoded: str | None, password: Password) -> bool:
+    async def verify(self, encoded: str | None, password: Password, precedence: Precedence = Precedence.STRANGER) -> bool:
         known = encoded if encoded is not None and _is_sound(encoded) else None
-        matches = await self._work(self._argon2.verify, known or self._decoy, password, self._decoy)
+        matches = await self._work(precedence, self._argon2.verify, known or self._decoy, password, self._decoy)
         if encoded is not None and (known is None or matches is None):
             log.error("password_hash_corrupted")
         return known is not None and matches is True
@@ -102,8 +107,8 @@ class Argon2Passwords:
         wanted = _ENCODED.fullmatch(self._decoy)
         return found is None or wanted is None or _shape(found) != _shape(wanted)
 
-    async def _work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._inside >= self._workers + self._most_queued:
+    async def _work(self, precedence: Precedence, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._inside >= self._workers + self._most_queued + precedence * self._kept:
             raise Overloaded(
                 retry_after=max(1.0, ceil(self._most_queued * self._seconds / self._workers)), detail="the hashing queue is full"
             )
@@ -116,7 +121,7 @@ class Argon2Passwords:
 
         self._move(1)
         try:
-            result = await self._threads.run(timed)
+            result = await self._threads.run(timed, precedence)
         finally:
             self._move(-1)
         took = time.perf_counter() - began
@@ -134,7 +139,7 @@ class Argon2Passwords:
 
 
 class _Argon2:
-    """The library, loaded once it is certain that this processor can run it. Its methods block, without holding the interpreter's lock."""
+    """The library, loaded once it is certain that this processor can run it. Its methods block without holding the interpreter's lock."""
 
     def __init__(self) -> None:
         require_runnable()
@@ -157,7 +162,7 @@ class _Argon2:
         return encoded.decode("ascii")
 
     def verify(self, encoded: str, password: Password, decoy: str) -> bool | None:
-        """None when the library cannot read the hash: then the decoy has taken the time that it should have."""
+        """None when the library cannot read the hash. Then the decoy has taken the time that it should have."""
         try:
             return self._matches(encoded, password)
         except self._failure:
@@ -172,7 +177,7 @@ class _Argon2:
 
 
 def rate(seconds: float = 0.5, parameters: Argon2Parameters | None = None) -> float:
-    """Verifications a second by one core, as the processor's time counts. Blocks for about so long."""
+    """Verifications a second on one core, in processor time. Blocks for about this many seconds."""
     argon2 = _Argon2()
     password = Password("a password of ordinary length")
     encoded = argon2.hash(password, parameters or Argon2Parameters())
@@ -190,7 +195,7 @@ def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     try:
         allowed, period = quota.read_text(encoding="ascii").split()
         return max(1, min(cores, ceil(int(allowed) / int(period))))
-    except (OSError, ValueError):  # no such file, or "max"
+    except (OSError, ValueError):  # There is no such file, or it says "max".
         return cores
 
 

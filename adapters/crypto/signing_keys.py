@@ -1,4 +1,6 @@
-"""Signing keys in use: pairs are made here, and what this process knows of the stored ones is kept here for the signer and the verifier."""
+"""Signing keys in use. Pairs are made here, and here this process keeps what it knows of the stored ones, for the
+signer and the verifier.
+"""
 
 import hashlib
 import json
@@ -19,20 +21,20 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state
+from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state, sealing_context
 from ports.encryption import CannotOpen, KeyRing
 
 log = structlog.get_logger()
 
 RSA_BITS: Final = 2048
-# How old the knowledge gets before it is renewed. A rotation reaches every process within this time; until then they sign with the outgoing
-# key, which every verifier knows.
+# How old the known keys may get before they are read again. A rotation reaches every process within this time. Until then they sign with
+# the outgoing key, which every verifier knows.
 _RENEW_AFTER: Final = 30.0
-# How often an unknown key id may ask the database, and how soon a failed reading is tried again. A flood of made-up ids costs one query in
+# How often an unknown key id may cause a query, and how soon a failed reading is tried again. A flood of made-up ids costs one query in
 # this time.
 _ASK_AGAIN_AFTER: Final = 5.0
 _READING_TAKES_AT_MOST: Final = 3.0
-# What a public JWK consists of, by its type (RFC 7638 section 3.2): the thumbprint is taken over exactly these.
+# The members of a public JWK that the thumbprint covers, by type (RFC 7638 section 3.2).
 _THUMBPRINT_MEMBERS: Final = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
 
 PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
@@ -40,13 +42,13 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
 class CryptoKeyMaker:
-    """ES256 for access tokens: small and quick. RS256 for ID tokens: the one algorithm that every relying party must know (OpenID Connect
-    Core section 15.1).
+    """ES256 for access tokens, because it is small and quick. RS256 for ID tokens, because every relying party must support it (OpenID
+    Connect Core section 15.1).
     """
 
     def __init__(self, keyring: KeyRing) -> None:
         self._keyring = keyring
-        # Two primes take 50 to 500 ms of one core. One pair at a time is plenty.
+        # Finding two primes takes a good part of a second. One pair at a time is plenty.
         self._limiter = trio.CapacityLimiter(1)
 
     async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
@@ -89,8 +91,9 @@ class _Known:
 
 
 class KeyCache:
-    """The stored signing keys as this process knows them. They are read when first needed, every half minute when used, and when a token
-    names an unknown one. One task reads at a time; the others go on with what is known. With the database away the known keys serve on.
+    """The stored signing keys as this process knows them. They are read when first needed, every half minute while in use, and when a token
+    names an unknown one. One task reads at a time; the others continue with what is known. While the database is away, the known keys still
+    serve.
     """
 
     def __init__(
@@ -115,14 +118,14 @@ class KeyCache:
         self._asked_at = float("-inf")
 
     def known_access_key(self, key: str) -> VerificationKey | None:
-        """What is known at this moment, without waiting. None also when it is time to look: `access_key` then does."""
+        """What is known at this moment, without waiting. None when it is time to look: then `access_key` does."""
         if self._known is None or self._monotonic() >= self._renew_at:
             return None
         return self._known.access.get(key)
 
     async def access_key(self, key: str) -> VerificationKey | None:
-        """The key that verifies access tokens under this id. None when there is none, not even after asking the database, which happens at
-        most once in a few seconds.
+        """The key that verifies access tokens with this id. None when there is none, even after asking the database, which happens at most
+        once in a few seconds.
         """
         known = await self._current()
         if key not in known.access and (self._reading.locked() or self._monotonic() - self._asked_at >= _ASK_AGAIN_AFTER):
@@ -149,7 +152,7 @@ class KeyCache:
         half = _SigningHalf(key.id, pair)
         stored = self._known.stored if self._known is not None else ()
         current = {known.id for known in stored if known.state is KeyState.CURRENT}
-        # Halves that no longer sign leave the memory.
+        # Private halves that no longer sign are dropped from memory.
         self._halves = {id_: other for id_, other in self._halves.items() if id_ in current} | {key.id: half}
         return half
 
@@ -162,19 +165,19 @@ class KeyCache:
         return await self._read()
 
     async def _read(self) -> _Known:
-        """Read the stored keys, or wait for the task that does. What was known before is as good when the database is away."""
+        """Read the stored keys, or wait for the task that does. While the database is away, what was known before stays."""
         ended = self._readings_ended
         async with self._reading:
             if self._readings_ended == ended:
                 await self._read_now()
-            # Else somebody did so while we waited, with or without luck.
+            # Otherwise another task did so while we waited, with or without success.
         if self._known is None:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail="the signing keys were never read")
         return self._known
 
     async def _read_now(self) -> None:
         started = self._asked_at = self._monotonic()
-        # Before the answer, so that `expire` during the reading is not lost.
+        # Before the answer, so that an `expire` during the reading is not lost.
         self._renew_at = started + _RENEW_AFTER
         try:
             with trio.fail_after(_READING_TAKES_AT_MOST):
@@ -183,7 +186,7 @@ class KeyCache:
             self._renew_at = self._monotonic() + _ASK_AGAIN_AFTER
             log.warning("signing_keys_not_renewed", error=type(error).__name__)
         except BaseException:
-            self._renew_at = 0.0  # cancelled, or a fault: whoever comes next reads them
+            self._renew_at = 0.0  # Cancelled, or an error: the next task reads them.
             raise
         self._readings_ended += 1
 
@@ -193,10 +196,6 @@ def thumbprint(jwk: Mapping[str, Json]) -> str:
     members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
     canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
     return urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
-
-
-def sealing_context(key: KeyId) -> str:
-    return f"signing_keys.sealed_private_key:{key}"
 
 
 def _generate(purpose: KeyPurpose) -> PrivateKey:
@@ -210,11 +209,11 @@ def _public_jwk(pair: PrivateKey) -> dict[str, Json]:
         jwk = ECAlgorithm.to_jwk(pair.public_key(), as_dict=True)
     else:
         jwk = RSAAlgorithm.to_jwk(pair.public_key(), as_dict=True)
-    return {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}  # without `key_ops`, which `use` says already
+    return {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}  # Without `key_ops`, because `use` says the same.
 
 
 def _load_private_key(private: bytes) -> PrivateKey:
-    # AES-GCM has vouched for every byte, so the primes need not be proven anew: 38 ms saved at each start and rotation.
+    # AES-GCM has vouched for every byte, so the primes need not be checked again.
     pair = load_der_private_key(private, password=None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(pair, EllipticCurvePrivateKey | RSAPrivateKey):
         raise TypeError(f"a signing key of an unknown kind: {type(pair).__name__}")

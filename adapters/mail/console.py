@@ -9,7 +9,7 @@ from core.domain.identifiers import JobId
 from core.domain.mail import Mail
 from ports.mail import MailDelayed
 
-# A terminal obeys control characters, and a mail's text is partly other people's.
+# A terminal obeys control characters, and part of a mail's text comes from other people.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -18,7 +18,7 @@ class ConsoleTransport:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # One mail at a time, or their lines mix.
+        # One mail at a time, or their lines would mix.
         self._limiter = trio.CapacityLimiter(1)
 
     async def send(self, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word

@@ -13,13 +13,13 @@ from core.domain.mail import Mail
 from ports.clock import Clock
 from ports.mail import MailDelayed
 
-# Mails carry links that let their holder in: nobody else on this machine needs to read them.
+# Mails carry links that let their holder in, so nobody else on this machine may read them.
 _DIRECTORY_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
 
 
 class FileTransport:
-    """Implements `ports.mail.MailTransport`. The file is named by the mail's id, so a mail that is sent again replaces itself."""
+    """Implements `ports.mail.MailTransport`. The mail's id names the file, so a mail that is sent again replaces itself."""
 
     def __init__(self, directory: Path, sender: Sender, clock: Clock) -> None:
         self._directory = directory
@@ -36,7 +36,7 @@ class FileTransport:
         return f"written to {self._directory}, one .eml each"
 
     def _write(self, name: str, content: bytes) -> None:
-        # A name that no reader looks for, until the mail is whole.
+        # A name that no reader looks for, until the mail is complete.
         unfinished = self._directory / f".{name}"
         try:
             self._directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ class FileTransport:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
-                # The job goes away once this returns: the mail must be on the disk by then.
+                # The job goes away once this returns, so the mail must be on the disk by then.
                 os.fsync(file.fileno())
             unfinished.replace(self._directory / f"{name}.eml")
         except OSError as error:

@@ -66,7 +66,7 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
         message["Message-ID"] = f"<{id}@{sender.address.domain}>"
         # RFC 3834: no holiday notices back, please.
         message["Auto-Submitted"] = "auto-generated"
-        # Quoted-printable: seven bits and short lines whatever the server can do.
+        # Quoted-printable: seven bits and short lines, which every server can take.
         message.set_content(mail.text, cte="quoted-printable")
         message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
         content = message.as_bytes()
@@ -84,6 +84,6 @@ def _one_line(subject: str) -> str:
 
 
 def _headers(content: bytes) -> list[bytes]:
-    """The names of the headers as a receiver will see them, whatever the standard library made of their values."""
+    """The names of the headers as a receiver will see them. The standard library may have turned a value into another header."""
     head = content.partition(b"\r\n\r\n")[0]
     return [line.partition(b":")[0] for line in head.split(b"\r\n") if not line.startswith((b" ", b"\t"))]

@@ -1,6 +1,6 @@
-"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a time-out on every step and one over all.
+"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a timeout on every step and one over all.
 
-What servers answer is never passed on but for its code: answers quote addresses and links, and errors are stored and logged.
+Of what servers answer, only the code is passed on: answers quote addresses and links, and errors are stored and logged.
 """
 
 import base64
@@ -40,7 +40,7 @@ class Security(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """Where mail is handed in. `verified_by` None: the system's authorities."""
+    """Where mail is handed in. `verified_by` None means the system's authorities."""
 
     host: str
     port: int
@@ -63,14 +63,14 @@ class SmtpServer:
 
 @dataclass(frozen=True, slots=True)
 class TimeOuts:
-    """In seconds. `whole` bounds a server that answers every step, but drop by drop; it is below the mailer's own time-out."""
+    """In seconds. `whole` stops a server that answers every step, but drop by drop. It is shorter than the mailer's own timeout."""
 
     connect: float = 10.0
     command: float = 30.0
     whole: float = 120.0
 
 
-# Each is a thread and a connection while a mail is under way.
+# Each is a thread and a connection while a mail is on its way.
 _THREADS: Final = 8
 _GOODBYE: Final = 1.0
 _ENHANCED: Final = re.compile(rb"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
@@ -78,7 +78,9 @@ DEFAULT_TIME_OUTS: Final = TimeOuts()
 
 
 class SmtpTransport:
-    """Implements `ports.mail.MailTransport`. One connection per mail: a day's mail of an identity provider is not a newsletter."""
+    """Implements `ports.mail.MailTransport`. One connection for each mail: an identity provider sends few mails, compared with a
+    newsletter.
+    """
 
     def __init__(self, server: SmtpServer, sender: Sender, clock: Clock, *, time_outs: TimeOuts = DEFAULT_TIME_OUTS) -> None:
         self._server = server
@@ -100,19 +102,19 @@ class SmtpTransport:
             try:
                 return await trio.to_thread.run_sync(conversation.hold, letter, limiter=self._limiter, abandon_on_cancel=True)
             finally:
-                # Left early, by the time-out or by cancellation: the thread wakes at once, not at its next time-out, and sends no more.
+                # Left early, by the timeout or by cancellation: the thread wakes at once, not at its next timeout, and sends no more.
                 conversation.abort()
         raise MailDelayed(f"The mail server took longer than {self._time_outs.whole:g} s")
 
 
 class _Conversation:
-    """One connection, from the first byte to the last, in a worker thread. `abort` is the one thing that another thread may call."""
+    """One connection, from the first byte to the last, in a worker thread. Only `abort` may be called from another thread."""
 
     def __init__(self, server: SmtpServer, tls: ssl.SSLContext | None, time_outs: TimeOuts) -> None:
         self._server = server
         self._tls = tls
         self._time_outs = time_outs
-        # Guards the socket's coming and going, so that an abort never meets a descriptor that is another connection's by now.
+        # Guards the socket's coming and going, so that an abort never hits a descriptor that belongs to another connection by now.
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._client: smtplib.SMTP | None = None
@@ -122,12 +124,13 @@ class _Conversation:
         with self._lock:
             self._aborted = True
             if self._socket is not None:
-                # The plain shutdown, also under TLS: an SSLSocket's own first forgets its encryption, and the thread might write meanwhile.
+                # The plain shutdown, under TLS too. An SSLSocket's own shutdown first drops its encryption, and the thread might still
+                # write.
                 with suppress(OSError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def hold(self, letter: Letter | None) -> str:
-        """Sign in, hand the letter over if there is one, and say where we are. Raises `MailRefused` or `MailDelayed`, whatever happens."""
+        """Sign in, hand the letter over if there is one, and return where we are. Raises nothing but `MailRefused` and `MailDelayed`."""
         try:
             client = self._connect()
             encrypted = self._encrypt(client)
@@ -162,12 +165,12 @@ class _Conversation:
         return client
 
     def _encrypt(self, client: smtplib.SMTP) -> str:
-        """Goes over to TLS as far as it is asked for. Returns what holds now."""
+        """Switches to TLS if asked for. Returns what is in force now."""
         if self._server.security in {Security.REQUIRE, Security.OPPORTUNISTIC}:
             if client.has_extn("starttls"):
                 self._require("STARTTLS", client.docmd("STARTTLS"))
                 self._shake_hands(client)
-                # RFC 3207, 4.2: what the server said in the clear does not count.
+                # RFC 3207 section 4.2: what the server said before TLS does not count.
                 client.esmtp_features = {}
                 self._require("EHLO", client.ehlo())
             elif self._server.security is Security.REQUIRE:
@@ -185,11 +188,11 @@ class _Conversation:
         self._keep(encrypted)
         encrypted.do_handshake()
         client.sock = encrypted
-        # With it goes whatever somebody in the middle sent ahead in the clear.
+        # This also drops anything that an attacker on the way sent ahead in the clear.
         client.file = None
 
     def _sign_in(self, client: smtplib.SMTP) -> None:
-        """The standard library's own login takes ASCII only, and puts the password into its exception otherwise."""
+        """The standard library's own login takes ASCII only, and would put the password into its exception."""
         if self._server.user is None or self._server.password is None:
             return
         offered = client.esmtp_features.get("auth", "").upper().split()
@@ -215,14 +218,15 @@ class _Conversation:
             if not client.has_extn("smtputf8"):
                 raise MailRefused("The mail server takes ASCII addresses only")
             options = ["SMTPUTF8", "BODY=8BITMIME"]
-        # A sender that is refused is our setting's fault, not this mail's: it waits until that is mended. Except: too large (RFC 1870).
+        # A refused sender is a fault in our settings, not in this mail, so the mail waits until that is mended. The exception is a mail
+        # that is too large (RFC 1870).
         reply = client.mail(letter.sender, options)
         if reply[0] == 552:
             raise self._failure("MAIL", reply)
         self._require("MAIL", reply)
         self._require("RCPT", client.rcpt(letter.recipient), may_refuse=True)
         if client.sock is not None:
-            # RFC 5321, 4.5.3.2.6: the answer after the last dot takes long; giving up early makes duplicates.
+            # RFC 5321 section 4.5.3.2.6: the answer after the final dot can take long, and giving up early makes duplicates.
             client.sock.settimeout(self._time_outs.whole)
         self._require("DATA", client.data(letter.content), may_refuse=True)
 
@@ -242,7 +246,7 @@ class _Conversation:
     def _hang_up(self) -> None:
         with self._lock:
             if self._client is not None:
-                # It reads through a file of its own, which keeps the descriptor open.
+                # It reads through a file object of its own, which keeps the descriptor open.
                 self._client.close()
             if self._socket is not None:
                 self._socket.close()
@@ -254,16 +258,16 @@ class _Conversation:
 
     def _failure(self, step: str, reply: Reply) -> MailRefused | MailDelayed:
         text = f"The mail server answered {_code(reply)} to {step}"
-        # 530 is "authentication required" (RFC 4954): a setting's fault again.
+        # 530 means "authentication required" (RFC 4954): a fault in our settings again.
         return MailRefused(text) if 500 <= reply[0] < 600 and reply[0] != 530 else MailDelayed(text)
 
 
 def _our_name(opened: socket.socket) -> str:
-    """For EHLO. The standard library would ask the DNS for it, which can take long."""
+    """The name for EHLO. The standard library would ask the DNS for it, which can take long."""
     name = socket.gethostname()
     if "." in name and name.isascii():
         return name
-    # RFC 5321, 4.1.3: a client without a name says its address.
+    # RFC 5321 section 4.1.3: a client without a name gives its address.
     address = str(opened.getsockname()[0])
     return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
@@ -283,7 +287,7 @@ def _as_bytes(text: bytes | str) -> bytes:
 
 
 def _cause(error: OSError) -> str:
-    """The standard library says "closed" and hides why."""
+    """The standard library says "closed" and hides the reason."""
     hidden = error.__context__ if isinstance(error, smtplib.SMTPException) else None
     if isinstance(error, TimeoutError) or isinstance(hidden, TimeoutError):
         return "no answer in time"

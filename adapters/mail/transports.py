@@ -28,11 +28,11 @@ _OPTIONS: Final = {"smtp": ("starttls", "tls_verify", "ca"), "smtps": ("tls_veri
 
 
 class MailSettingsError(ValueError):
-    """The mail setting cannot be meant: one sentence, which quotes nothing that could be part of a password."""
+    """The mail setting cannot be used. One sentence, which quotes nothing that could be part of a password."""
 
 
 def transport_for(url: str, sender: str, *, clock: Clock, password: Secret | None = None) -> MailTransport:
-    """Raises `MailSettingsError`. Touches no network; a certificate file that is named is read."""
+    """Raises `MailSettingsError`. Uses no network; a certificate file that is named is read."""
     try:
         from_whom = Sender.parse(sender)
     except MalformedAddress as reason:
@@ -40,7 +40,7 @@ def transport_for(url: str, sender: str, *, clock: Clock, password: Secret | Non
     if url == "console":
         return ConsoleTransport(sys.stdout)
     if url.startswith("file:"):
-        return FileTransport(_directory(url), from_whom, clock)
+        return FileTransport(mail_directory(url), from_whom, clock)
     server = smtp_server(url, password=password)
     try:
         return SmtpTransport(server, from_whom, clock)
@@ -114,7 +114,7 @@ def _security(parts: SplitResult, starttls: str | None, user: str | None) -> Sec
     if parts.scheme == "smtps":
         return Security.TLS
     if starttls is None:
-        # Without a password there is nothing to steal but the mail itself, which a server that offers no TLS would get in the clear anyway.
+        # Without a password there is nothing to steal but the mail itself, which a server without TLS would get in the clear anyway.
         return Security.REQUIRE if user is not None else Security.OPPORTUNISTIC
     chosen = {"require": Security.REQUIRE, "opportunistic": Security.OPPORTUNISTIC, "never": Security.NEVER}.get(starttls)
     if chosen is None:
@@ -126,10 +126,11 @@ def _security(parts: SplitResult, starttls: str | None, user: str | None) -> Sec
     return chosen
 
 
-def _directory(url: str) -> Path:
+def mail_directory(url: str) -> Path:
+    """Of a `file:` URL. Raises `MailSettingsError`."""
     path = url.removeprefix("file:")
     if path.startswith("//"):
-        # file:///var/mail; what stands between the second and the third slash would be another machine's name.
+        # As in file:///var/mail. Text between the second and the third slash would be another machine's name.
         host, _, rest = path[2:].partition("/")
         path = f"/{rest}" if not host else ""
     if not path:

@@ -1,7 +1,7 @@
-"""The metrics in Prometheus' words. With several processes each writes into files of a shared directory, and one scrape sums them all.
+"""The metrics for Prometheus. With several processes, each writes into files of a shared directory, and one scrape sums them all.
 
-Several processes are told by `PROMETHEUS_MULTIPROC_DIR`, which the parent sets before a child imports this module: the client library
-decides at import whether values live in memory or in those files.
+`PROMETHEUS_MULTIPROC_DIR` says so. The parent sets it before a child imports this module, because the client library decides at import
+whether values live in memory or in those files.
 """
 
 import os
@@ -17,8 +17,9 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
-from core.domain.login_events import LoginFailure
 from core.domain.mail import MAIL_JOB
 from ports.metrics import PoolState, Population
 
@@ -30,11 +31,12 @@ _WAIT_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _HASH_BUCKETS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1)
 _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
-# Label values known before anything happened: their series start at 0, so that a first increase is not lost to `rate`.
+# Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
+_KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
-# The `_created` series double the page and tell nothing that a start time does not.
+# The `_created` series double the page and say nothing that a start time does not.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library is only partly typed
 
 
@@ -51,17 +53,22 @@ class PrometheusMetrics:
         self._requests = self._histogram(
             "sso_http_request_duration_seconds", "Time from request to answer", ("method", "route", "status_class"), _REQUEST_BUCKETS
         )
-        # Labels make a new child at each call of `labels`, under a lock: the children met so far are kept here.
+        # `labels` makes a new child at each call, under a lock. So the children met so far are kept here.
         self._request_children: dict[tuple[str, str, int], Histogram] = {}
         self._request_child("GET", "/metrics", 2)
         self._in_flight = self._gauge("sso_http_requests_in_flight", "Requests being answered", mode="livesum")
+        self._connections_closed = self._counter(
+            "sso_http_connections_closed_total", "Connections that we refused or closed against their client's will", ("reason",)
+        )
+        for reason in _KNOWN_CLOSINGS:
+            self._connections_closed.labels(reason)
         self._rate_limited = self._counter("sso_rate_limited_total", "Requests refused by a rate limit", ("limit", "stage"))
 
         self._pool_connections = self._gauge("sso_db_pool_connections_total", "Open database connections", ("backend",), "livesum").labels(
             _BACKEND
         )
         self._pool_idle = self._gauge("sso_db_pool_connections_idle", "Idle database connections", ("backend",), "livesum").labels(_BACKEND)
-        self._pool_most = self._gauge(
+        self._pool_max_size = self._gauge(
             "sso_db_pool_connections_max", "The most database connections allowed", ("backend",), "livesum"
         ).labels(_BACKEND)
         self._pool_waiting = self._gauge("sso_db_pool_waiting", "Tasks waiting for a database connection", ("backend",), "livesum").labels(
@@ -89,6 +96,9 @@ class PrometheusMetrics:
         self._login_failures = self._counter("sso_login_failures_total", "Failed sign-ins", ("reason",))
         for failure in LoginFailure:
             self._login_failures.labels(failure.value)
+        self._reauthentications = self._counter("sso_reauthentications_total", "Proofs renewed within a session", ("method",))
+        for method in ProofMethod:
+            self._reauthentications.labels(method.value)
         self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
 
         # The minimum over the processes: an actor that is down in one of them is worth a look.
@@ -124,6 +134,9 @@ class PrometheusMetrics:
     def login_failed(self, reason: str) -> None:
         self._login_failures.labels(reason).inc()
 
+    def reauthenticated(self, method: str) -> None:
+        self._reauthentications.labels(method).inc()
+
     def token_issued(self) -> None:
         self._tokens.inc()
 
@@ -143,6 +156,9 @@ class PrometheusMetrics:
     def presence_dropped(self) -> None:
         self._presence_dropped.inc()
 
+    def connection_closed(self, reason: str) -> None:
+        self._connections_closed.labels(reason).inc()
+
     def rate_limited(self, limit: str, stage: str) -> None:
         self._rate_limited.labels(limit, stage).inc()
 
@@ -159,13 +175,13 @@ class PrometheusMetrics:
     def pool(self, state: PoolState) -> None:
         self._pool_connections.set(state.connections)
         self._pool_idle.set(state.idle)
-        self._pool_most.set(state.most)
+        self._pool_max_size.set(state.max_size)
         self._pool_waiting.set(state.waiting)
 
     def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
         self._queue_depth.set(sum(state.waiting for state in states))
         self._oldest_job.set(0 if oldest is None else oldest.total_seconds())
-        # A kind whose last job is done is no longer in `states`: its gauges go to 0 instead of staying at what they were.
+        # A kind whose last job is done is not in `states` any more. Its gauges go to 0 instead of staying at what they were.
         gone = self._job_kinds - {state.kind for state in states}
         for state in (*states, *(QueueState(kind, 0, 0, None) for kind in gone)):
             self._jobs_waiting.labels(state.kind).set(state.waiting)
@@ -189,7 +205,7 @@ class PrometheusMetrics:
         return prometheus_client.generate_latest(self._page)
 
     def _gauge(self, name: str, help_text: str, labels: Sequence[str] = (), mode: str = "livesum") -> Gauge:
-        """`mode` says how the values of several processes become one: each has its own pool, all see the same queue."""
+        """`mode` says how the values of several processes become one: each has its own pool, and all see the same queue."""
         return Gauge(name, help_text, labels, registry=self._registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # literals above
 
     def _counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
@@ -200,7 +216,7 @@ class PrometheusMetrics:
 
 
 def forget_process(pid: int) -> None:
-    """For the parent, when a child has ended: its gauges go away, its counts stay."""
+    """For the parent, when a child has ended. The child's gauges go away; its counts stay."""
     mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library is only partly typed
 
 
@@ -214,11 +230,24 @@ def _summed(declared: CollectorRegistry, directory: Path) -> CollectorRegistry:
 def _living(directory: Path) -> list[int]:
     """The processes that write into the directory. `forget_process` removes their files of live gauges when they end."""
     pids = {int(file.stem.rpartition("_")[2]) for file in directory.glob("gauge_livesum_*.db")}
-    return sorted(pid for pid in pids if Path(f"/proc/{pid}").exists())
+    return sorted(pid for pid in pids if _exists(pid))
+
+
+def _exists(pid: int) -> bool:
+    # Not by /proc, which macOS has none of.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 class _Shared(Collector):
-    """What all processes wrote, and the names of what none has written yet: a metric exists from the first scrape on."""
+    """What all processes wrote, and the names of metrics that none has written yet, so that every metric exists from
+    the first scrape on.
+    """
 
     def __init__(self, declared: CollectorRegistry, directory: Path) -> None:
         self._declared = declared
@@ -235,7 +264,7 @@ class _Shared(Collector):
 class _Processes(Collector):
     """Processor time, memory and descriptors of the serving processes, read from /proc at the scrape and summed."""
 
-    # A limit holds for each process by itself; the youngest start is what shows a restart.
+    # A limit applies to each process by itself. The latest start time is what shows a restart.
     _COMBINED: ClassVar[dict[str, Callable[[Iterable[float]], float]]] = {"process_max_fds": min, "process_start_time_seconds": max}
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:

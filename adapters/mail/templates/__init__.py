@@ -1,5 +1,5 @@
-"""The wording of mails: one text and one HTML template each, over a layout that all share. Nothing in a mail is fetched from anywhere but
-an organization's own logo.
+"""The wording of mails: one text and one HTML template each, within a layout that all share. Nothing in a mail is fetched from anywhere,
+except an organization's own logo.
 """
 
 import re
@@ -9,11 +9,12 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from core.domain.branding import POSTERN, Branding, one_line
+from core.domain.branding import POSTERN, Branding
+from core.domain.lines import one_line
 from core.domain.mail import Mail
 
 _SUBJECT: Final = "Subject: "
-# What is left out of a text leaves its empty lines behind.
+# Where a part of a text is left out, empty lines remain.
 _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
 
@@ -21,14 +22,14 @@ Value = str | bool | datetime | None
 
 
 class ShippedMailTemplates:
-    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation, which every mail names at its end."""
+    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation, which ends every mail."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
 
     def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: Value) -> Mail:
         given = {
-            # What only some mails tell of.
+            # Only some mails have these values.
             "when": None,
             "address": None,
             "device": None,
@@ -57,7 +58,7 @@ def _templates() -> Environment:
 
 
 def _shown(value: Value) -> str | bool | None:
-    """Whatever somebody called their device or organization, it stays within its line."""
+    """The name that a person gives a device or an organization stays within its line."""
     if isinstance(value, datetime):
         at = value.astimezone(UTC)
         return f"{at.day} {at:%B %Y, %H:%M} UTC"
