@@ -1,34 +1,30 @@
-"""The account mailer: does what the requests for verification and reset mails leave to it, out of sight of whoever asked."""
+"""The account mailer: does the work that requests for verification and reset mails leave behind, out of sight of the person who asked: at
+times of its own, which no request has a part in.
+"""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
 import structlog
 
-from actors.job_worker import DEFAULT_PACE, JobRefused, JobWorker, Pace, Task
-from core.domain.account_mails import ACCOUNT_MAIL_JOB, AccountMail
+from actors.job_worker import JobRefused, JobWorker, Pace, Task, Workplace
 from core.domain.email import Email
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail
 from core.domain.jobs import Job, Retry
-from core.usecases.account_mails import AccountMails
-from ports.clock import Clock
-from ports.jobs import Doorbell, JobQueue
-from ports.metrics import Metrics
+from core.usecases.identity.account_mails import AccountMails
 
 log = structlog.get_logger()
 
+# A mail is made a second and a half after it was asked for, on average, and four seconds at the most.
+PACE: Final = Pace(poll=timedelta(seconds=4), heeds_bell=False)
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=6))
 
 
 def account_mailer(
     account_mails: AccountMails,
+    workplace: Workplace,
     *,
-    queue: JobQueue,
-    doorbell: Doorbell,
-    clock: Clock,
-    metrics: Metrics,
-    spread: Callable[[], float],
-    pace: Pace = DEFAULT_PACE,
+    pace: Pace = PACE,
 ) -> JobWorker:
     async def send(job: Job) -> None:
         kind, email, organization = (job.payload.get(part) for part in ("mail", "email", "organization"))
@@ -38,4 +34,4 @@ def account_mailer(
         log.info("account_mail_handled", mail=kind, queued=queued)
 
     task = Task(ACCOUNT_MAIL_JOB, send, RETRY)
-    return JobWorker("account_mailer", [task], queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=spread, pace=pace)
+    return JobWorker("account_mailer", [task], workplace, pace=pace)

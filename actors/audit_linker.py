@@ -1,4 +1,4 @@
-"""The audit linker: puts the entries of the audit log into their chains, a second or so after they were written."""
+"""The audit linker: puts the entries of the audit log into their chains, about a second after they were written."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,7 +7,7 @@ import structlog
 import trio
 
 from actors.outages import Outage
-from core.usecases.audit import LINKED_AT_ONCE, Audit
+from core.usecases.record.audit import LINKED_AT_ONCE, Audit
 
 log = structlog.get_logger()
 
@@ -15,7 +15,7 @@ _INTERVAL: Final = 1.0
 
 
 class AuditLinker:
-    """One in each process. A lock in the database lets one of them work at a time: the chains are one piece of work."""
+    """One in each process. A lock in the database lets one of them work at a time, because each link needs the one before it."""
 
     name = "audit_linker"
 
@@ -30,7 +30,7 @@ class AuditLinker:
         while True:
             linked = await self._outage.wait_out(self._audit.link)
             if linked != LINKED_AT_ONCE:
-                # Nothing is left for now, or another process is about it. The spread keeps the processes from asking in step.
+                # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
                 await trio.sleep(self._interval * (1 + self._spread() / 5))
             else:
                 await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""What the actors have in common that close what has become due: small batches with pauses, so that nobody waits for them."""
+"""What the actors that close overdue things have in common: small batches with pauses, so that nobody waits for them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ import trio
 
 from actors.outages import Outage
 
-# Takes where the last batch ended and how many to close at most; returns how many they were, and where the next one begins.
+# Takes where the last batch ended and how many to close at most. Returns how many it closed, and where the next batch begins.
 CloseDue = Callable[[datetime | None, int], Awaitable[tuple[int, datetime | None]]]
 
 _SHORTEST_BREATH: Final = 0.005
@@ -27,16 +27,16 @@ class DueSweeper(ABC):
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        # Processes that start together shall not sweep together. When they do, each passes over what the other has in hand.
+        # Processes that start together should not sweep together. If they do, each skips what the other has in hand.
         await trio.sleep(self._interval * self._spread())
         while True:
             await self.sweep()
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def sweep(self) -> int:
-        """Everything that is due now. Returns how many they were."""
+        """Everything that is due now. Returns how many were closed."""
         total = 0
-        # Each batch begins where the last one ended: going over the dead index entries of all before would make a long sweep ever slower.
+        # Each batch begins where the last one ended. Walking again over dead index entries would make a long sweep slower and slower.
         since: datetime | None = None
         while True:
             began = trio.current_time()
@@ -44,7 +44,7 @@ class DueSweeper(ABC):
             total += closed
             if closed < self._batch:
                 break
-            # As long as it worked, so that it never takes more than half of a connection's time, however much there is.
+            # As long as the batch took, so that the sweep never uses more than half of a connection's time.
             await trio.sleep(max(_SHORTEST_BREATH, trio.current_time() - began))
         if total:
             self._tell(total)
@@ -55,4 +55,4 @@ class DueSweeper(ABC):
 
     @abstractmethod
     def _tell(self, total: int) -> None:
-        """The log of a sweep that closed something."""
+        """Logs a sweep that closed something."""

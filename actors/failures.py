@@ -1,4 +1,4 @@
-"""What came out of an actor: a cancellation, an outage of something we stand on, or a failure. Nurseries wrap what they raise in groups, so
+"""What ended an actor: a cancellation, an outage of something that we depend on, or a failure. Nurseries wrap what they raise in groups, so
 each question looks inside.
 """
 
@@ -10,7 +10,7 @@ from core.domain.errors import Overloaded, Unavailable
 
 
 def without_cancellation(error: BaseException) -> BaseException | None:
-    """What remains of an error once cancellation is taken out; None when it was nothing else. A task that fails while it is being cancelled
+    """What is left of an error without its cancellations. None when there was nothing else. A task that fails while it is being cancelled
     raises a group of both.
     """
     if isinstance(error, BaseExceptionGroup):
@@ -19,14 +19,14 @@ def without_cancellation(error: BaseException) -> BaseException | None:
 
 
 def sole(error: Exception) -> Exception:
-    """The one exception inside a group of one, however deep; anything else as it is."""
+    """The one exception inside a group of one, however deep. Anything else is returned as it is."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 def outage_in(error: Exception) -> Unavailable | Overloaded | None:
-    """The outage, when the error says nothing else than that something is away or full: worth waiting for, and nobody's fault here."""
+    """The outage, if the error says only that something is away or full. Then the actor should wait, and nothing here is at fault."""
     outages = [leaf for leaf in _leaves(error) if isinstance(leaf, (Unavailable, Overloaded))]
     return outages[0] if len(outages) == sum(1 for _ in _leaves(error)) else None
 

@@ -1,4 +1,4 @@
-"""The invitation sweeper: closes the invitations whose time has passed."""
+"""The invitation sweeper: closes overdue invitations."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 import structlog
 
 from actors.due_sweeper import DueSweeper
-from core.usecases.invitations import Invitations
+from core.usecases.tenancy.invitations import Invitations
 
 log = structlog.get_logger()
 
 _INTERVAL: Final = 60.0
-# What a batch locks, whoever answers one of these invitations may have to wait for: some milliseconds.
+# A person who answers one of these invitations may have to wait for the whole batch, so it is small.
 _BATCH: Final = 50
 
 

@@ -36,7 +36,7 @@ class Janitor:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        # Processes that start together shall not sweep together.
+        # Processes that start together should not sweep together.
         await trio.sleep(self._interval * self._spread())
         while True:
             for sweep in self._sweeps:

@@ -1,6 +1,7 @@
-"""The base of every actor that lives from the job queue: claims, keeps the lease while the handler runs, and writes down how it ended.
+"""The base of every actor that takes its work from the job queue. It claims jobs, keeps the lease while the handler runs, and writes down
+how each ended.
 
-Delivery is at least once. A handler may see the same job again, with the same id: after a crash, a lost lease, or an outage before the end
+Delivery is at least once. A handler may see the same job again, with the same id, after a crash, a lost lease, or an outage before the end
 was noted.
 """
 
@@ -23,19 +24,19 @@ from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
-# After the work itself was cut off at shutdown: the time to write that down.
+# Time to write down that the work itself was cut off at shutdown.
 _LAST_WORDS: Final = 1.0
-# Our clock and the database's may differ, and a due job may be another worker's: never ask again at once.
+# Our clock and the database's may differ, and another worker may have taken the due job. So never ask again at once.
 _SHORTEST_WAIT: Final = 0.25
 
 
 class JobRefused(Exception):
-    """Raised by a handler: trying again is pointless. The text is stored and logged, so it carries no secret."""
+    """Raised by a handler when trying again is pointless. The text is stored and logged, so it must not carry a secret."""
 
 
 class JobDelayed(Exception):
-    """Raised by a handler: not now. `after` is what the other side asked for, if it did. The text is stored and logged, so it carries no
-    secret.
+    """Raised by a handler when the work cannot be done now. `after` is what the other side asked for, if it did. The text is stored and
+    logged, so it must not carry a secret.
     """
 
     def __init__(self, message: str, *, after: timedelta | None = None) -> None:
@@ -58,14 +59,28 @@ class Pace:
     """How a worker goes about it."""
 
     concurrency: int = 4
-    # Long enough for a database to restart in between, short enough that the work of a killed process is soon taken up.
+    # Long enough for a database to restart, short enough that the work of a killed process is soon taken up.
     lease: timedelta = timedelta(seconds=60)
     poll: timedelta = timedelta(seconds=15)
-    # At shutdown, what is in hand may still take this long.
+    # At shutdown, the work in hand may take this much longer.
     grace: timedelta = timedelta(seconds=2)
+    # False: asks for work only at times of its own, a quarter of `poll` to a whole one apart at random, even when work is queued meanwhile.
+    # So nobody can tell from the time of the queueing when a job is done.
+    heeds_bell: bool = True
 
 
 DEFAULT_PACE: Final = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What every worker works with. `spread` draws from 0 to 1, so that processes that start together do not act together."""
+
+    queue: JobQueue
+    doorbell: Doorbell
+    clock: Clock
+    metrics: Metrics
+    spread: Callable[[], float]
 
 
 @dataclass(slots=True, eq=False)
@@ -91,27 +106,23 @@ class JobWorker:
         self,
         name: str,
         tasks: Sequence[Task],
+        workplace: Workplace,
         *,
-        queue: JobQueue,
-        doorbell: Doorbell,
-        clock: Clock,
-        metrics: Metrics,
-        spread: Callable[[], float],
         pace: Pace = DEFAULT_PACE,
     ) -> None:
         self.name = name
         self._tasks = {task.kind: task for task in tasks}
         self._kinds = tuple(self._tasks)
-        self._queue = queue
-        self._doorbell = doorbell
-        self._clock = clock
-        self._metrics = metrics
-        self._spread = spread
+        self._queue = workplace.queue
+        self._doorbell = workplace.doorbell
+        self._clock = workplace.clock
+        self._metrics = workplace.metrics
+        self._spread = workplace.spread
         self._pace = pace
-        self._outage = Outage(name, spread)
+        self._outage = Outage(name, workplace.spread)
         self._hands: set[_Hand] = set()
         self._hand_free = trio.Event()
-        # Hands that an outage keeps from telling the queue about their job.
+        # Hands that cannot tell the queue about their job because of an outage.
         self._behind: set[_Hand] = set()
         self._caught_up = trio.Event()
 
@@ -121,7 +132,7 @@ class JobWorker:
             try:
                 await self._claim_forever(nursery)
             finally:
-                # Cancelled, or failed: the nursery waits for the shielded jobs in hand, so tell them how long they have.
+                # Cancelled, or failed. The nursery waits for the shielded jobs in hand, so tell them how long they have.
                 for hand in self._hands:
                     hand.hurry(self._pace.grace.total_seconds())
 
@@ -131,7 +142,7 @@ class JobWorker:
                 self._hand_free = trio.Event()
                 await self._hand_free.wait()
             free = self._pace.concurrency - len(self._hands)
-            # A claim that is cancelled under way may have leased jobs that nobody works on: they come back when the lease has run out.
+            # A claim that is cancelled on its way may have leased jobs that nobody works on. They come back when the lease has run out.
             jobs = await self._outage.wait_out(partial(self._claim, free))
             for job in jobs:
                 hand = _Hand()
@@ -142,13 +153,16 @@ class JobWorker:
 
     async def _claim(self, most: int) -> Sequence[Job]:
         while self._behind:
-            # Their leases may have run out in the outage: asking first would hand us our own jobs once more.
+            # Their leases may have run out during the outage. Asking first would hand us our own jobs again.
             self._caught_up = trio.Event()
             await self._caught_up.wait()
         return await self._queue.claim(self._kinds, most, self._pace.lease)
 
     async def _wait_for_work(self) -> None:
-        """Until a ring, the next due time, or the next poll, whichever is first."""
+        """Until a ring, the next due time or the next poll, whichever comes first. Or only for a time that depends on none of them."""
+        if not self._pace.heeds_bell:
+            await trio.sleep(self._pace.poll.total_seconds() * (1 + 3 * self._spread()) / 4)
+            return
         due = await self._outage.wait_out(lambda: self._queue.next_due(self._kinds))
         # Spread, so that many processes do not ask in step.
         wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
@@ -181,7 +195,7 @@ class JobWorker:
         if hand.lost:
             kept = False
         elif isinstance(error, _CutOff) and hand.hurried:
-            # Nobody's failure: the next process may have it at once.
+            # Not a failure: the next process may have it at once.
             kept = await self._tell(hand, lambda: self._queue.retry(job, self._clock.now(), str(error)))
             log.info("job_handed_back", attempts=job.attempts)
         elif error is None:
@@ -213,7 +227,7 @@ class JobWorker:
         while True:
             await trio.sleep(self._pace.lease.total_seconds() / 3)
             if not await self._tell(hand, lambda: self._queue.extend(job, self._pace.lease)):
-                # Somebody else has it by now: the sooner we stop, the less is done twice.
+                # Another worker has it by now. The sooner we stop, the less is done twice.
                 hand.lost = True
                 hand.work.cancel()
 
@@ -230,12 +244,12 @@ class JobWorker:
             "job_failed", attempts=job.attempts, error=reason, again_in=round(pause.total_seconds(), 1), exc_info=_unexpected(error)
         )
         kept = await self._tell(hand, lambda: self._queue.retry(job, at, reason))
-        # The claiming loop may be asleep until later than this job is due.
+        # The claiming loop may be asleep until after this job is due.
         self._doorbell.ring(job.kind)
         return kept
 
     async def _tell(self, hand: _Hand, call: Callable[[], Awaitable[bool]]) -> bool:
-        """What the queue says to the hand's word on its job, however long the outage."""
+        """Tells the queue how the job ended, however long an outage lasts."""
         try:
             while True:
                 try:
@@ -253,16 +267,16 @@ class JobWorker:
 
 
 class _CutOff(Exception):
-    """The handler was cancelled by us: its time-out, or a shutdown."""
+    """We cancelled the handler, by its timeout or at shutdown."""
 
 
 def _reason(error: Exception) -> str:
-    """What is stored and logged. The text of an exception that we did not write may quote the payload; its class does not."""
+    """What is stored and logged. The text of an exception from elsewhere may quote the payload, so only its class is used."""
     return str(error) if isinstance(error, (JobRefused, JobDelayed, _CutOff)) else type(error).__name__
 
 
 def _unexpected(error: Exception) -> Exception | None:
-    """The error with its stack, when it may be a bug."""
+    """The error with its stack, if it may be a bug."""
     if isinstance(error, (JobRefused, JobDelayed, _CutOff)) or outage_in(error) is not None:
         return None
     return error

@@ -1,4 +1,4 @@
-"""The metrics refresher: every half minute, the gauges that nobody else sets."""
+"""The metrics refresher: sets, every half minute, the gauges that nothing else sets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
@@ -8,13 +8,13 @@ import trio
 
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
-from ports.audit import Backlog
 from ports.clock import Clock
 from ports.database import Database
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
+from ports.record.audit import Backlog
 
-# What the documentation of the metrics promises.
+# The documentation of the metrics promises this interval.
 _INTERVAL: Final = 30.0
 
 
@@ -44,7 +44,7 @@ class MetricsRefresher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
-            # The pool is looked at even while the database is away: that is when it matters.
+            # The pool is measured even while the database is away, because that is when it matters.
             self._metrics.pool(self._database.pool_state())
             pause = _INTERVAL
             try:

@@ -1,4 +1,4 @@
-"""Waiting until something that we stand on, the database above all, is back. An outage is not a failure: the actor stays, says once that it
+"""Waiting until something that we depend on is back, above all the database. An outage is not a failure: the actor stays, says once that it
 waits, and once that it goes on.
 """
 
@@ -16,12 +16,13 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-# Long enough not to add to the trouble of a database that struggles back, short enough that nobody notices the rest of the wait.
-_PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=15))
+# Work goes on within two seconds of the end of an outage, however long that was. So the pauses hardly grow: each actor tries to connect
+# once a second, which costs far less than the requests of the same moment do.
+_PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=1))
 
 
 class Outage:
-    """One actor's view of what it stands on."""
+    """One actor's view of what it depends on."""
 
     def __init__(self, actor: str, spread: Callable[[], float]) -> None:
         self._actor = actor
@@ -30,17 +31,17 @@ class Outage:
         self._since = 0.0
 
     def began(self, error: Unavailable | Overloaded) -> float:
-        """Something is away. Returns the seconds to wait before trying again: longer each time."""
+        """Something is away. Returns the seconds to wait before the next try, more each time."""
         self._failures += 1
         if self._failures == 1:
             self._since = trio.current_time()
             log.warning("actor_waits", actor=self._actor, reason=type(error).__name__, detail=error.detail)
         pause = _PAUSES.pause(self._failures, self._spread()).total_seconds()
-        # Whoever refused may know how long it takes, but nobody keeps an actor away for longer than our own longest pause.
+        # The refusal may say how long it will take, but never longer than our own longest pause.
         return max(pause, min(error.retry_after, _PAUSES.longest.total_seconds()))
 
     def over(self) -> None:
-        """It answers. Costs nothing to say again."""
+        """It answers. Calling this again costs nothing."""
         if self._failures:
             log.info("actor_goes_on", actor=self._actor, seconds=round(trio.current_time() - self._since, 1), attempts=self._failures)
             self._failures = 0

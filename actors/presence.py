@@ -1,5 +1,5 @@
-"""Presence: the requests' last-seen marks, of sessions and of API keys, gathered and written once a second, so that no request waits for
-them.
+"""Presence: requests leave marks of when a session or an API key was last used. They are gathered and written once a second, so that no
+request waits for them.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,18 @@ log = structlog.get_logger()
 
 Seen = TypeVar("Seen")
 
-# Marks between two writes, and those kept over an outage: a few megabytes each.
+# Marks between two writes, and marks kept during an outage: a few megabytes.
 _MOST: Final = 20_000
 _INTERVAL: Final = 1.0
-# A quarter of a millisecond. Then other tasks get their turn.
+# Small enough that other tasks get their turn.
 _GATHERED_AT_ONCE: Final = 500
-# At shutdown, what was gathered last may still be written for this long. Losing it costs a minute's truth in "last seen".
+# At shutdown, the last marks may still be written for this long. Losing them costs at most a minute of "last seen".
 _LAST_WRITE: Final = 1.0
 
 
-class Presence(Generic[Seen]):
-    """An actor, and `ports.presence.Presence`. When the channel is full, the mark is dropped and counted: the next request of whoever it
-    was brings another.
+class PresenceWriter(Generic[Seen]):
+    """An actor that implements `ports.presence.Presence`. When the channel is full, the mark is dropped and counted; the next request
+    brings another.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class Presence(Generic[Seen]):
             self._newest[one] = at
 
     async def _gather_all(self) -> None:
-        """All that there is now; what comes meanwhile is the next second's."""
+        """Everything that is there now. What comes meanwhile is left for the next second."""
         for number in range(1, self._receive.statistics().current_buffer_used + 1):
             self._gather(*self._receive.receive_nowait())
             if number % _GATHERED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
 
     async def _write(self) -> None:
-        """Forgets the marks only once they are written. Writing them twice does no harm: last-seen never moves back."""
+        """Forgets the marks only once they are written. Writing them twice does no harm, because last-seen never moves back."""
         if not self._newest:
             return
         try:
             await self._store.mark_seen(self._newest)
         except (Unavailable, Overloaded) as error:
-            # No longer wait than usual: the channel must be emptied meanwhile.
+            # Wait no longer than usual, because the channel must be emptied meanwhile.
             self._outage.began(error)
         else:
             self._outage.over()

@@ -1,45 +1,37 @@
-"""The purgers: each takes away what is left of deleted things of one kind, at a pace at which nobody notices."""
+"""The purgers: each removes what is left of deleted things of one kind, at a pace that nobody notices."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 import trio
 
-from actors.job_worker import JobRefused, JobWorker, Pace, Task
+from actors.job_worker import JobRefused, JobWorker, Pace, Task, Workplace
 from actors.outages import Outage
 from core.domain.jobs import Job, Retry
 from core.usecases.purge import Purge
-from ports.clock import Clock
-from ports.jobs import Doorbell, JobQueue
-from ports.metrics import Metrics
 
-# Until it is done, however long: what was promised to be gone does not stay because the database was away for a day.
+# Until it is done, however long that takes. A day without a database must not leave data behind that was promised to be gone.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5))
 TIMEOUT: Final = timedelta(hours=6)
-# One at a time in each process: several would only take turns on the same disk.
+# One at a time in each process. Several would only take turns on the same disk.
 PACE: Final = Pace(concurrency=1)
-# Requests that found it alive may end before its row goes, which what they write refers to.
+# Requests that began before the deletion may still write rows that refer to the thing. They have ended by then.
 DELAY: Final = timedelta(seconds=3)
 _INTERVAL: Final = 600.0
-# As long as the batch took, and a little: of one connection of the database, this takes half.
+# Pauses as long as the batch took, and never less than this: the work uses at most half of one connection's time.
 _SHORTEST_BREATH: Final = 0.005
 
 
 class Purger:
-    """`kind` is that of its jobs: that of `service.purge` names in its payload a `service`."""
+    """`kind` is the kind of its jobs. The payload of a `service.purge` job names a `service`."""
 
     def __init__(
         self,
         kind: str,
         purge: Purge,
+        workplace: Workplace,
         *,
-        queue: JobQueue,
-        doorbell: Doorbell,
-        clock: Clock,
-        metrics: Metrics,
-        spread: Callable[[], float],
         interval: float = _INTERVAL,
         pace: Pace = PACE,
         delay: timedelta = DELAY,
@@ -47,13 +39,13 @@ class Purger:
         self._owner = kind.partition(".")[0]
         self.name = f"{self._owner}_purger"
         self._purge = purge
-        self._clock = clock
+        self._clock = workplace.clock
         self._delay = delay
-        self._spread = spread
+        self._spread = workplace.spread
         self._interval = interval
-        self._outage = Outage(self.name, spread)
+        self._outage = Outage(self.name, workplace.spread)
         task = Task(kind, self._handle, RETRY, TIMEOUT)
-        self._worker = JobWorker(self.name, [task], queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=spread, pace=pace)
+        self._worker = JobWorker(self.name, [task], workplace, pace=pace)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -62,7 +54,7 @@ class Purger:
             task_status.started()
 
     async def _look_for_stranded(self) -> None:
-        # Processes that start together shall not look together.
+        # Processes that start together should not look together.
         await trio.sleep(min(self._interval, 10) * self._spread())
         while True:
             await self._outage.wait_out(self._purge.take_up_stranded)
@@ -73,7 +65,7 @@ class Purger:
             owner = UUID(str(job.payload.get(self._owner)))
         except ValueError:
             raise JobRefused(f"The payload names no {self._owner}") from None
-        # Not a later time of the job's: a worker that sleeps would hear of it with its next poll only.
+        # Waits here and not by a later due time: a sleeping worker would notice that only with its next poll.
         await trio.sleep(max(0.0, (job.created_at + self._delay - self._clock.now()).total_seconds()))
         began = trio.current_time()
 

@@ -1,25 +1,19 @@
-"""The reencrypter: after a rotation of the key ring, seals anew what is stored under an older key."""
+"""The reencrypter: after a rotation of the key ring, seals again what is stored under an older key."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from actors.job_worker import JobDelayed, JobRefused, JobWorker, Pace, Task
+from actors.job_worker import JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
 from core.domain.jobs import Job, Retry
 from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, RingIsBehind
-from ports.clock import Clock
-from ports.jobs import Doorbell, JobQueue
-from ports.metrics import Metrics
 
-# A process whose ring is behind hands the job on: a short first pause lets one that read the new keys take it.
+# A process whose ring is behind hands the job on. A short first pause lets a process that has read the new keys take it.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(days=7))
-# It walks over every sealed value there is.
+# It goes through every sealed value.
 TIMEOUT: Final = timedelta(hours=2)
 
 
-def reencrypter(
-    reencryption: Reencryption, *, queue: JobQueue, doorbell: Doorbell, clock: Clock, metrics: Metrics, spread: Callable[[], float]
-) -> JobWorker:
+def reencrypter(reencryption: Reencryption, workplace: Workplace) -> JobWorker:
     async def reencrypt(job: Job) -> None:
         key = job.payload.get("key")
         if not isinstance(key, str):
@@ -31,4 +25,4 @@ def reencrypter(
 
     task = Task(REENCRYPTION_JOB, reencrypt, RETRY, TIMEOUT)
     pace = Pace(concurrency=1)
-    return JobWorker("reencrypter", [task], queue=queue, doorbell=doorbell, clock=clock, metrics=metrics, spread=spread, pace=pace)
+    return JobWorker("reencrypter", [task], workplace, pace=pace)

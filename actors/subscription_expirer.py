@@ -6,13 +6,13 @@ from typing import Final
 import structlog
 
 from actors.due_sweeper import DueSweeper
-from core.usecases.subscriptions import Subscriptions
+from core.usecases.services.subscriptions import Subscriptions
 
 log = structlog.get_logger()
 
-# Tokens and answers know at once that a period has ended; lists, counts and whoever listens to events, after so long at most.
+# Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice after this time at most.
 _INTERVAL: Final = 15.0
-# What a batch holds, whoever changes one of these subscriptions or their plans may have to wait for: some milliseconds.
+# A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so it is small.
 _BATCH: Final = 100
 
 

@@ -1,4 +1,4 @@
-"""The supervisor: starts the actors, restarts the one that fails, and ends the process when one keeps failing."""
+"""The supervisor: starts the actors, restarts one that fails, and ends the process when one keeps failing."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,23 +18,23 @@ log = structlog.get_logger()
 
 
 class Actor(Protocol):
-    """A task that lives as long as the process. It is stopped by cancellation; a unit of work that should be finished first is shielded by
-    the actor itself, with a deadline (docs/decisions/0005).
+    """A task that lives as long as the process. Cancellation stops it. An actor that should finish its unit of work first shields it
+    itself, with a deadline (docs/decisions/0005).
     """
 
     @property
     def name(self) -> str: ...
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Calls `task_status.started()` when it can work. Returning is a failure. May be called again after it failed."""
+        """Calls `task_status.started()` once it can work. Returning is a failure. May be called again after a failure."""
 
 
 class ActorsFailed(Exception):
-    """An actor kept failing. The process should end, and its service manager start it anew."""
+    """An actor kept failing. The process should end, so that its service manager starts a new one."""
 
 
 class ActorReturned(Exception):
-    """An actor's run came to its end, although nobody asked it to."""
+    """An actor's run ended, although nobody asked it to."""
 
 
 class ActorNotReady(Exception):
@@ -46,16 +46,16 @@ _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seco
 
 @dataclass(frozen=True, slots=True)
 class Restarts:
-    """How failures are met. With these numbers an actor that fails at once, every time, is given up after about two minutes."""
+    """When failures end the process. With these numbers, an actor that fails at once, every time, is given up after about two minutes."""
 
     pauses: Retry = _PAUSES
     # This many failures within the window, and the process ends.
     most_failures: int = 10
     window: timedelta = timedelta(minutes=5)
-    # An actor that was up for this long is forgiven what was before.
+    # An actor that was up for this long is forgiven its earlier failures.
     healthy_after: timedelta = timedelta(minutes=1)
     ready_within: timedelta = timedelta(seconds=10)
-    # An actor that let an outage through has outlived it when it stays up for this long.
+    # An actor that failed because of an outage counts as recovered when it stays up for this long.
     settled_after: timedelta = timedelta(seconds=6)
 
 
@@ -90,7 +90,9 @@ class Supervisor:
         self._given_up: ActorsFailed | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Runs the actors until `stop` or cancellation; both let them finish what they have in hand. Started once every one has been up."""
+        """Runs the actors until `stop` or cancellation. Both let them finish what they have in hand. Started once every
+        actor has been up.
+        """
         with self._scope:
             async with trio.open_nursery() as nursery:
                 for slot in self._slots:
@@ -103,20 +105,20 @@ class Supervisor:
             raise self._given_up
 
     def stop(self) -> None:
-        """Asks every actor to finish its unit. `run` returns when the last one has."""
+        """Asks every actor to finish its unit of work. `run` returns when the last one has."""
         self._scope.cancel()
 
     async def _keep_up(self, slot: _Slot) -> None:
         while True:
             error = await self._life(slot)
             if trio.current_effective_deadline() <= trio.current_time():
-                # Whatever it left with, it left because it was asked to.
+                # It left because it was asked to, even if it raised something.
                 if not isinstance(error, ActorReturned):
                     log.warning("actor_failed_while_stopping", actor=slot.actor.name, error=type(error).__name__, exc_info=error)
                 await trio.lowlevel.checkpoint_if_cancelled()
             outage = outage_in(error)
             if outage is not None:
-                # Actors wait outages out themselves; the one that lets it through shall not pay for somebody else's fault.
+                # Actors wait out outages themselves. One that lets an outage through should not pay for somebody else's fault.
                 pause = slot.outage.began(outage)
             elif self._is_beyond_hope(slot):
                 self._give_up(slot, error)
@@ -135,12 +137,12 @@ class Supervisor:
             self._metrics.actor_restarted(slot.actor.name)
 
     async def _life(self, slot: _Slot) -> Exception:
-        """One life of an actor. Returns what ended it; cancellation goes through."""
+        """One life of an actor. Returns what ended it. Cancellation passes through."""
         slot.up_since = None
         try:
             await self._run_until_it_ends(slot)
         except (Exception, BaseExceptionGroup) as caught:
-            # A task that fails while it is cancelled raises a group of both, which is no `Exception`.
+            # A task that fails while it is cancelled raises a group of both, which is not an `Exception`.
             failure = without_cancellation(caught)
             if isinstance(failure, Exception):
                 return sole(failure)
@@ -154,7 +156,7 @@ class Supervisor:
 
             async def run(*, task_status: trio.TaskStatus[None]) -> None:
                 await slot.actor.run(task_status=task_status)
-                # It came to its end: do not sleep on below.
+                # It has ended: do not wait any longer below.
                 nursery.cancel_scope.cancel()
 
             with trio.move_on_after(self._restarts.ready_within.total_seconds()) as starting:
@@ -168,7 +170,7 @@ class Supervisor:
             slot.outage.over()
 
     def _is_beyond_hope(self, slot: _Slot) -> bool:
-        """Notes a failure. True when there were too many within the window and no healthy spell between them."""
+        """Notes a failure. True when there were too many within the window, with no healthy time between them."""
         now = trio.current_time()
         if slot.up_since is not None and now - slot.up_since >= self._restarts.healthy_after.total_seconds():
             slot.failures.clear()
