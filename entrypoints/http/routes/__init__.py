@@ -1,0 +1,17 @@
+"""What the API answers, family by family. Health, metrics and the published keys belong to no family."""
+
+from typing import Final
+
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.routes import health, identity, metrics, platform, record, services, signing_keys, tenancy
+
+ROUTES: Final = Endpoints(
+    [
+        *Endpoints.of(health, metrics, signing_keys),
+        *identity.ROUTES,
+        *services.ROUTES,
+        *tenancy.ROUTES,
+        *platform.ROUTES,
+        *record.ROUTES,
+    ]
+)

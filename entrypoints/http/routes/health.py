@@ -1,50 +1,67 @@
 """Whether the process lives and can serve. Public and not rate limited: probes come often and from anywhere in the cluster."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from entrypoints.bootstrap import Services
-from entrypoints.http.answers import NO_BODY, Answer, NoBody
-from entrypoints.http.callers import ANYONE
-from entrypoints.http.calls import Call
-from entrypoints.http.endpoints import endpoint
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("operations",)
 
 
 class Health(msgspec.Struct, frozen=True):
+    """The process is up."""
+
     status: Literal["healthy"]
-    version: str
+    """Always `healthy`: a process that is not does not answer."""
+    version: Annotated[str, example("1.0.0")]
+    """The version of Postern."""
 
 
 class Readiness(msgspec.Struct, frozen=True):
+    """Whether the process can serve requests."""
+
     status: Literal["ready", "unhealthy"]
-    version: str
+    """`unhealthy` while the database does not answer."""
+    version: Annotated[str, example("1.0.0")]
+    """The version of Postern."""
     database: Literal["connected", "disconnected"]
+    """Whether a trivial query succeeded just now, and writes do."""
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+    """Why writes fail; present only while they do."""
 
 
-@endpoint.get("/health", caller=ANYONE, tags=_TAGS, quiet=True)
-def health(_call: Call, services: Services) -> Health:
-    """The process is up, and its version"""
-    return Health("healthy", services.version)
+@endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
+def health(_call: Call, postern: Postern) -> Health:
+    """Check that the process is up, and learn its version"""
+    return Health("healthy", postern.foundation.version)
 
 
-@endpoint.get("/health/live", caller=ANYONE, tags=_TAGS, quiet=True)
-def live(_call: Call, _services: Services) -> NoBody:
-    """The process answers
+@endpoint.get("/health/live", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
+def live(_call: Call, _postern: Postern) -> NoBody:
+    """Check that the process answers
 
-    For a liveness probe: says nothing about the database, whose absence no restart of ours would mend.
+    Meant for a liveness probe. It does not look at the database: restarting Postern does not repair a database that is down.
     """
     return NO_BODY
 
 
-@endpoint.get("/health/ready", caller=ANYONE, tags=_TAGS, quiet=True, also={503: Readiness})
-async def ready(_call: Call, services: Services) -> Answer[Readiness]:
-    """The process can serve requests
+@endpoint.get("/health/ready", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True, also={503: Readiness})
+async def ready(_call: Call, postern: Postern) -> Answer[Readiness]:
+    """Check that the process can serve requests
 
-    For a readiness probe: 503 while a trivial database query fails, 200 again by itself when it succeeds.
+    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail, and 200 again once they
+    succeed.
     """
-    if await services.database.ping():
-        return Answer(Readiness("ready", services.version, "connected"), 200)
-    return Answer(Readiness("unhealthy", services.version, "disconnected"), 503)
+    if not await postern.foundation.database.ping():
+        return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected"), 503)
+    failure = await postern.foundation.database.write_failure()
+    if failure is not None:
+        return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected", f"writes fail: {failure}"), 503)
+    return Answer(Readiness("ready", postern.foundation.version, "connected"), 200)

@@ -1,20 +1,27 @@
 """The metrics page, for a Prometheus server to scrape."""
 
-import trio
-
-from entrypoints.bootstrap import Services
-from entrypoints.http.callers import ANYONE
-from entrypoints.http.calls import Call
-from entrypoints.http.endpoints import endpoint
-
-# Rendering takes milliseconds, more with many processes. One at a time: a second scraper can wait for the first.
-_renderer = trio.CapacityLimiter(1)
+from core.domain.errors import TokenInvalid, Unauthorized
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.limits import UNLIMITED
 
 
-@endpoint.get("/metrics", caller=ANYONE, tags=("operations",), quiet=True, produces="text/plain; version=0.0.4")
-async def metrics(_call: Call, services: Services) -> bytes:
-    """Metrics in Prometheus' text format
+@endpoint.get(
+    "/metrics",
+    caller=ANYONE,
+    limit=UNLIMITED,
+    tags=("operations",),
+    quiet=True,
+    produces="text/plain; version=0.0.4",
+    refuses=(Unauthorized, TokenInvalid),
+)
+async def metrics(call: Call, postern: Postern) -> bytes:
+    """Get the metrics in Prometheus' text format
 
-    Summed over all processes of this `postern serve`.
+    The figures are summed over all processes of this `postern serve`, and at most a second old. The operator may require a bearer token
+    (`POSTERN_METRICS_TOKEN`), or serve the metrics at another address (`POSTERN_METRICS_BIND`); then this path is answered with 404.
     """
-    return await trio.to_thread.run_sync(services.metrics_page.render, limiter=_renderer)
+    postern.foundation.scrapes.require_token(call.request.header(b"authorization"))
+    return await postern.foundation.scrapes.text()

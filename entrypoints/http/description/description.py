@@ -1,0 +1,96 @@
+"""What the API is, for programs at `/openapi.json` and for people at `/docs`: made once, in a thread, when somebody first asks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import trio
+
+from core.domain.errors import NotFound
+from entrypoints.bootstrap import Postern
+from entrypoints.http.description import documentation, openapi
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint
+from entrypoints.http.machinery.headers import SELF, PagePolicy
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages import FOREVER, Pages
+from entrypoints.http.pages.declaring import page
+
+
+class AssetPath(msgspec.Struct, frozen=True):
+    digest: str
+    name: str
+
+
+# The filter of the page is a script of ours; the page is complete without it.
+_POLICY: Final = PagePolicy(scripts=(SELF,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    document: bytes
+    page: bytes
+
+
+class Description:
+    """Making both takes a while: no start waits for it, and no other request."""
+
+    def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
+        self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._page(), self._asset(), self._front_door()])
+        self._pages = pages
+        self._base_url = base_url
+        self._version = version
+        self._making = trio.Lock()
+        self._limiter = trio.CapacityLimiter(1)
+        self._made: _Made | None = None
+
+    def _endpoint(self) -> Endpoint:
+        @endpoint.get("/openapi.json", caller=ANYONE, limit=UNLIMITED, tags=("operations",), cache="public, max-age=300")
+        async def openapi(_call: Call, _postern: Postern) -> bytes:
+            """Get this description as an OpenAPI 3.1 document"""
+            return (await self._once()).document
+
+        return openapi
+
+    def _page(self) -> Endpoint:
+        @page.get("/docs", caller=ANYONE, limit=UNLIMITED, policy=_POLICY)
+        async def documentation(_call: Call, _postern: Postern) -> bytes:
+            """The interface for people"""
+            return (await self._once()).page
+
+        return documentation
+
+    def _asset(self) -> Endpoint:
+        @endpoint.get("/assets/{digest}/{name}", caller=ANYONE, limit=UNLIMITED, cache=FOREVER)
+        def asset(call: Call[None, None, AssetPath], _postern: Postern) -> Answer[bytes]:
+            """A style, script or image of a page"""
+            found = self._pages.asset(call.path.digest, call.path.name)
+            if found is None:
+                raise NotFound
+            content, media_type = found
+            return Answer(content, 200, ((b"content-type", media_type.encode()),))
+
+        return asset
+
+    @staticmethod
+    def _front_door() -> Endpoint:
+        @page.get("/", caller=ANYONE, limit=UNLIMITED)
+        def front_door(_call: Call, _postern: Postern) -> Answer[NoBody]:
+            """On to the documentation"""
+            return redirect("/docs", 302)
+
+        return front_door
+
+    async def _once(self) -> _Made:
+        if self._made is None:
+            async with self._making:
+                if self._made is None:
+                    self._made = await trio.to_thread.run_sync(self._make, limiter=self._limiter)
+        return self._made
+
+    def _make(self) -> _Made:
+        document = openapi.document(self.endpoints, base_url=self._base_url, version=self._version)
+        return _Made(msgspec.json.encode(document), documentation.page(self._pages, document))

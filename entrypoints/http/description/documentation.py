@@ -1,0 +1,174 @@
+"""The API for people, rendered from the document that programs get. The page works without scripts and asks nobody else."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from entrypoints.http.description.examples import example_of
+from entrypoints.http.description.wording import Kind, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
+from entrypoints.http.pages import Pages
+
+Json = dict[str, Any]
+
+# Of the tags whose name is no title.
+_TITLES: Final = {
+    "api-keys": "API keys",
+    "audit": "Audit log",
+    "end-users": "End users",
+    "mfa": "Second factor",
+    "service-interface": "For a service's servers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    kind: Kind
+    required: bool
+    text: str
+    notes: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: str
+    kind: Kind | None
+    text: str
+    example: str = ""
+    codes: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    anchor: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    caller: str
+    limits: Sequence[tuple[str, str]]
+    parameters: Sequence[Field]
+    body: Kind | None
+    body_fields: Sequence[Field]
+    outcomes: Sequence[Outcome]
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    anchor: str
+    name: str
+    text: str
+    operations: Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    name: str
+    text: str
+    values: Sequence[str]
+    fields: Sequence[Field]
+
+
+def page(pages: Pages, document: Json) -> bytes:
+    base_url = document["servers"][0]["url"]
+    schemas = document["components"]["schemas"]
+    chapters = tuple(_chapters(document, base_url))
+    return pages.page(
+        "documentation.html",
+        base_url=base_url,
+        version=document["info"]["version"],
+        sign_in_example=_sign_in_example(base_url),
+        user_example=curl("get", f"{base_url}/api/user", {"security": [{"bearer": []}]}),
+        error_example=pretty(example_of(schemas["ErrorBody"], schemas)),
+        chapters=chapters,
+        types=tuple(_types(schemas)),
+        count=sum(len(chapter.operations) for chapter in chapters),
+    )
+
+
+def _sign_in_example(base_url: str) -> str:
+    """With what the reader has to fill in, and nothing that may be left out."""
+    credentials = {"email": "you@example.org", "password": "your password"}
+    body = {"content": {"application/json": {"example": credentials}}}
+    return curl("post", f"{base_url}/api/auth/login", {"security": [], "requestBody": body})
+
+
+def _chapters(document: Json, base_url: str) -> Iterator[Chapter]:
+    schemas = document["components"]["schemas"]
+    operations = [
+        (operation["tags"][0], _operation(method.upper(), path, operation, schemas, base_url))
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    for tag in document["tags"]:
+        name: str = tag["name"]
+        yield Chapter(name, _TITLES.get(name) or name.capitalize(), tag["description"], [one for of, one in operations if of == name])
+
+
+def _operation(method: str, path: str, operation: Json, schemas: Json, base_url: str) -> Operation:
+    body = _media(operation.get("requestBody", {}))[1].get("schema")
+    return Operation(
+        anchor=operation["operationId"],
+        method=method,
+        path=path,
+        summary=operation["summary"],
+        description=operation.get("description", ""),
+        caller=caller_in_words(operation),
+        limits=[(limit["name"], limit_in_words(limit)) for limit in operation.get("x-rate-limit", ())],
+        parameters=[_parameter(one) for one in operation.get("parameters", ())],
+        body=kind_of(body) if body is not None else None,
+        body_fields=_fields(_resolved(body, schemas)) if body is not None else (),
+        outcomes=[_outcome(status, response) for status, response in operation["responses"].items() if status != "default"],
+        example=curl(method, base_url + _filled_in(path, operation), operation),
+    )
+
+
+def _parameter(one: Json) -> Field:
+    text = one.get("description", "")
+    return Field(one["name"], kind_of(one["schema"]), one["required"], text, constraints_of(one["schema"], text), one["in"])
+
+
+def _filled_in(path: str, operation: Json) -> str:
+    query: dict[str, str] = {}
+    for one in operation.get("parameters", ()):
+        if one["in"] == "path":
+            path = path.replace(f"{{{one['name']}}}", str(one["example"]))
+        elif one["required"]:
+            query[one["name"]] = one["example"]
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _outcome(status: str, response: Json) -> Outcome:
+    media_type, media = _media(response)
+    if "examples" in media:
+        return Outcome(status, None, "", codes=[(code, one["summary"]) for code, one in media["examples"].items()])
+    schema = media.get("schema", {})
+    kind = kind_of(schema) if "$ref" in schema or "items" in schema else None
+    return Outcome(status, kind, media_type or "No body", pretty(media["example"]) if "example" in media else "")
+
+
+def _media(holder: Json) -> tuple[str, Json]:
+    """The media type of a request's or answer's body and what is said of it."""
+    content: Json = holder.get("content", {})
+    return next(iter(content.items()), ("", {}))
+
+
+def _resolved(schema: Json, schemas: Json) -> Json:
+    found: Json = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return found
+
+
+def _types(schemas: Json) -> Iterator[Type]:
+    for name, schema in sorted(schemas.items()):
+        yield Type(name, schema.get("description", ""), schema.get("enum", ()), _fields(schema))
+
+
+def _fields(schema: Json) -> list[Field]:
+    required = schema.get("required", ())
+    return [
+        Field(name, kind_of(one), name in required, one.get("description", ""), constraints_of(one, one.get("description", "")))
+        for name, one in schema.get("properties", {}).items()
+    ]

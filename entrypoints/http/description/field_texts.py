@@ -1,0 +1,91 @@
+"""What the declarations say of their fields: a string below a field of a Struct, or the description that the field's type brings along."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect as shapes
+
+Json = dict[str, Any]
+
+# What belongs to the field, and msgspec says of one of its types when the field may also be null or left out.
+_OF_THE_FIELD: Final = ("description", "examples")
+
+
+def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
+    """Adds the descriptions to the schemas of all Structs that these types consist of."""
+    for struct in set(_structs(shapes.multi_type_info(list(kinds)))):
+        texts = _texts(struct)
+        properties = components[struct.__name__].get("properties", {})
+        described = shapes.type_info(struct)
+        assert isinstance(described, shapes.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one
+        for field in described.fields:
+            schema = properties[field.encode_name]
+            _mark_moments(schema, field.type)
+            _lift(schema)
+            if field.name in texts:
+                schema["description"] = texts[field.name]
+
+
+def _mark_moments(schema: Json, kind: shapes.Type) -> None:
+    """For msgspec a moment that may lack its offset from UTC is any text. None of ours lacks it."""
+    if isinstance(kind, shapes.Metadata):
+        _mark_moments(schema, kind.type)
+    elif isinstance(kind, shapes.UnionType):
+        for choice, one in zip(schema.get("anyOf", [schema]), kind.types, strict=False):
+            _mark_moments(choice, one)
+    elif isinstance(kind, shapes.DateTimeType):
+        schema["format"] = "date-time"
+
+
+def _lift(schema: Json) -> None:
+    for choice in schema.get("anyOf", ()):
+        for name in _OF_THE_FIELD:
+            if name in choice:
+                schema.setdefault(name, choice.pop(name))
+
+
+def _texts(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+    """By field, those of the bases too."""
+    texts: dict[str, str] = {}
+    for kind in reversed(struct.__mro__):
+        texts |= _texts_of_module(kind.__module__).get(kind.__qualname__, {})
+    return texts
+
+
+@cache
+def _texts_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    if not name.startswith(("entrypoints.", "tests.")):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[name]))
+    return {node.name: dict(_texts_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _texts_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in zip(node.body, node.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+            and isinstance(below.value.value, str)
+        ):
+            yield field.target.id, " ".join(below.value.value.split())
+
+
+def _structs(described: Any) -> Iterator[type[msgspec.Struct]]:
+    """Of a description by msgspec, which is made of Structs itself, and of tuples of them. No type of the wire contains itself."""
+    if isinstance(described, shapes.StructType):
+        yield described.cls
+        for field in described.fields:
+            yield from _structs(field.type)
+    elif isinstance(described, tuple | list):
+        for one in described:
+            yield from _structs(one)
+    elif isinstance(described, msgspec.Struct):
+        for name in described.__struct_fields__:
+            yield from _structs(getattr(described, name))

@@ -1,0 +1,226 @@
+"""The OpenAPI 3.1 document, made from the declarations: what it says is what is checked."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import Refusal, RetryLater, Unauthorized
+from core.domain.identity.callers import Context
+from core.domain.secrets import Secret
+from entrypoints.http.description.examples import example_of
+from entrypoints.http.description.field_texts import describe
+from entrypoints.http.machinery.answers import NoBody
+from entrypoints.http.machinery.callers import Admitted
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.error_shapes import OURS
+from entrypoints.http.machinery.errors import ErrorBody, status_of
+
+Json = dict[str, Any]
+
+# Every tag that an endpoint may carry, in the order of the documentation.
+TAGS: Final[Mapping[str, str]] = {
+    "registration": "Register an account, prove its e-mail address, and get back in without the password.",
+    "sign-in": "Sign in, stay signed in, and sign out.",
+    "account": "Your own account.",
+    "devices": "The browsers and programs that you sign in with.",
+    "mfa": "Your second factor: the codes of an authenticator app, and backup codes.",
+    "services": "The applications of an organization, and the client secrets that they prove their identity with.",
+    "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
+    "plans": "What a service offers its users, and at what price.",
+    "end-users": "The people who use the services of an organization.",
+    "service-interface": "What a service's own servers can do with an API key of the service.",
+    "organizations": "Tenants: each has its own people, roles and services.",
+    "members": "The people of an organization, and who owns it.",
+    "roles": "Roles that an organization adds to the built-in owner, admin and member.",
+    "invitations": "Invite people to become members, and answer an invitation.",
+    "audit": "What was done in an organization, and who did it.",
+    "platform": "Govern the whole installation. Only platform owners can.",
+    "keys": "The public keys that verify access tokens.",
+    "operations": "Health, metrics and this description. None of them has a rate limit.",
+}
+
+_REFERENCES: Final = "#/components/schemas/"
+_ERROR: Final = {"$ref": f"{_REFERENCES}{ErrorBody.__name__}"}
+_JSON_TYPE: Final = "application/json"
+_RETRY_AFTER: Final = {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}}
+_CHALLENGE: Final = {"description": "What to present: a Bearer token (RFC 6750), or an API key.", "schema": {"type": "string"}}
+_SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_OTHER_ANSWER: Final = "The same kind of answer, with another outcome."
+_REQUEST_ID: Final = {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}}
+
+
+def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> Json:
+    endpoints = tuple(one for one in endpoints if one.tags)
+    described = _Schemas(endpoints)
+    paths: dict[str, Json] = {}
+    for one in endpoints:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, described)
+    schemes = [one.caller.scheme for one in endpoints if one.caller.scheme is not None]
+    used = {tag for one in endpoints for tag in one.tags}
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {
+            "title": "Postern",
+            "version": version,
+            "summary": "Single sign-on and identity",
+            "description": "Bodies are JSON in UTF-8. Moments are ISO 8601 in UTC.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": base_url}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items() if name in used],
+        "paths": paths,
+        "components": {
+            "schemas": described.components,
+            "securitySchemes": {scheme.name: scheme.definition for scheme in schemes},
+            "responses": {
+                "Error": {
+                    "description": "Any other failure. All failures have this body.",
+                    "content": {_JSON_TYPE: {"schema": _ERROR}},
+                }
+            },
+        },
+    }
+
+
+class _Schemas:
+    """The JSON schemas of all types that the endpoints name, made together so that they share their components."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        kinds: list[Any] = [ErrorBody, *dict.fromkeys(one.errors.kind for one in endpoints if one.errors.kind not in {None, ErrorBody})]
+        parameters: list[type[msgspec.Struct]] = []
+        for one in endpoints:
+            kinds += [kind for kind in (one.body_type, one.answer_type, *one.also.values()) if _has_schema(kind)]
+            parameters += [kind for kind in (one.query_type, one.path_type) if kind is not None]
+        schemas, self.components = self._of([*kinds, *parameters])
+        self._by_kind = list(zip([*kinds, *parameters], schemas, strict=True))
+        # Queries and paths are spelled out parameter by parameter; nothing refers to them as objects.
+        self._parameters = {kind.__name__: self.components[kind.__name__] for kind in parameters}
+        for kind in set(parameters) - set(kinds):
+            del self.components[kind.__name__]
+
+    def of(self, kind: Any) -> Json:
+        return next(schema for known, schema in self._by_kind if known == kind)
+
+    def parameters(self, kind: type[msgspec.Struct] | None, place: str) -> list[Json]:
+        if kind is None:
+            return []
+        schema = self._parameters[kind.__name__]
+        required = schema.get("required", ())
+        return [self._parameter(name, place, definition, required=name in required) for name, definition in schema["properties"].items()]
+
+    def media(self, schema: Json) -> Json:
+        """A body of this schema, with an example."""
+        return {"schema": schema, "example": example_of(schema, self.components)}
+
+    def _parameter(self, name: str, place: str, definition: Json, *, required: bool) -> Json:
+        schema = {word: value for word, value in definition.items() if word not in {"description", "examples"}}
+        parameter: Json = {"name": name, "in": place, "required": required, "schema": schema}
+        if "description" in definition:
+            parameter["description"] = definition["description"]
+        if required or "examples" in definition:
+            parameter["example"] = example_of(definition, self.components)
+        return parameter
+
+    @staticmethod
+    def _of(kinds: list[Any]) -> tuple[Iterable[Json], dict[str, Json]]:
+        schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCES + "{name}", schema_hook=_schema_of_own_type)
+        components = dict(components)
+        describe(components, kinds)
+        return schemas, components
+
+
+def _has_schema(kind: Any) -> bool:
+    return kind not in {None, bytes, NoBody}
+
+
+def _schema_of_own_type(kind: type) -> Json:
+    if issubclass(kind, Secret):
+        return {"type": "string", "format": "password"}
+    raise NotImplementedError(f"{kind.__name__} is not a type of the wire")
+
+
+def _operation(one: Endpoint, schemas: _Schemas) -> Json:
+    operation: Json = {
+        "operationId": one.handler.__name__,
+        "summary": one.summary,
+        "tags": list(one.tags),
+        "security": [] if one.caller.scheme is None else [{one.caller.scheme.name: []}],
+        "x-caller": one.caller.name,
+        "responses": _responses(one, schemas),
+    }
+    admitted = getattr(one.caller, "admitted", None)
+    if isinstance(admitted, Admitted):
+        contexts = [context.name.lower() for context in Context if context in admitted.contexts]
+        operation["x-sessions"] = {"contexts": contexts, "impersonated": admitted.impersonated}
+    if one.description:
+        operation["description"] = one.description
+    parameters = schemas.parameters(one.path_type, "path") + schemas.parameters(one.query_type, "query")
+    if parameters:
+        operation["parameters"] = parameters
+    if one.body_type is not None:
+        media = schemas.media(schemas.of(one.body_type)) if _has_schema(one.body_type) else {"schema": {}}
+        operation["requestBody"] = {"required": _is_required(one.body_type), "content": {one.accepts.media_type: media}}
+    if one.limits:
+        operation["x-rate-limit"] = [
+            {"name": limit.name, "burst": limit.burst, "seconds_per_request": limit.seconds_per_request} for limit in one.limits
+        ]
+    return operation
+
+
+def _is_required(body: Any) -> bool:
+    """A JSON body that is missing counts as an empty object."""
+    return not (isinstance(body, type) and issubclass(body, msgspec.Struct)) or any(
+        field.required for field in msgspec.structs.fields(body)
+    )
+
+
+def _responses(one: Endpoint, schemas: _Schemas) -> Json:
+    responses: Json = {str(one.status): _answer("The request succeeded.", one, one.answer_type, schemas)}
+    for status, kind in one.also.items():
+        responses[str(status)] = _answer(_OTHER_ANSWER, one, kind, schemas)
+        if kind == one.answer_type:
+            # The example is that of the good answer.
+            responses[str(status)]["content"][one.produces].pop("example", None)
+    by_status: dict[int, list[type[Refusal]]] = {}
+    for refusal in one.refusals:
+        by_status.setdefault(status_of(refusal), []).append(refusal)
+    for status, refusals in by_status.items():
+        responses.setdefault(str(status), _refusal(one, refusals, schemas))
+    responses["default"] = (
+        {"$ref": "#/components/responses/Error"}
+        if one.errors is OURS
+        else {"description": "Any other failure.", "content": _failure(one, schemas)}
+    )
+    return responses
+
+
+def _answer(description: str, one: Endpoint, kind: Any, schemas: _Schemas) -> Json:
+    answer: Json = {"description": description, "headers": {"X-Request-Id": _REQUEST_ID}}
+    if kind is bytes:
+        answer["content"] = {one.produces: {"schema": {"type": "string"} if one.produces != _JSON_TYPE else {}}}
+    elif _has_schema(kind):
+        answer["content"] = {one.produces: schemas.media(schemas.of(kind))}
+    return answer
+
+
+def _failure(one: Endpoint, schemas: _Schemas) -> Json:
+    """A page says what it says to people alone."""
+    return {one.errors.media_type: {"schema": {"type": "string"} if one.errors.kind is None else schemas.of(one.errors.kind)}}
+
+
+def _refusal(one: Endpoint, refusals: list[type[Refusal]], schemas: _Schemas) -> Json:
+    content = _failure(one, schemas)
+    if one.errors.kind is not None:
+        content[one.errors.media_type]["examples"] = {
+            refusal.code: {"summary": refusal.text, "value": msgspec.to_builtins(one.errors.value(refusal, _SOME_TIME))}
+            for refusal in refusals
+        }
+    answer: Json = {"description": "; ".join(f"`{refusal.code}`: {refusal.text}" for refusal in refusals), "content": content}
+    if any(issubclass(refusal, RetryLater) for refusal in refusals):
+        answer["headers"] = {"Retry-After": _RETRY_AFTER}
+    elif any(issubclass(refusal, Unauthorized) for refusal in refusals):
+        answer["headers"] = {"WWW-Authenticate": _CHALLENGE}
+    return answer

@@ -1,0 +1,102 @@
+"""What a body may be: JSON, a form, or raw bytes. A declaration says it by `accepts`, with a limit where the general one does not fit."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, media_type_of
+
+_FORM: Final = "application/x-www-form-urlencoded"
+LONGEST_FORM: Final = 8 << 10
+"""In bytes: twice the size of a token and two passwords of the greatest length, with every byte percent-encoded."""
+_MOST_FORM_FIELDS: Final = 20
+
+
+class Accepts(Protocol):
+    @property
+    def media_type(self) -> str: ...
+    def suits(self, kind: Any) -> bool:
+        """Whether such a body can be decoded into this type."""
+
+    def reader(self, kind: Any, general_limit: int) -> BodyReader: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """`limit` is in bytes; None means the general one."""
+
+    limit: int | None = None
+
+    @property
+    def media_type(self) -> str:
+        return BodyReader.media_type
+
+    def suits(self, kind: Any) -> bool:
+        return kind is not bytes
+
+    def reader(self, kind: Any, general_limit: int) -> BodyReader:
+        return BodyReader(kind, self.limit or general_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Fields into a Struct, urlencoded as a browser sends them, each given once. Without `limit`: 8 KiB, or the general limit if that is
+    less.
+    """
+
+    limit: int | None = None
+    most_fields: int = _MOST_FORM_FIELDS
+
+    @property
+    def media_type(self) -> str:
+        return _FORM
+
+    def suits(self, kind: Any) -> bool:
+        return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+    def reader(self, kind: Any, general_limit: int) -> BodyReader:
+        return _FormReader(kind, self.limit or min(LONGEST_FORM, general_limit), self.most_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Raw bytes of this media type, for a handler that must see them before anything parses them, to check a signature for instance."""
+
+    media_type: str
+    limit: int | None = None
+
+    def suits(self, kind: Any) -> bool:
+        return kind is bytes
+
+    def reader(self, _kind: Any, general_limit: int) -> BodyReader:
+        return _RawReader(self.media_type, self.limit or general_limit)
+
+
+class _FormReader(BodyReader):
+    media_type = _FORM
+    empty = b""
+
+    def __init__(self, kind: type[msgspec.Struct], limit: int, most_fields: int) -> None:
+        self._fields = FieldsReader(kind, "The form", most_fields)
+        self._limit = limit
+
+    def takes(self, content_type: bytes) -> bool:
+        return media_type_of(content_type) == _FORM.encode()
+
+    def decode(self, body: bytes) -> Any:
+        return self._fields.read(body)
+
+
+class _RawReader(BodyReader):
+    empty = b""
+
+    def __init__(self, media_type: str, limit: int) -> None:
+        self.media_type = media_type
+        self._limit = limit
+
+    def takes(self, content_type: bytes) -> bool:
+        return media_type_of(content_type) == self.media_type.encode()
+
+    def decode(self, body: bytes) -> bytes:
+        return body

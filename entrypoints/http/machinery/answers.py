@@ -1,0 +1,44 @@
+"""What a handler answers with: a Struct for JSON, `NOTHING` for an empty object, `NO_BODY` for no body at all, bytes for what is already
+encoded. An `Answer` around any of them sets a status or headers other than those of the declaration.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Generic
+
+import msgspec
+from typing_extensions import TypeVar
+
+from entrypoints.http.machinery.fields import MessageText
+
+Headers = tuple[tuple[bytes, bytes], ...]
+Value = TypeVar("Value")
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """An empty object: the status says it all."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A sentence for people."""
+
+    message: MessageText
+
+
+class NoBody:
+    """Not even an empty object."""
+
+
+NOTHING: Final = Nothing()
+NO_BODY: Final = NoBody()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Value]):
+    value: Value
+    status: int
+    headers: Headers = ()
+
+
+def redirect(place: str, status: int = 303) -> Answer[NoBody]:
+    """303 after a form: it leads to another address, so that going back or reloading does not send the form again."""
+    return Answer(NO_BODY, status, ((b"location", place.encode()),))

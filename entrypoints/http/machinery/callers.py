@@ -1,0 +1,314 @@
+"""Who may call. Every endpoint declares a rule, which admits a request as somebody or refuses it.
+
+Kinds of session are admitted by name: for each rule, `Admitted` says which contexts pass, and whether somebody may call in another person's
+name. A further kind of caller (a SCIM token) is one more object of this shape.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.identifiers import OrganizationId, SessionId
+from core.domain.identity.callers import Caller, Context, Participation
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.tenancy.members import IN_A_SERVICE, Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.callers import Witness
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.calls import Request
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityScheme:
+    """The scheme in OpenAPI's terms."""
+
+    name: str
+    definition: dict[str, Any]
+    challenge: bytes = b"Bearer"
+    """The `WWW-Authenticate` header of a 401 (RFC 9110 section 11.6.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A session that its holder wants to end, and who the holder is."""
+
+    session: SessionId
+    actor: Actor
+
+
+@runtime_checkable
+class CallerRule(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def scheme(self) -> SecurityScheme | None:
+        """None: the caller presents nothing."""
+
+    @property
+    def refuses(self) -> tuple[type[Refusal], ...]: ...
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The path parameters that the rule depends on."""
+
+    def owes_limit(self, method: str) -> bool:
+        """Whether a declaration under this rule must state its rate limits. It must where nobody has to sign in, where API keys write, and
+        where something lasting is made or given.
+        """
+
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        """The caller, as the type that the handler's `Call` names; None when the rule asks for nobody. Raises one of `refuses`."""
+
+
+BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
+# Our access tokens are far shorter; a longer one is not worth hashing or parsing.
+_LONGEST_TOKEN = 8192
+# Likewise for this one.
+_LONGEST_KEY = 200
+WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
+_NOT_FROM: Final = {
+    Context.PLATFORM: "This cannot be done with a token for the platform",
+    Context.ORGANIZATION: "This cannot be done with a token for an organization",
+    Context.SERVICE: IN_A_SERVICE,
+}
+
+
+class _Anyone:
+    name = "anyone"
+    scheme = None
+    refuses: tuple[type[Refusal], ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> None:
+        """Everybody is admitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind."""
+
+    contexts: frozenset[Context]
+    """The application of a service holds the session that was opened for that service, and it belongs to a tenant."""
+    impersonated: bool
+    """Whether a platform owner may call in the person's name."""
+    participation: Participation
+    """How the person must stand to the session's organization."""
+
+    def require(self, caller: Caller) -> None:
+        """Raises `Forbidden` for a kind of session that is not named."""
+        if caller.impersonator is not None and not self.impersonated:
+            raise Forbidden(WHILE_IMPERSONATING)
+        if caller.context not in self.contexts:
+            raise Forbidden(_NOT_FROM[caller.context])
+
+
+class _Session:
+    """For holders of a living session of an admitted kind."""
+
+    scheme = BEARER
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, name: str, admitted: Admitted, *, platform_owner: bool) -> None:
+        self.name = name
+        self.admitted = admitted
+        self.platform_owner = platform_owner
+        self.refuses = _refused_sessions(admitted)
+
+    def owes_limit(self, _method: str) -> bool:
+        return False
+
+    async def admit(self, request: Request, postern: Postern) -> Caller:
+        request.caller = caller = await postern.tenancy.callers.resolve(
+            bearer_token(request), self.admitted.participation, _witness(request, postern)
+        )
+        if self.platform_owner and not caller.is_platform_owner:
+            raise Forbidden
+        self.admitted.require(caller)
+        return caller
+
+
+class _Member:
+    """For members of the organization that the path names as `org_slug`: all of them, those whose role has a capability, or its owner. A
+    session in another organization does not count here.
+    """
+
+    scheme = BEARER
+    reads: tuple[str, ...] = ("org_slug",)
+
+    def __init__(self, name: str, admitted: Admitted, *, capability: Capability | None, owner: bool) -> None:
+        self.name = name
+        self.admitted = admitted
+        self.capability = capability
+        self.owner = owner
+        self.refuses = (*_refused_sessions(admitted), NotFound)
+
+    def owes_limit(self, method: str) -> bool:
+        """While impersonating, nobody may make or give what lasts: keys, secrets, invitations, roles."""
+        return method != "GET" and not self.admitted.impersonated
+
+    async def admit(self, request: Request, postern: Postern) -> Member:
+        slug = request.path_values["org_slug"]
+        member = await postern.tenancy.callers.resolve_member(
+            bearer_token(request), slug, self.admitted.participation, _witness(request, postern)
+        )
+        request.caller = member.caller
+        self.admitted.require(member.caller)
+        if self.owner and not member.is_owner:
+            raise Forbidden
+        if self.capability is not None:
+            member.require(self.capability)
+        return member
+
+
+class _Key:
+    """For a service's own servers, with an API key that has the permission."""
+
+    # No registered authentication scheme is a header of its own. This one names the header, and no client mistakes it for Bearer.
+    scheme = SecurityScheme(
+        "api_key", {"type": "apiKey", "in": "header", "name": "X-Api-Key"}, b'ApiKey realm="service interface", header="X-Api-Key"'
+    )
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, Forbidden, OrganizationNotActive)
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, permission: Permission) -> None:
+        self.name = permission.value
+        self.permission = permission
+
+    def owes_limit(self, method: str) -> bool:
+        return method != "GET"
+
+    async def admit(self, request: Request, postern: Postern) -> KeyHolder:
+        header = request.header(b"x-api-key")
+        if header is None or not header.isascii() or not 0 < len(header) <= _LONGEST_KEY:
+            raise Unauthorized
+        holder = await postern.services.api_keys.resolve(Token(header.decode("ascii")))
+        request.acting_key = holder.acting
+        holder.require(self.permission)
+        return holder
+
+
+class _Leaving:
+    """For a holder who wants to end a session of any kind. The token must be one of ours and name the session. The session may have ended
+    already, so that signing out twice is no error, and its organization does not matter.
+    """
+
+    name = "leaving"
+    scheme = BEARER
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, _method: str) -> bool:
+        """The session may have ended."""
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> Leaving:
+        session, user, impersonator = await postern.tenancy.callers.signed(bearer_token(request))
+        return Leaving(session, request.client.actor(user, impersonator))
+
+
+class _Preauthenticated:
+    """For a person who has given a password and still owes a second factor. The token may also come in the body, which is read later: then
+    the handler passes that one on. Returns None when the header carries no token.
+    """
+
+    name = "preauthenticated"
+    scheme = SecurityScheme(
+        "preauth",
+        {"type": "http", "scheme": "bearer", "description": "The pre-auth token from the answer to a sign-in that needs a second factor."},
+    )
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, _method: str) -> bool:
+        """The header may carry nothing."""
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> Token | None:
+        if request.header(b"authorization") is None:
+            return None
+        token = Token(bearer_token(request))
+        await postern.identity.sign_in.require_preauthentication(token)
+        return token
+
+
+def _witness(request: Request, postern: Postern) -> Witness:
+    """Puts the request on record, in the log of the organization that it concerns."""
+
+    async def witness(caller: Caller, organization: OrganizationId | None) -> None:
+        request.caller = caller
+        await postern.identity.impersonations.witness(caller, request.method, request.path, request.actor, organization)
+
+    return witness
+
+
+def bearer_token(request: Request) -> str:
+    header = request.header(b"authorization")
+    if header is None:
+        raise Unauthorized
+    scheme, _, token = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        raise Unauthorized
+    token = token.strip()
+    if not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
+        raise TokenInvalid
+    return token.decode("ascii")
+
+
+def _refused_sessions(admitted: Admitted) -> tuple[type[Refusal], ...]:
+    inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if admitted.participation is Participation.ACTIVE else ()
+    return (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive)
+
+
+_EVERYWHERE: Final = frozenset(Context)
+_OWN_ACCOUNT: Final = frozenset({Context.PLATFORM, Context.ORGANIZATION})
+
+# Applications are admitted too, with the session that somebody opened for them: they read the profile, and how the person uses the service
+# itself.
+_ANY_SESSION: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
+_ANY_SESSION_OF_INACTIVE: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
+# Applications are not admitted: with the person's token, one could move the account to an address of its own, or run the person's
+# organization.
+_WITHOUT_SERVICES: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.ACTIVE)
+_WITHOUT_SERVICES_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.MEMBER)
+# Nor is somebody who acts in the person's name: this is for private matters, and for what would outlast the hour of an impersonation.
+_IN_PERSON: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
+_IN_PERSON_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
+
+ANYONE: Final[CallerRule] = _Anyone()
+LEAVING: Final[CallerRule] = _Leaving()
+PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
+
+# "Of inactive": the organization of the session, or of the path, may be suspended or still pending.
+USER: Final[CallerRule] = _Session("user", _ANY_SESSION, platform_owner=False)
+USER_OF_INACTIVE: Final[CallerRule] = _Session("user_of_inactive", _ANY_SESSION_OF_INACTIVE, platform_owner=False)
+OWN_USER: Final[CallerRule] = _Session("own_user", _IN_PERSON, platform_owner=False)
+PERSON: Final[CallerRule] = _Session("person", _WITHOUT_SERVICES_OF_INACTIVE, platform_owner=False)
+OWN_PERSON: Final[CallerRule] = _Session("own_person", _IN_PERSON_OF_INACTIVE, platform_owner=False)
+PLATFORM_OWNER: Final[CallerRule] = _Session("platform_owner", _IN_PERSON, platform_owner=True)
+
+MEMBER: Final[CallerRule] = _Member("member", _WITHOUT_SERVICES, capability=None, owner=False)
+MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
+OWNER: Final[CallerRule] = _Member("owner", _WITHOUT_SERVICES, capability=None, owner=True)
+OWNER_IN_PERSON: Final[CallerRule] = _Member("owner_in_person", _IN_PERSON, capability=None, owner=True)
+OWNER_IN_PERSON_OF_INACTIVE: Final[CallerRule] = _Member("owner_in_person_of_inactive", _IN_PERSON_OF_INACTIVE, capability=None, owner=True)
+_ABLE: Final[dict[tuple[Capability, bool], CallerRule]] = {
+    **{(one, True): _Member(one.value, _WITHOUT_SERVICES, capability=one, owner=False) for one in Capability},
+    **{(one, False): _Member(f"{one.value}_in_person", _IN_PERSON, capability=one, owner=False) for one in Capability},
+}
+_KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for permission in Permission}
+
+
+def key(permission: Permission) -> CallerRule:
+    """Servers of a service whose API key has this permission, in an active organization."""
+    return _KEYS[permission]
+
+
+def able(capability: Capability, *, impersonated: bool) -> CallerRule:
+    """Members whose role has this capability, in an active organization. `impersonated` is False for whatever makes a credential or gives
+    somebody more rights, since that outlasts an impersonation.
+    """
+    return _ABLE[capability, impersonated]

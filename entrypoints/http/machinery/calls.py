@@ -1,0 +1,175 @@
+"""What a handler is called with: the request as the dispatcher sees it, and the typed call made from it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Generic
+
+from typing_extensions import TypeVar
+
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.record.events import ActingKey, Actor
+from core.domain.secrets import Token
+
+# The defaults let a handler that needs none of these write plain `Call`.
+Body = TypeVar("Body", default=None)
+Query = TypeVar("Query", default=None)
+Path = TypeVar("Path", default=None)
+Who = TypeVar("Who", default=Caller)
+
+NO_VALUES: Final[Mapping[str, str]] = {}
+UNMATCHED: Final = "unmatched"
+"""Stands in for the path template where none matches: a path that a stranger made up is no label."""
+GONE: Final = 499
+"""Stands in for the status. It is never sent: the client left, or the process ended and cut the request off."""
+
+# What a client was given at an earlier sign-in, and how it sends it back: a browser as a cookie, others as a header.
+DEVICE_COOKIE: Final = "postern_device"
+DEVICE_HEADER: Final = "X-Device-Token"
+DEVICE_TRUST_COOKIE: Final = "postern_device_trust"
+DEVICE_TRUST_HEADER: Final = "X-Device-Trust-Token"
+# The prefix of cookies that only our own host can have set, over https (RFC 6265bis section 4.1.3.2).
+HOST_PREFIX: Final = "__Host-"
+# Our tokens are far shorter; a longer one is not worth hashing.
+_LONGEST_OPAQUE_TOKEN: Final = 200
+
+
+class Request:
+    """One request, as far as the machinery needs it. A plain class with slots: one is made for every request, and a frozen one costs five
+    times as much to make.
+    """
+
+    __slots__ = (
+        "_headers",
+        "acting_key",
+        "caller",
+        "client_address",
+        "id",
+        "method",
+        "path",
+        "path_values",
+        "query_string",
+        "quiet",
+        "size",
+        "status",
+        "template",
+    )
+
+    def __init__(self, method: str, path: str, query_string: bytes, headers: dict[bytes, bytes]) -> None:
+        self.method = method
+        self.path = path
+        self.query_string = query_string
+        self._headers = headers
+        self.id = ""
+        self.client_address = ""
+        self.caller: Caller | None = None
+        self.acting_key: ActingKey | None = None
+        # What the log and the metrics say about it.
+        self.template = UNMATCHED
+        self.status = GONE
+        self.size = 0
+        self.quiet = False
+        self.path_values: Mapping[str, str] = NO_VALUES
+
+    def header(self, name: bytes) -> bytes | None:
+        """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
+        return self._headers.get(name)
+
+    @property
+    def header_names(self) -> Iterable[bytes]:
+        return self._headers
+
+    @property
+    def user_agent(self) -> str:
+        return (self.header(b"user-agent") or b"").decode("utf-8", "replace")
+
+    @property
+    def cookies(self) -> dict[bytes, bytes]:
+        """Cookies by name. Of two with the same name the first counts: it has the longer path (RFC 6265 section 5.4)."""
+        pairs = (pair.strip().partition(b"=") for pair in (self.header(b"cookie") or b"").split(b";"))
+        return {name: value for name, _, value in reversed(list(pairs))}
+
+    @property
+    def client(self) -> Client:
+        """What the request tells about its sender."""
+        return Client(
+            self.client_address or None,
+            self.user_agent,
+            _kept_by_client(self, DEVICE_HEADER, DEVICE_COOKIE),
+            _kept_by_client(self, DEVICE_TRUST_HEADER, DEVICE_TRUST_COOKIE),
+        )
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts, for the event and its audit entry: the caller, with the impersonator who acts in the caller's name if there is one; an
+        API key; or nobody, at a public endpoint.
+
+        It is made in this one place, so that no use case can leave the impersonator out.
+        """
+        client = Client(self.client_address or None, self.user_agent)
+        caller = self.caller
+        if caller is None:
+            return client.actor(key=self.acting_key)
+        return client.actor(caller.user, caller.impersonator)
+
+
+def headers_by_name(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    by_name = dict(headers)
+    if len(by_name) != len(headers):
+        by_name = {}
+        for name, value in headers:
+            by_name[name] = by_name[name] + b", " + value if name in by_name else value
+    return by_name
+
+
+class Call(Generic[Body, Query, Path, Who]):
+    """A request whose parts have their declared types, from a caller whom the declaration admits."""
+
+    __slots__ = ("_caller", "body", "path", "query", "request")
+
+    def __init__(self, request: Request, caller: Who | None, body: Body, query: Query, path: Path) -> None:
+        self.request = request
+        self._caller = caller
+        self.body = body
+        self.query = query
+        self.path = path
+
+    @property
+    def caller(self) -> Who:
+        """The caller that the declaration's rule admitted. A public endpoint has none: asking for it there is a mistake in the handler."""
+        if self._caller is None:
+            raise LookupError("A public endpoint has no caller")
+        return self._caller
+
+    @property
+    def presented(self) -> Who | None:
+        """The same, for a rule that may admit a caller whose header carries nothing."""
+        return self._caller
+
+    @property
+    def client(self) -> Client:
+        """What the request tells about its sender."""
+        return self.request.client
+
+    @property
+    def actor(self) -> Actor:
+        """For every use case that records what it does."""
+        return self.request.actor
+
+    @property
+    def client_address(self) -> str:
+        return self.request.client_address
+
+    @property
+    def user_agent(self) -> str:
+        return self.request.user_agent
+
+
+def _kept_by_client(request: Request, header: str, cookie: str) -> Token | None:
+    """None when the request brings no token, or one that cannot be ours."""
+    given = request.header(header.lower().encode())
+    if given is None:
+        cookies = request.cookies
+        given = cookies.get(f"{HOST_PREFIX}{cookie}".encode()) or cookies.get(cookie.encode())
+    if given is None or not given.isascii() or not 0 < len(given) <= _LONGEST_OPAQUE_TOKEN:
+        return None
+    return Token(given.decode("ascii"))

@@ -1,0 +1,265 @@
+"""From bytes to declared types: body, query and path. Whatever is wrong with them becomes a 400 that names the field."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import accumulate
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import inspect
+
+from core.domain.errors import PayloadTooLarge, UnsupportedMediaType
+from core.domain.secrets import Secret
+from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.errors import NotAsDeclared
+
+Receive = Callable[[], Awaitable[Any]]
+
+# Deeper than any body that we take, and far below the depth at which a parser gives up by itself.
+_DEEPEST = 100
+_MOST_QUERY_FIELDS = 100
+# Our links have one. Some programs that check the links in a mail add some of their own.
+_MOST_LINK_FIELDS = 20
+# In bytes. To name the field of a bad character, Python has to go over the whole body on the thread that everybody waits for. Beyond this
+# length the refusal does not name the field.
+_LONGEST_SEARCHED: Final = 8192
+_NOT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"'))
+# One level up and one level down, as signed bytes.
+_DEPTH_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NUL: Final = re.compile("\x00")
+_WHOLE: Final = "The request body"
+
+# msgspec uses Python's names of types; callers know JSON's.
+_JSON_WORDS: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_PLACE: Final = re.compile(r" - at `(?P<key>key in )?\$(?P<place>.*)`$")
+
+
+class ClientGone(Exception):
+    """The client hung up before its request was complete: nobody waits for an answer."""
+
+
+class BodyReader:
+    """Reads one kind of body: at most `limit` bytes of JSON. A missing body counts as an empty object, so that a request whose fields are
+    all optional needs none. Other kinds of body are in `accepts.py`.
+    """
+
+    media_type = "application/json"
+    empty = b"{}"
+
+    def __init__(self, kind: Any, limit: int) -> None:
+        self._decoder = msgspec.json.Decoder(kind, dec_hook=decode_own_type)
+        self._limit = limit
+
+    def takes(self, content_type: bytes) -> bool:
+        media_type = media_type_of(content_type)
+        return media_type == b"application/json" or (media_type.startswith(b"application/") and media_type.endswith(b"+json"))
+
+    async def read(self, request: Request, receive: Receive) -> bytes:
+        """What `decode` takes."""
+        content_type = request.header(b"content-type")
+        if content_type is not None and not self.takes(content_type):
+            raise self._unsupported()
+        length = request.header(b"content-length")
+        if length is not None and int(length) > self._limit:
+            raise PayloadTooLarge(f"The request body must not exceed {self._limit} bytes")
+        body = await self._receive_all(receive)
+        if body and content_type is None:
+            raise self._unsupported()
+        return body or self.empty
+
+    def _unsupported(self) -> UnsupportedMediaType:
+        return UnsupportedMediaType(f"The request body must be {self.media_type}")
+
+    async def _receive_all(self, receive: Receive) -> bytes:
+        chunks = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunks += message.get("body", b"")
+            if len(chunks) > self._limit:
+                raise PayloadTooLarge(f"The request body must not exceed {self._limit} bytes")
+            if not message.get("more_body", False):
+                return bytes(chunks)
+
+    def decode(self, body: bytes) -> Any:
+        _require_shallow(body)
+        try:
+            if not body.isascii():
+                body.decode()  # msgspec skips the strings of undeclared fields, but they must be UTF-8, too
+            value = self._decoder.decode(body)
+        except UnicodeDecodeError as error:
+            raise NotAsDeclared(f"The request body is not valid UTF-8 at byte {error.start}") from None
+        except msgspec.ValidationError as error:
+            raise NotAsDeclared(explained(error)) from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise NotAsDeclared(_malformed(body, error)) from None
+        # After an escaped backslash, these characters are no escape.
+        if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
+            raise NotAsDeclared(f"{_place(body, _NUL) or _WHOLE}: must not contain NUL characters")
+        return value
+
+
+class FieldsReader:
+    """Reads named fields, as a query or a form has them."""
+
+    def __init__(self, kind: type[msgspec.Struct], what: str, most_fields: int = _MOST_QUERY_FIELDS) -> None:
+        self._kind = kind
+        self._what = what
+        self._most_fields = most_fields
+        self._lists = {field.encode_name for field in _fields(kind) if _is_list(field.type)}
+        self._names = {field.encode_name: field.name for field in _fields(kind)}
+
+    def read(self, encoded: bytes) -> Any:
+        values: dict[str, Any] = {}
+        for name, value in self._pairs(encoded):
+            if "\x00" in value:
+                raise NotAsDeclared(f"{name}: must not contain NUL characters")
+            if name in self._lists:
+                values.setdefault(name, []).append(value)
+            elif name in values:
+                raise NotAsDeclared(f"{name}: give it only once")
+            else:
+                values[name] = value
+        fields = convert(values, self._kind)
+        for name in values.keys() & self._names.keys():
+            # msgspec turns the text `null` into None where no type of the field is text. A filter that the caller gave must not be dropped.
+            if getattr(fields, self._names[name]) is None:
+                raise NotAsDeclared(f"{name}: expected a value")
+        return fields
+
+    def _pairs(self, encoded: bytes) -> list[tuple[str, str]]:
+        try:
+            return parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=self._most_fields)
+        except UnicodeDecodeError:
+            raise NotAsDeclared(f"{self._what} is not valid UTF-8") from None
+        except ValueError:
+            raise NotAsDeclared(f"{self._what} has too many fields") from None
+
+
+class QueryReader(FieldsReader):
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        super().__init__(kind, "The query")
+
+
+class LinkReader:
+    """The query of a page. Links pass through programs that add fields and break characters: of several fields with one name the first
+    counts, and what cannot be decoded becomes U+FFFD.
+    """
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._kind = kind
+
+    def read(self, query_string: bytes) -> Any:
+        try:
+            pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_LINK_FIELDS)
+        except ValueError:  # too many, or not ASCII: browsers encode all else
+            raise NotAsDeclared("The link has too many fields") from None
+        return convert(dict(reversed(pairs)), self._kind)
+
+
+def convert(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> Any:
+    """Text from a query or path into the declared types: here `"5"` may be an integer, in JSON it may not."""
+    try:
+        return msgspec.convert(values, kind, strict=False, dec_hook=decode_own_type)
+    except msgspec.ValidationError as error:
+        raise NotAsDeclared(explained(error)) from None
+    except (ValueError, OverflowError):
+        # A number that stands for a time lies beyond all possible times.
+        raise NotAsDeclared("A time is out of range") from None
+
+
+def decode_own_type(kind: type, value: Any) -> Any:
+    """Passwords and tokens become secrets before any other code sees them."""
+    if issubclass(kind, Secret):
+        if not isinstance(value, str):
+            raise TypeError("Expected `str`")
+        return kind(value)
+    raise NotImplementedError(f"No request carries a {kind.__name__}")
+
+
+def explained(error: msgspec.ValidationError) -> str:
+    """`Expected `str`, got `int` - at `$.tags[0]`` becomes `tags[0]: expected string, got integer`."""
+    text = str(error)
+    found = _PLACE.search(text)
+    if found is not None:
+        text = text[: found.start()]
+    if text.startswith("Expected "):
+        text = re.sub(r"`(.*?)`", lambda words: _in_json(words[1]), text)
+    place = "" if found is None else found["place"].removeprefix(".")
+    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
+
+
+def _in_json(words: str) -> str:
+    return " or ".join(_JSON_WORDS.get(word, word) for word in words.split(" | "))
+
+
+def media_type_of(content_type: bytes) -> bytes:
+    return content_type.partition(b";")[0].strip().lower()
+
+
+def _require_shallow(body: bytes) -> None:
+    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
+        return
+    # Brackets inside strings do not count: once escapes are gone, every second piece between quotes is a string. All of it runs in C,
+    # because brackets cost a sender little.
+    marks = body.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NOT_MARKS)
+    brackets = b"".join(marks.split(b'"')[::2])
+    steps = memoryview(brackets.translate(_DEPTH_STEPS)).cast("b")
+    if max(accumulate(steps), default=0) > _DEEPEST:
+        raise NotAsDeclared(f"The request body is nested more than {_DEEPEST} levels deep")
+
+
+def _malformed(body: bytes, error: Exception) -> str:
+    """Msgspec takes half a surrogate pair for the end of its input. Python's parser lets it pass, which is how the field is found."""
+    place = _place(body, _LONE_SURROGATE)
+    if place is not None:
+        return f"{place}: is not valid Unicode"
+    return f"The request body is not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
+
+
+def _place(body: bytes, unwanted: re.Pattern[str]) -> str | None:
+    """The place of the first text with such a character. None when there is no such text, or the body is too long to search."""
+    if len(body) > _LONGEST_SEARCHED:
+        return None
+    try:
+        # Only strings matter here. Numbers stay text, since Python refuses to convert one of thousands of digits.
+        value = json.loads(body.decode(), parse_int=str, parse_float=str)
+    except ValueError:
+        return None
+    place = _place_in(value, unwanted)
+    return None if place is None else place.removeprefix(".") or _WHOLE
+
+
+def _place_in(value: Any, unwanted: re.Pattern[str]) -> str | None:
+    """The place is put together on the way back, since most of the values that are searched are not on it."""
+    if isinstance(value, str):
+        return "" if unwanted.search(value) else None
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if unwanted.search(key):
+                return ""
+            place = _place_in(inner, unwanted)
+            if place is not None:
+                return f".{key}{place}"
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            place = _place_in(inner, unwanted)
+            if place is not None:
+                return f"[{index}]{place}"
+    return None
+
+
+def _fields(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one
+    return described.fields
+
+
+def _is_list(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.UnionType):
+        return any(map(_is_list, kind.types))
+    return isinstance(kind, inspect.CollectionType)

@@ -1,0 +1,281 @@
+"""The way of a request through a declared endpoint, straight from the server's ASGI call: find the route, apply the limits, admit the
+caller, decode, handle, encode.
+
+No task, no nursery and no middleware on the way; the constant parts of an answer are made at the start.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+import trio
+from structlog.contextvars import STRUCTLOG_KEY_PREFIX
+
+from core.domain.errors import MethodNotAllowed, NotFound, Refusal, Unavailable
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.addresses import ClientAddresses
+from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call, Request, headers_by_name
+from entrypoints.http.machinery.cors import CrossOrigin
+from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, Receive, convert
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.error_shapes import OURS, Refusing
+from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
+from entrypoints.http.machinery.headers import HeaderList, answer_headers
+from entrypoints.http.machinery.limits import Limiter
+from entrypoints.http.machinery.own_forms import require_own_form
+from entrypoints.http.machinery.routing import Route, Router
+from entrypoints.http.machinery.step_up import require_fresh_proof
+from entrypoints.http.machinery.work import UNBOUNDED, Work
+from entrypoints.logs import RequestLog
+from ports.database import RoundTrips
+
+Send = Callable[[Any], Awaitable[None]]
+Answered = tuple[int, HeaderList, bytes]
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_OTHER_METHOD: Final = "OTHER"
+_BODILESS: Final = frozenset({204, 304})
+# In seconds. A body that takes longer was not sent together with its head.
+_PROMPT: Final = 0.1
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+# What structlog's `merge_contextvars` adds to every line of this request; `bind_contextvars` does the same at seven times the cost.
+_logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        postern: Postern,
+        *,
+        people: Refusing,
+        origin: str,
+        addresses: ClientAddresses,
+        cross_origin: CrossOrigin,
+        limiter: Limiter | None,
+        common_headers: HeaderList,
+        body_limit: int,
+        deadline: float,
+        most_requests: int,
+    ) -> None:
+        self._postern = postern
+        self._metrics = postern.foundation.metrics
+        self._people = people
+        self._addresses = addresses
+        self._cross_origin = cross_origin
+        self._limiter = limiter
+        self._deadline = deadline
+        self._work = Work(most_requests)
+        self._origin = origin
+        self._programs = Refusing(OURS, common_headers)
+        self._bodiless_headers = answer_headers(common_headers, None)
+        self._router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
+        self._log = RequestLog()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        self._metrics.request_started()
+        request = self._request(scope)
+        log_token = _logged_request_id.set(request.id)
+        trips = self._postern.foundation.database.count_round_trips() if self._log.tells_requests else None
+        try:
+            await self._serve(request, scope, receive, send)
+        finally:
+            seconds = perf_counter() - started
+            method = request.method if request.method in _METHODS else _OTHER_METHOD
+            self._metrics.request_finished(method, request.template, request.status, seconds)
+            if self._log.tells_probes if request.quiet else self._log.tells_requests:
+                self._log_request(request, seconds, trips)
+            if trips is not None:
+                trips.stop()
+            _logged_request_id.reset(log_token)
+
+    def _request(self, scope: Any) -> Request:
+        headers = headers_by_name(scope["headers"])
+        request = Request(scope["method"], scope["path"], scope["query_string"], headers)
+        given = headers.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            request.id = given.decode("ascii")
+        else:
+            request.id = str(self._postern.foundation.ids.new())
+        client = scope.get("client")
+        request.client_address = self._addresses.of(client[0] if client else None, headers.get(b"x-forwarded-for"))
+        return request
+
+    async def _serve(self, request: Request, scope: Any, receive: Receive, send: Send) -> None:
+        route, values = self._router.find(scope.get("raw_path") or scope["path"].encode())
+        try:
+            if route is None:
+                raise NotFound  # noqa: TRY301 - refused as everything is
+            request.template = route.template
+            answered = await self._endpoint(route, request, values, receive)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, there is an answer; `refusal_of` logs what is a fault
+            answered = self._refused(error, request, route)
+        await self._send(request, answered, send)
+
+    async def _send(self, request: Request, answered: Answered, send: Send) -> None:
+        request.status, headers, body = answered
+        if self._cross_origin.enabled:
+            headers += self._cross_origin.headers(request.header(b"origin"))
+        headers.append((b"x-request-id", request.id.encode()))
+        if request.status not in _BODILESS:
+            request.size = len(body)
+            headers.append((b"content-length", b"%d" % request.size))
+        await send({"type": "http.response.start", "status": request.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body, "more_body": False})
+
+    async def _endpoint(self, route: "Route[_Target]", request: Request, values: Mapping[str, str], receive: Receive) -> Answered:
+        target = route.targets.get(request.method)
+        if target is None:
+            return self._without_target(request, route.allowed)
+        request.quiet = target.endpoint.quiet
+        if target.immediate:
+            return target.answered(target.endpoint.handler(Call(request, None, None, None, None), self._postern))
+        return await self._answer(target, request, values, receive)
+
+    def _without_target(self, request: Request, allowed: tuple[str, ...]) -> Answered:
+        """The path is known, but it does not take this method."""
+        if request.method != "OPTIONS":
+            raise MethodNotAllowed(allowed)
+        methods = ", ".join(allowed).encode()
+        headers = [*self._bodiless_headers, (b"allow", methods)]
+        if request.header(b"access-control-request-method") is not None:
+            headers += self._cross_origin.preflight_headers(request.header(b"origin"), methods)
+        return 204, headers, b""
+
+    async def _answer(self, target: "_Target", request: Request, values: Mapping[str, str], receive: Receive) -> Answered:
+        endpoint = target.endpoint
+        # Probes are answered however busy the process is.
+        work = UNBOUNDED if endpoint.quiet else self._work
+        reading = False
+        with trio.move_on_after(self._deadline) as scope:
+            with work:
+                if target.takes_own_form:
+                    require_own_form(request, self._origin)
+                if endpoint.limits and self._limiter is not None:
+                    await self._limiter.admit(endpoint.limits, request.client_address)
+                request.path_values = values
+                caller = await self._admit(endpoint, request)
+                query = target.query.read(request.query_string) if target.query is not None else None
+                path = target.path_values(values)
+                if target.body is None:
+                    return await self._handled(target, Call(request, caller, None, query, path))
+            # A client that sends its body slowly holds nothing of ours meanwhile.
+            reading = True
+            began = trio.current_time()
+            sent = await target.body.read(request, receive)
+            reading = False
+            with work:
+                if trio.current_time() - began > _PROMPT:
+                    # The caller was admitted before the body, and a slow sender chooses how long ago that was. If the session has ended
+                    # since, it has ended for this request, too.
+                    caller = await self._admit(endpoint, request)
+                return await self._handled(target, Call(request, caller, target.body.decode(sent), query, path))
+        assert scope.cancelled_caught  # noqa: S101 - for the type checker: every other way out returned or raised
+        if reading:
+            raise BodyTimeout
+        raise Unavailable(retry_after=1, detail=f"{endpoint} took longer than {self._deadline} s")
+
+    async def _handled(self, target: "_Target", call: Call[Any, Any, Any, Any]) -> Answered:
+        result = target.endpoint.handler(call, self._postern)
+        if target.waits:
+            result = await result
+        return target.answered(result)
+
+    async def _admit(self, endpoint: Endpoint, request: Request) -> Any:
+        caller = await endpoint.caller.admit(request, self._postern)
+        if endpoint.step_up is not None:
+            await require_fresh_proof(request, self._postern, endpoint.step_up)
+        return caller
+
+    def _refused(self, error: Exception, request: Request, route: "Route[_Target] | None") -> Answered:
+        target = route.targets.get(request.method) if route is not None else None
+        refusing = target.refusing if target is not None else self._people if _is_for_people(request) else self._programs
+        return refusing.answered(refusal_of(error, self._postern.foundation.database), self._postern.foundation.clock.now())
+
+    def _log_request(self, request: Request, seconds: float, trips: RoundTrips | None) -> None:
+        fields: dict[str, Any] = {
+            "method": request.method,
+            "route": request.template,
+            "status": request.status,
+            "duration_ms": round(seconds * 1000, 2),
+            "bytes": request.size,
+            "client": request.client_address,
+        }
+        if request.caller is not None:
+            fields["user"] = str(request.caller.user)
+        if request.acting_key is not None:
+            fields["api_key_id"] = str(request.acting_key.id)
+        if trips is not None:
+            fields["db_round_trips"] = trips.count
+        self._log.tell(fields, is_probe=request.quiet)
+
+
+class _Target:
+    """An endpoint, with everything about it that can be made beforehand."""
+
+    def __init__(self, endpoint: Endpoint, common_headers: HeaderList, body_limit: int) -> None:
+        self.endpoint = endpoint
+        self.waits = endpoint.waits
+        self.body = endpoint.accepts.reader(endpoint.body_type, body_limit) if endpoint.body_type is not None else None
+        self.query = (LinkReader if endpoint.is_page else QueryReader)(endpoint.query_type) if endpoint.query_type is not None else None
+        self.takes_own_form = endpoint.is_page and endpoint.method != "GET"
+        # It waits for nothing, admits everybody and decodes nothing: it needs neither a deadline nor a task switch.
+        self.immediate = not (
+            endpoint.waits
+            or endpoint.limits
+            or endpoint.caller is not ANYONE
+            or endpoint.body_type
+            or endpoint.query_type
+            or endpoint.path_type
+            or self.takes_own_form
+        )
+        policy, scheme = endpoint.policy, endpoint.caller.scheme
+        self._headers = answer_headers(common_headers, endpoint.produces.encode(), endpoint.cache, policy=policy)
+        self._bodiless_headers = answer_headers(common_headers, None, endpoint.cache, policy=policy)
+        self._uncached_headers = answer_headers(common_headers, endpoint.produces.encode(), policy=policy)
+        self.refusing = Refusing(endpoint.errors, common_headers, policy, b"Bearer" if scheme is None else scheme.challenge)
+
+    def path_values(self, values: Mapping[str, str]) -> Any:
+        """A segment that is not of its declared type names nothing that exists."""
+        if self.endpoint.path_type is None:
+            return None
+        try:
+            return convert(values, self.endpoint.path_type)
+        except Refusal:
+            raise NotFound from None
+
+    def answered(self, result: Any) -> Answered:
+        status = self.endpoint.status
+        extra: Sequence[tuple[bytes, bytes]] = ()
+        if isinstance(result, Answer):
+            status, extra, result = result.status, result.headers, result.value
+        if isinstance(result, NoBody) or status in _BODILESS:
+            return status, [*self._bodiless_headers, *extra], b""
+        body = result if isinstance(result, bytes) else _encode(result)
+        if extra and any(name == b"content-type" for name, _ in extra):
+            return status, [*self._bodiless_headers, *extra], body
+        return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+
+def _spellings(one: Endpoint) -> tuple[str, ...]:
+    """People who type an address may add a slash."""
+    return (one.path, f"{one.path}/") if one.is_page and one.path != "/" else (one.path,)
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether a request for something that does not exist is answered with a page. Programs that call `/api/` get JSON, even if they
+    accept HTML.
+    """
+    path = request.path
+    if path == "/ui" or path.startswith("/ui/"):
+        return True
+    return b"text/html" in (request.header(b"accept") or b"").lower() and not path.startswith("/api/")

@@ -1,0 +1,241 @@
+"""Endpoint declarations. Each says method, path, who may call, limits, types and refusals. Everything else about a route follows from it:
+validation, authorization, the OpenAPI document, and the tests that walk every route as every kind of caller.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, Required, TypedDict, get_args, get_origin, get_type_hints
+
+import msgspec
+from typing_extensions import Unpack
+
+from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimited, ReauthenticationRequired, Refusal, UnsupportedMediaType
+from core.domain.identity.proofs import StepUp
+from core.domain.rate_limits import RateLimit
+from entrypoints.http.machinery.accepts import Accepts, Json
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.callers import CallerRule
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
+from entrypoints.http.machinery.errors import STATUS
+from entrypoints.http.machinery.headers import NO_STORE, PagePolicy
+
+Handler = Callable[[Any, Any], Any]
+
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9._~-]+|\{[a-z_]+\}")
+_PARAMETER: Final = re.compile(r"\{([a-z_]+)\}")
+_WITHOUT_BODY = {"GET"}
+
+
+class InvalidDeclaration(Exception):
+    """A route cannot be served as declared. Postern does not start."""
+
+
+class Statement(TypedDict, total=False):
+    """What a declaration says besides method and path."""
+
+    caller: Required[CallerRule]
+    step_up: StepUp
+    """What the endpoint needs a fresh proof for: the calling session must have proved its person's identity lately."""
+    limit: RateLimit | tuple[RateLimit, ...]
+    """The rate limits that apply, all of them. Where the caller rule demands a limit, it must be stated, if only as `UNLIMITED`."""
+    refuses: tuple[type[Refusal], ...]
+    """The refusals of the use case. Those of the caller rule, the limits and the decoding are added by themselves."""
+    status: int
+    summary: str
+    """Defaults to the first line of the handler's docstring; the rest of the docstring is the description."""
+    tags: tuple[str, ...]
+    """Its chapter in the API's description. Without a tag it is not part of the API, and not described."""
+    cache: str
+    """The Cache-Control of a successful answer; `no-store` by default."""
+    produces: str
+    """The media type when the handler answers with bytes."""
+    also: Mapping[int, Any]
+    """Other statuses of answers that are not errors, with their types."""
+    accepts: Accepts
+    """The kind of body, and its own limit; JSON by default."""
+    errors: ErrorShape
+    """The shape in which refusals are told; ours by default."""
+    quiet: bool
+    """For probes and scrapes: logged at debug, and answered even when the process is overloaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    method: str
+    path: str
+    caller: CallerRule
+    step_up: StepUp | None
+    handler: Handler
+    limits: tuple[RateLimit, ...]
+    stated_refusals: tuple[type[Refusal], ...]
+    status: int
+    summary: str
+    description: str
+    tags: tuple[str, ...]
+    cache: str
+    produces: str
+    also: Mapping[int, Any]
+    accepts: Accepts
+    errors: ErrorShape
+    policy: PagePolicy | None
+    """The policy of a page. None: the answers are for programs."""
+    quiet: bool
+    body_type: Any
+    query_type: type[msgspec.Struct] | None
+    path_type: type[msgspec.Struct] | None
+    answer_type: Any
+
+    @property
+    def waits(self) -> bool:
+        """A handler that waits for nothing is a plain function, and needs no deadline."""
+        return inspect.iscoroutinefunction(self.handler)
+
+    @property
+    def refusals(self) -> tuple[type[Refusal], ...]:
+        """All refusals that a caller may meet, by status and code."""
+        refusals = {*self.caller.refuses, *self.stated_refusals}
+        if self.step_up is not None:
+            refusals.add(ReauthenticationRequired)
+        if self.limits:
+            refusals.add(RateLimited)
+        if self.query_type is not None or self.body_type is not None:
+            refusals.add(BadRequest)
+        if self.body_type is not None:
+            refusals |= {PayloadTooLarge, UnsupportedMediaType}
+        if self.path_type is not None:
+            refusals.add(NotFound)
+        return tuple(sorted(refusals, key=lambda refusal: (STATUS[refusal.code], refusal.code)))
+
+    @property
+    def is_page(self) -> bool:
+        return self.policy is not None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Declare:
+    """`@endpoint.get("/api/user", caller=USER)`: makes an `Endpoint` of the handler below it."""
+
+    def get(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
+        return declare("GET", path, stated)
+
+    def post(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
+        return declare("POST", path, stated)
+
+    def put(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
+        return declare("PUT", path, stated)
+
+    def patch(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
+        return declare("PATCH", path, stated)
+
+    def delete(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
+        return declare("DELETE", path, stated)
+
+
+endpoint: Final = Declare()
+
+
+class Endpoints:
+    """All endpoints of the application, in the order of their modules."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = tuple(endpoints)
+        seen: set[tuple[str, str]] = set()
+        for declared in endpoints:
+            # Two templates that differ only in the names of their parameters match the same requests.
+            place = (declared.method, _PARAMETER.sub("{}", declared.path))
+            if place in seen:
+                raise InvalidDeclaration(f"{declared} is declared twice")
+            seen.add(place)
+
+    @classmethod
+    def of(cls, *modules: ModuleType) -> "Endpoints":
+        return cls([value for module in modules for value in vars(module).values() if isinstance(value, Endpoint)])
+
+    def without(self, others: "Endpoints") -> "Endpoints":
+        left_out = set(map(str, others))
+        return Endpoints([one for one in self if str(one) not in left_out])
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._endpoints)
+
+    def __len__(self) -> int:
+        return len(self._endpoints)
+
+
+def parameters(path: str) -> tuple[str, ...]:
+    """The names in a template, in order."""
+    return tuple(_PARAMETER.findall(path))
+
+
+def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None = None) -> Callable[[Handler], Endpoint]:
+    name = f"{method} {path}"
+    if not isinstance(stated.get("caller"), CallerRule):
+        raise InvalidDeclaration(f"{name} does not say who may call it")
+    if path != "/" and not (path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))):
+        raise InvalidDeclaration(f"{name} is not a path template")
+    if "limit" not in stated and stated["caller"].owes_limit(method):
+        raise InvalidDeclaration(f"{name} does not say which rate limits apply")
+    accepts = stated.get("accepts", Json())
+
+    if missing := set(stated["caller"].reads) - set(parameters(path)):
+        raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
+
+    def declared(handler: Handler) -> Endpoint:
+        body, query, path_type, answer = _types(name, handler)
+        if body is not None and method in _WITHOUT_BODY:
+            raise InvalidDeclaration(f"{name} cannot take a body")
+        if body is not None and not accepts.suits(body):
+            raise InvalidDeclaration(f"{name}: a body of {accepts.media_type} is not read as {body}")
+        named = {one.encode_name for one in msgspec.structs.fields(path_type)} if path_type is not None else set()
+        if named != set(parameters(path)):
+            raise InvalidDeclaration(f"{name}: the path's parameters are not the fields of its type")
+        summary, _, description = (inspect.getdoc(handler) or "").partition("\n")
+        limit = stated.get("limit", ())
+        return Endpoint(
+            method=method,
+            path=path,
+            caller=stated["caller"],
+            step_up=stated.get("step_up"),
+            handler=handler,
+            limits=limit if isinstance(limit, tuple) else (limit,),
+            stated_refusals=stated.get("refuses", ()),
+            status=stated.get("status", 200),
+            summary=stated.get("summary", summary.strip()),
+            description=description.strip(),
+            tags=stated.get("tags", ()),
+            cache=stated.get("cache", NO_STORE),
+            produces=stated.get("produces", "application/json"),
+            also=stated.get("also", {}),
+            accepts=accepts,
+            errors=stated.get("errors", OURS),
+            policy=policy,
+            quiet=stated.get("quiet", False),
+            body_type=body,
+            query_type=query,
+            path_type=path_type,
+            answer_type=answer,
+        )
+
+    return declared
+
+
+def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
+    """The types of body, query, path and answer, from the handler's annotations."""
+    hints = get_type_hints(handler)
+    asked = hints.get(next(iter(inspect.signature(handler).parameters), ""), None)
+    if asked is not Call and get_origin(asked) is not Call:
+        raise InvalidDeclaration(f"{name}: the handler's first parameter must be a Call")
+    if "return" not in hints:
+        raise InvalidDeclaration(f"{name}: the handler does not declare the type of its answer")
+    body, query, path, *_ = (None if one is type(None) else one for one in (get_args(asked) or (None, None, None)))
+    for one in (query, path):
+        if one is not None and not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
+            raise InvalidDeclaration(f"{name}: query and path must be Structs")
+    answer = hints["return"]
+    return body, query, path, get_args(answer)[0] if get_origin(answer) is Answer else answer

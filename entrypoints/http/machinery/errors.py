@@ -1,0 +1,151 @@
+"""From exceptions to error answers. One table gives each code its status. Whatever is not a refusal is a fault: logged, and never shown."""
+
+from datetime import datetime
+from math import ceil
+from time import monotonic
+from typing import Annotated
+
+import msgspec
+import structlog
+
+from core.domain.errors import (
+    BadRequest,
+    MethodNotAllowed,
+    Overloaded,
+    ReauthenticationRequired,
+    Refusal,
+    RetryLater,
+    Unauthorized,
+    Unavailable,
+)
+from entrypoints.http.machinery.answers import Headers
+from entrypoints.http.machinery.fields import example
+from ports.database import Database
+
+log = structlog.get_logger()
+
+STATUS: dict[str, int] = {
+    "BAD_REQUEST": 400,
+    "SERVICE_LIMIT_EXCEEDED": 400,
+    "TEAM_LIMIT_EXCEEDED": 400,
+    "INVITATION_EXPIRED": 400,
+    "DEVICE_CODE_EXPIRED": 400,
+    "DEVICE_CODE_PENDING": 400,
+    "UNAUTHORIZED": 401,
+    "TOKEN_EXPIRED": 401,
+    "JWT_ERROR": 401,
+    "REAUTHENTICATION_REQUIRED": 401,
+    "FORBIDDEN": 403,
+    "ORGANIZATION_NOT_ACTIVE": 403,
+    "NOT_FOUND": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "REQUEST_TIMEOUT": 408,
+    "CONFLICT": 409,
+    "PAYLOAD_TOO_LARGE": 413,
+    "UNSUPPORTED_MEDIA_TYPE": 415,
+    "RATE_LIMIT_EXCEEDED": 429,
+    "INTERNAL_SERVER_ERROR": 500,
+    "DATABASE_ERROR": 500,
+    "OAUTH_ERROR": 500,
+    "BILLING_ERROR": 500,
+    "AUDIT_ERROR": 500,
+    "SERVICE_UNAVAILABLE": 503,
+}
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """The body of every failure."""
+
+    error: Annotated[str, example("Too many requests")]
+    """What is wrong, for people."""
+    error_code: Annotated[str, example("RATE_LIMIT_EXCEEDED")]
+    """What is wrong, for programs. A code never changes its meaning."""
+    timestamp: datetime
+    """When it happened."""
+
+
+class NotAsDeclared(BadRequest):
+    """The request is not as declared: the message names the field."""
+
+
+class BodyTimeout(Refusal):
+    """The client did not send its body in time. Not a 503, since nothing is wrong with us."""
+
+    code = "REQUEST_TIMEOUT"
+    text = "The request body did not arrive in time"
+
+
+class InternalError(Refusal):
+    """Something of ours broke. The caller learns that and nothing else."""
+
+    code = "INTERNAL_SERVER_ERROR"
+    text = "An unexpected error occurred"
+
+
+class DatabaseError(InternalError):
+    code = "DATABASE_ERROR"
+    text = "A database operation failed"
+
+
+class _Seldom:
+    """True at most once in this many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+
+    def due(self) -> bool:
+        now = monotonic()
+        if now < self._next:
+            return False
+        self._next = now + self._seconds
+        return True
+
+
+# In an outage every request fails alike: one stack trace a second tells as much as a thousand, and rendering one takes longer than the
+# request.
+_outage_stacks = _Seldom(1.0)
+
+
+def refusal_of(error: Exception, database: Database) -> Refusal:
+    """What to tell the caller. Faults and outages are logged here, with their stack trace, since nothing of them reaches the answer."""
+    refusal = _find(error)
+    if refusal is None:
+        log.error("request_failed", exc_info=error)
+        return DatabaseError() if database.refused(error) else InternalError()
+    if isinstance(refusal, Unavailable):
+        log.warning("request_unavailable", detail=refusal.detail, exc_info=refusal if _outage_stacks.due() else None)
+    elif refusal.detail is not None or isinstance(refusal, Overloaded):
+        log.info("request_refused", error_code=refusal.code, detail=refusal.detail)
+    return refusal
+
+
+def _find(error: Exception) -> Refusal | None:
+    """The refusal itself, or the first of a group that holds only refusals: a nursery wraps what its tasks raise."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, ExceptionGroup):
+        found = [_find(inner) for inner in error.exceptions]
+        if all(found):
+            return found[0]
+    return None
+
+
+def status_of(refusal: type[Refusal] | Refusal) -> int:
+    return STATUS[refusal.code]
+
+
+def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
+    """`challenge` is what a 401 must tell a caller who has presented nothing (RFC 9110 section 11.6.1)."""
+    if isinstance(refusal, RetryLater):
+        return ((b"retry-after", b"%d" % max(1, ceil(refusal.retry_after))),)
+    if isinstance(refusal, ReauthenticationRequired):
+        # RFC 9470 section 3.
+        fresh = b'Bearer error="insufficient_user_authentication", error_description="A more recent proof is required", max_age="%d"'
+        return ((b"www-authenticate", fresh % int(refusal.max_age.total_seconds())),)
+    if isinstance(refusal, Unauthorized):
+        # RFC 6750 section 3: the error code is sent only when a token was sent and found wanting.
+        return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else b'Bearer error="invalid_token"'),)
+    if isinstance(refusal, MethodNotAllowed):
+        return ((b"allow", ", ".join(refusal.allowed).encode()),)
+    return ()

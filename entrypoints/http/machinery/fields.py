@@ -1,0 +1,94 @@
+"""Fields that several endpoints share: what the documentation says of them, and what their types cannot check.
+
+A string below a field of a Struct describes that field, in place of what its type says here.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.identity.impersonation import LONGEST_REASON
+from core.domain.services.plans import LONGEST_PRICE_ID
+from core.domain.services.redirect_uris import LONGEST_URI
+from core.domain.tenancy.roles import LONGEST_DESCRIPTION
+from ports.identity.accounts import EmailSyntax
+
+# The slug of an organization or a service. No slug is longer.
+Slug = Annotated[str, msgspec.Meta(max_length=50)]
+
+
+def example(value: Any) -> msgspec.Meta:
+    """What the documentation shows as the value of a field."""
+    return msgspec.Meta(examples=[value])
+
+
+def _described(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
+def _said(**schema: object) -> msgspec.Meta:
+    """What the documentation says of a text. The domain checks the text as it will be kept, and words the refusal."""
+    return msgspec.Meta(extra_json_schema=schema)
+
+
+# What a body carries.
+EmailText = Annotated[str, _said(format="email", maxLength=254), example("ada@example.org")]
+Name = Annotated[str, _said(minLength=1, maxLength=100)]
+Reason = Annotated[str, _said(minLength=1, maxLength=LONGEST_REASON)]
+OptionalReason = Annotated[str, _said(maxLength=LONGEST_REASON)]
+RoleSlug = Annotated[str, _said(minLength=1, maxLength=50, pattern="^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$")]
+RoleDescription = Annotated[str, _said(maxLength=LONGEST_DESCRIPTION)]
+ServiceSlug = Annotated[str, _said(minLength=1, maxLength=50, pattern="^[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?$")]
+Uri = Annotated[str, _said(maxLength=LONGEST_URI)]
+Currency = Annotated[str, _said(pattern="^[A-Za-z]{3}$")]
+PriceId = Annotated[str, _said(minLength=1, maxLength=LONGEST_PRICE_ID)]
+
+# What paths and answers carry, too.
+Id = Annotated[UUID, _described("The id. It never changes.")]
+OrganizationUuid = Annotated[UUID, _described("The organization's id.")]
+ServiceUuid = Annotated[UUID, _described("The service's id.")]
+UserUuid = Annotated[UUID, _described("The user's id.")]
+SlugOfOrganization = Annotated[str, _described("The organization's slug."), example("acme")]
+SlugOfService = Annotated[str, _described("The service's slug."), example("billing")]
+SlugOfRole = Annotated[
+    str, _described("The slug of the role: `owner`, `admin`, `member`, or one of the organization's own."), example("member")
+]
+EmailAddress = Annotated[str, _described("The e-mail address."), example("ada@example.org")]
+IsPlatformOwner = Annotated[bool, _described("Whether the account is a platform owner."), example(False)]
+HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
+CreatedAt = Annotated[datetime, _described("When it was created.")]
+UpdatedAt = Annotated[datetime, _described("When it was last changed.")]
+AccessTokenText = Annotated[str, _described("The access token."), example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
+RefreshTokenText = Annotated[
+    str, _described("The refresh token: exchange it when the access token expires."), example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")
+]
+ExpiresIn = Annotated[int, _described("For how many seconds the access token is valid."), example(900)]
+Total = Annotated[int, _described("How many there are in all."), example(42)]
+MessageText = Annotated[str, _described("What happened, in words for people."), example("Done.")]
+Success = Annotated[bool, _described("Always true.")]
+
+
+Given = TypeVar("Given")
+
+
+def given(value: Given | msgspec.UnsetType) -> Given | None:
+    """None when the field was left out."""
+    return None if isinstance(value, msgspec.UnsetType) else value
+
+
+def changed(value: Given | msgspec.UnsetType) -> Given | Unchanged:
+    """For a field that may also be null: leaving it out changes nothing."""
+    return UNCHANGED if isinstance(value, msgspec.UnsetType) else value
+
+
+def email_field(text: str, syntax: EmailSyntax) -> Email:
+    """Raises `BadRequest`, which names the field."""
+    try:
+        return syntax.parse(text)
+    except BadRequest as refusal:
+        raise BadRequest("email: not a valid e-mail address", detail=refusal.detail) from None

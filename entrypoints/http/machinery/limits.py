@@ -1,0 +1,123 @@
+"""The rate limits, as data, and the two stages that apply them: first a bucket in this process, so that a flood costs no database work,
+then the bucket that all processes share.
+
+Each is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around that have wider ones. An endpoint may stand under several.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import structlog
+import trio
+
+from core.domain.errors import Overloaded, RateLimited, Unavailable
+from core.domain.rate_limits import Bucket, Place, RateLimit, client_places, take
+from ports.metrics import Metrics
+from ports.rate_limits import SharedBuckets
+
+log = structlog.get_logger()
+
+# For `/auth/*` and `/api/auth/*` as a whole. The other limits apply in addition.
+AUTH = RateLimit("auth", burst=20, seconds_per_request=1)
+REGISTER = RateLimit("register", burst=10, seconds_per_request=6)
+LOGIN = RateLimit("login", burst=10, seconds_per_request=6)
+FORGOT_PASSWORD = RateLimit("forgot_password", burst=5, seconds_per_request=12)
+RESEND_VERIFICATION = RateLimit("resend_verification", burst=3, seconds_per_request=20)
+DEVICE_FLOW = RateLimit("device_flow", burst=10, seconds_per_request=5)
+# MFA_SETUP is one limit over all changes to a second factor. MFA_CHANGES is a milder one, which verifying shares with them.
+MFA_SETUP = RateLimit("mfa_setup", burst=5, seconds_per_request=300)
+MFA_CHANGES = RateLimit("mfa_changes", burst=5, seconds_per_request=60)
+MFA_VERIFY = RateLimit("mfa_verify", burst=3, seconds_per_request=1)
+IMPERSONATION = RateLimit("impersonation", burst=10, seconds_per_request=6)
+BILLING_WEBHOOK = RateLimit("billing_webhook", burst=100, seconds_per_request=0.06)
+# Loading a page guesses at nothing, and an office of some hundred people behind one address opens the links in its mail. Submitted forms
+# count under the limits of signing in.
+PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
+# Answers to invitations by the API rather than by a page. Nobody can guess the token of an invitation; what this bounds is the work.
+INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
+# For credentials that last until somebody revokes them.
+CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
+# Stated, not forgotten: a declaration that must state a limit and states none does not start.
+UNLIMITED: tuple[RateLimit, ...] = ()
+
+POLICIES = (
+    AUTH,
+    REGISTER,
+    LOGIN,
+    FORGOT_PASSWORD,
+    RESEND_VERIFICATION,
+    DEVICE_FLOW,
+    MFA_SETUP,
+    MFA_CHANGES,
+    MFA_VERIFY,
+    IMPERSONATION,
+    BILLING_WEBHOOK,
+    PAGE_LOADS,
+    INVITATION_ANSWERS,
+    CREDENTIALS,
+)
+
+MOST_BUCKETS = 50_000
+
+
+class ProcessBuckets:
+    """The buckets of this process. Their number is bounded: when there are too many, the one that was unused for longest is forgotten, and
+    with it no more than the shared bucket still knows.
+    """
+
+    def __init__(self, most: int = MOST_BUCKETS) -> None:
+        self._most = most
+        self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def take(self, limit: RateLimit, key: str, now: float) -> float:
+        """How many seconds to wait; 0 when a token was there."""
+        place = (limit.name, key)
+        bucket, wait = take(limit, self._buckets.get(place), now)
+        self._buckets[place] = bucket
+        self._buckets.move_to_end(place)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        return wait
+
+
+class Limiter:
+    def __init__(self, shared: SharedBuckets, metrics: Metrics, own: ProcessBuckets | None = None) -> None:
+        self._shared = shared
+        self._metrics = metrics
+        self._own = own if own is not None else ProcessBuckets()
+        self._shared_is_away = False
+
+    async def admit(self, limits: Sequence[RateLimit], address: str) -> None:
+        """Raises `RateLimited` when one of the limits is reached."""
+        places = client_places(address)
+        now = trio.current_time()
+        for place in places:
+            # Every bucket of a place is asked before the next one's are: none is spared by another's refusal. Those of the networks around
+            # it are spared by it: they are the neighbours' too.
+            waits = [(self._own.take(place.limit(limit), place.key, now), limit) for limit in limits]
+            for wait, limit in waits:
+                self._refuse_when(wait, limit, "process")
+        for wait, limit in zip(await self._take_shared(limits, places), limits, strict=True):
+            self._refuse_when(wait, limit, "shared")
+
+    def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:
+        if wait > 0:
+            self._metrics.rate_limited(limit.name, stage)
+            raise RateLimited(retry_after=wait, detail=f"{limit.name}, {stage} stage")
+
+    async def _take_shared(self, limits: Sequence[RateLimit], places: Sequence[Place]) -> Sequence[float]:
+        """While the database is away the buckets of the process decide alone: they have already given their tokens."""
+        try:
+            waits = await self._shared.take_all(limits, places[0].key, places[1:])
+        except (Unavailable, Overloaded) as error:
+            if not self._shared_is_away:
+                log.warning("shared_rate_limits_away", detail=error.detail)
+            self._shared_is_away = True
+            return [0.0] * len(limits)
+        if self._shared_is_away:
+            log.info("shared_rate_limits_back")
+        self._shared_is_away = False
+        return waits

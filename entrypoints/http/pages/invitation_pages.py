@@ -1,0 +1,92 @@
+"""`/ui/invitations`: the built-in page that an invitation's link leads to when no other frontend is configured. It
+works without scripts.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import WITH_FORM, page
+
+_PAGE: Final = "/ui/invitations/accept"
+_ACCEPTED: Final = "/ui/invitations/accepted"
+_DECLINED: Final = "/ui/invitations/declined"
+
+
+class OpenedInvitation(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+
+
+class InvitationForm(msgspec.Struct, frozen=True):
+    token: Token
+    answer: Literal["accept", "decline"]
+
+
+def _advice(refused: Refused) -> str:
+    match refused:
+        case InvitationExpired():
+            return "Ask the person who invited you to send another invitation."
+        case TeamLimitExceeded():
+            return "Ask the person who invited you to make room. Meanwhile the invitation stays valid, until it expires."
+        case _:
+            return ""
+
+
+@page.get(_PAGE, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, InvitationExpired))
+async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
+    """Show who invites whom to what
+
+    Looks the link up and leaves it usable, however often a program opens it.
+    """
+    token = call.query.token
+    offer = await postern.tenancy.invitations.look(token)
+    invitation = offer.invitation
+    until = invitation.expires_at
+    return shipped_pages().page(
+        "invitation.html",
+        action=_PAGE,
+        token=token.reveal(),
+        organization=offer.organization_name,
+        email=invitation.email.address,
+        role=invitation.role,
+        until=f"{until.day} {until:%B %Y, %H:%M} UTC",
+    )
+
+
+@page.post(
+    _PAGE,
+    caller=ANYONE,
+    limit=AUTH,
+    advice=_advice,
+    refuses=(BadRequest, InvitationExpired, TeamLimitExceeded, OrganizationNotActive),
+)
+async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern) -> Answer[NoBody]:
+    """Accept or decline an invitation"""
+    form = call.body
+    if form.answer == "accept":
+        await postern.tenancy.invitations.accept(form.token, call.actor)
+        return redirect(_ACCEPTED)
+    await postern.tenancy.invitations.decline(form.token, call.actor)
+    return redirect(_DECLINED)
+
+
+@page.get(_ACCEPTED, caller=ANYONE, limit=UNLIMITED)
+def invitation_accepted(_call: Call, _postern: Postern) -> bytes:
+    """Say that the invitation is accepted"""
+    text = "Sign in to go on. If you had no account yet, open the link in the mail that we have just sent, and choose a password."
+    return shipped_pages().outcome("You are now a member", text, good=True)
+
+
+@page.get(_DECLINED, caller=ANYONE, limit=UNLIMITED)
+def invitation_declined(_call: Call, _postern: Postern) -> bytes:
+    """Say that the invitation is declined"""
+    return shipped_pages().outcome("You declined the invitation", "You were not added to the organization.", good=True)

@@ -1,0 +1,109 @@
+"""`/ui`: the built-in pages for people, which the links in our mails lead to when no other frontend is configured. They work without
+scripts.
+"""
+
+from typing import Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, Overloaded
+from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import WITH_FORM, page
+
+_CHOSEN: Final = "/ui/password-chosen"
+_RESET: Final = "/ui/reset-password"
+_SET: Final = "/ui/set-password"
+_TITLES: Final = {_RESET: "Choose a new password", _SET: "Choose your password"}
+
+
+class PasswordLink(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+
+
+class ChosenPassword(msgspec.Struct, frozen=True):
+    token: Token
+    new_password: Password
+    repeated: Password
+
+
+def _advice(refused: Refused) -> str:
+    return "To get a new link, choose “Forgot password” on the sign-in page." if isinstance(refused, LinkRefused) else ""
+
+
+@page.get("/ui", caller=ANYONE, limit=UNLIMITED)
+def landing(_call: Call, _postern: Postern) -> bytes:
+    """Say what this place is"""
+    return shipped_pages().page("landing.html")
+
+
+@page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) -> bytes:
+    """Choose a new password by a mailed link
+
+    Looks the link up and leaves it usable, however often a program opens it.
+    """
+    return await _show(_RESET, call.query.token, postern)
+
+
+@page.post(_RESET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
+async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+    """Change the password"""
+    return await _choose(_RESET, call, postern)
+
+
+@page.get(_SET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+async def show_first_password(call: Call[None, PasswordLink], postern: Postern) -> bytes:
+    """Choose a first password by a mailed link"""
+    return await _show(_SET, call.query.token, postern)
+
+
+@page.post(_SET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
+async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+    """Set the password"""
+    return await _choose(_SET, call, postern)
+
+
+@page.get(_CHOSEN, caller=ANYONE, limit=UNLIMITED)
+def password_chosen(_call: Call, _postern: Postern) -> bytes:
+    """Say that the password is changed"""
+    text = "All devices were signed out. Sign in with the new password."
+    return shipped_pages().outcome("Your password was changed", text, good=True)
+
+
+async def _show(path: str, token: Token, postern: Postern) -> bytes:
+    await postern.identity.account_passwords.look_at_link(token)
+    return _form(path, token)
+
+
+async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+    form = call.body
+    try:
+        if form.new_password.reveal() != form.repeated.reveal():
+            raise BadRequest("The two passwords differ: type the same one twice")  # noqa: TRY301 - told as every other word against a password is
+        await postern.identity.account_passwords.reset(form.token, form.new_password, call.actor)
+    except LinkRefused:
+        raise
+    except BadRequest as refusal:
+        return Answer(_form(path, form.token, refusal.message), 400)
+    return redirect(_CHOSEN)
+
+
+def _form(path: str, token: Token, error: str = "") -> bytes:
+    return shipped_pages().page(
+        "choose_password.html",
+        title=_TITLES[path],
+        action=path,
+        token=token.reveal(),
+        error=error,
+        shortest=SHORTEST_PASSWORD,
+        longest=LONGEST_PASSWORD,
+    )

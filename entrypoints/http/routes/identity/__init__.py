@@ -1,0 +1,8 @@
+"""People's own accounts, and how they sign in."""
+
+from typing import Final
+
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.routes.identity import account_passwords, accounts, devices, impersonation, mfa, reauthentication, sessions, sign_in
+
+ROUTES: Final = Endpoints.of(accounts, account_passwords, devices, mfa, sign_in, sessions, reauthentication, impersonation)

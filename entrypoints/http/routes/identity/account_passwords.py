@@ -1,0 +1,87 @@
+"""Passwords: forgotten, reset, chosen, changed."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
+from core.domain.identity.account_mails import AccountMail
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.callers import ANYONE, OWN_USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import email_field, example
+from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
+from entrypoints.http.routes.identity.accounts import AddressInQuestion
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """The token from the mail, and the new password."""
+
+    token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token in the mailed link. It works once, within an hour."""
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+
+
+class FirstPassword(msgspec.Struct, frozen=True):
+    """The password that the account is to have."""
+
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+
+
+class PasswordChange(msgspec.Struct, frozen=True):
+    """The current password and the one to replace it."""
+
+    current_password: Password
+    """The password that is valid now."""
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+
+
+@endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), tags=("registration",))
+async def forgot_password(call: Call[AddressInQuestion], postern: Postern) -> Message:
+    """Ask for a mail with a link to choose a new password
+
+    The answer is the same whether or not such an account exists.
+    """
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, call.body.org_slug or "")
+    return Message("If there is an account with this address, a mail with a link is on its way.")
+
+
+@endpoint.post("/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, Overloaded), tags=("registration",))
+async def reset_password(call: Call[Reset], postern: Postern) -> Message:
+    """Choose a new password with the token from a mail
+
+    The token works once. All sessions of the account end, and every device must pass the second factor again.
+    """
+    await postern.identity.account_passwords.reset(call.body.token, call.body.new_password, call.actor)
+    return Message("The password is changed. You can sign in with it now.")
+
+
+@endpoint.post("/api/user/set-password", caller=OWN_USER, refuses=(BadRequest, NotFound, Overloaded), tags=("account",))
+async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
+    """Choose a first password
+
+    For accounts that have no password because they sign in another way. Your other sessions end.
+    """
+    caller = call.caller
+    await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)
+    return Message("The password is set.")
+
+
+@endpoint.post("/api/user/change-password", caller=OWN_USER, refuses=(BadRequest, NotFound, RateLimited, Overloaded), tags=("account",))
+async def change_password(call: Call[PasswordChange], postern: Postern) -> Message:
+    """Change your password
+
+    Your other sessions end, and every device must pass the second factor again. You can try a few times at once, then once a minute.
+    """
+    caller = call.caller
+    await postern.identity.account_passwords.change(
+        caller.user, caller.session, call.body.current_password, call.body.new_password, call.actor
+    )
+    return Message("The password is changed.")

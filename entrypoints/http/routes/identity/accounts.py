@@ -1,0 +1,184 @@
+"""Accounts: registering one, proving its e-mail address, and the caller's own profile."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited, ReauthenticationRequired
+from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.mailed_tokens import LinkRefused, MailedTokenPurpose
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.sign_in import service_named
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.callers import ANYONE, OWN_USER, USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, email_field, example
+from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATION
+from entrypoints.http.machinery.step_up import require_fresh_proof
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import page
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """A new account."""
+
+    email: EmailText
+    """The address to sign in with. We mail it a link to confirm it."""
+    password: Password
+    """8 to 128 characters, and not one of the common passwords."""
+    org_slug: Annotated[Slug, example("acme")] | None = None
+    """The organization whose branding the mail has."""
+    service_slug: Annotated[Slug, example("billing")] | None = None
+    """The service of that organization that the account is registered for; the mail then has the service's branding."""
+
+
+class AddressInQuestion(msgspec.Struct, frozen=True):
+    """The address of an account."""
+
+    email: EmailText
+    """The account's address."""
+    org_slug: Annotated[Slug, example("acme")] | None = None
+    """The organization whose branding the mail has."""
+
+
+class MailedLink(msgspec.Struct, frozen=True):
+    """The query of a mailed link."""
+
+    token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token in the mailed link. It works once, within 24 hours."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """The account that the token belongs to."""
+
+    id: Id
+    email: EmailAddress
+    org: Annotated[str, example("acme")]
+    """The slug of the organization that the token is for; empty if it is for none."""
+    service: Annotated[str, example("billing")]
+    """The slug of the service that the token is for; empty if it is for none."""
+    pending_email: str | msgspec.UnsetType = msgspec.UNSET
+    """A new address that is waiting to be confirmed. Only the answer to a change of address has it."""
+
+
+class ProfileChange(msgspec.Struct, frozen=True):
+    """What you leave out stays as it is."""
+
+    email: EmailText | msgspec.UnsetType = msgspec.UNSET
+    """The new address. To withdraw a change that is pending, send the current address."""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """An account at an external provider that can sign in to this account."""
+
+    provider: Annotated[str, example("codehost")]
+    """The name of the provider."""
+    provider_user_id: Annotated[str, example("583231")]
+    """The id of the account at the provider."""
+    email: Annotated[str, example("ada@example.org")] | None
+    """The address that the provider gave; null if it gave none."""
+    linked_at: datetime
+    """When the two accounts were linked."""
+
+
+@endpoint.post(
+    "/api/auth/register",
+    caller=ANYONE,
+    limit=(AUTH, REGISTER),
+    refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
+    tags=("registration",),
+)
+async def register(call: Call[Registration], postern: Postern) -> Message:
+    """Register an account
+
+    We send a mail with a link that verifies the address; nobody can sign in before it is opened. An account that is registered for a
+    service becomes a user of that service when it first signs in there.
+    """
+    body = call.body
+    email = email_field(body.email, postern.foundation.email_syntax)
+    organization = body.org_slug or ""
+    await postern.identity.accounts.register(
+        email, body.password, organization, call.actor, service_named(organization, body.service_slug or "")
+    )
+    return Message("The account is registered. To confirm the address, open the link in the mail that we have sent.")
+
+
+@endpoint.post("/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), tags=("registration",))
+async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -> Message:
+    """Send the verification mail again
+
+    The answer is the same whether or not such an account exists.
+    """
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, call.body.org_slug or "")
+    return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
+
+
+def _advice(refused: Refused) -> str:
+    # Programs that check links for viruses open them before their owner does, and so confirm the address: by then all is well.
+    if not isinstance(refused, LinkRefused):
+        return ""
+    return (
+        "If you have opened it before, or your mail program has, your address is confirmed, and you can sign in. "
+        "Otherwise ask for a new link where you signed up."
+    )
+
+
+@page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, advice=_advice, refuses=(BadRequest,), tags=("registration",))
+async def verify_email(call: Call[None, MailedLink], postern: Postern) -> bytes:
+    """Open the link in a verification mail
+
+    Answers with a page. The link that confirms a new address leads here too. HEAD checks the link without using it up.
+    """
+    if call.request.method == "HEAD":
+        purpose = await postern.identity.accounts.look_at_link(call.query.token)
+    else:
+        # Refused, too, when somebody else was quicker to take the address.
+        purpose = await postern.identity.accounts.prove_address(call.query.token, call.actor)
+    title, text = _OUTCOMES[purpose]
+    return shipped_pages().outcome(title, text, good=True, onward=postern.foundation.links.frontend_url)
+
+
+@endpoint.get("/api/user", caller=USER, tags=("account",))
+async def profile(call: Call, _postern: Postern) -> Profile:
+    """Get your profile"""
+    caller = call.caller
+    return Profile(caller.user, caller.email.address, caller.organization, caller.service)
+
+
+@endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited), tags=("account",))
+async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
+    """Change your e-mail address
+
+    We mail a link to the new address. The change takes effect when you open it; until then the new address is the `pending_email`. Send the
+    current address to withdraw a pending change. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    caller = call.caller
+    if call.body.email is msgspec.UNSET:
+        return Profile(caller.user, caller.email.address, caller.organization, caller.service)
+    await require_fresh_proof(call.request, postern, StepUp.ACCOUNT)
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    change = await postern.identity.accounts.ask_for_email(caller.user, email, call.actor)
+    pending = change.pending.address if change.pending is not None else msgspec.UNSET
+    return Profile(caller.user, change.email.address, caller.organization, caller.service, pending)
+
+
+@endpoint.get("/api/user/identities", caller=USER, tags=("account",))
+async def identities(_call: Call, _postern: Postern) -> Sequence[Identity]:
+    """List the external accounts that are linked to yours"""
+    return ()
+
+
+_OUTCOMES: Final = {
+    MailedTokenPurpose.VERIFY_EMAIL: ("Your e-mail address is confirmed", "Your account is ready. You can sign in now."),
+    MailedTokenPurpose.CHANGE_EMAIL: (
+        "Your new e-mail address is confirmed",
+        "From now on, sign in with it. Mails to your account go there, too.",
+    ),
+}

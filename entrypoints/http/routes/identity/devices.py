@@ -1,0 +1,153 @@
+"""The devices that the caller signs in with."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import DeviceId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Device, DeviceType
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.callers import OWN_USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, Total, UpdatedAt, example
+
+_TAGS = ("devices",)
+
+
+class DevicePath(msgspec.Struct, frozen=True):
+    device_id: UUID
+    """The device's id."""
+
+
+class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser or program that has signed in to the account."""
+
+    id: Id
+    name: Annotated[str, example("Firefox on Linux")]
+    """What you call the device; at first, a name made of the browser and the operating system."""
+    device_type: Annotated[DeviceType, example("browser")]
+    """What kind of client the device is."""
+    browser: Annotated[str, example("Firefox")]
+    """The browser; empty if the client did not say."""
+    os: Annotated[str, example("Linux")]
+    """The operating system; empty if the client did not say."""
+    last_used_at: datetime
+    """When the device was last used."""
+    last_ip: Annotated[str, example("203.0.113.7")]
+    """The address it was last used from; empty if it came through a local socket."""
+    is_current: bool
+    """True for the device that this request comes from."""
+    trusted: bool
+    """True while the device may skip the second factor."""
+    created_at: CreatedAt
+    """When the device was first seen."""
+
+
+class LastLocation(msgspec.Struct, frozen=True):
+    """Where the device was last used, as far as its address tells."""
+
+    city: Annotated[str, example("Oslo")] | None
+    """The city; null if it is not known."""
+    country: Annotated[str, example("NO")] | None
+    """The country's two letters (ISO 3166-1); null if it is not known."""
+
+
+class DeviceDetail(DeviceSummary, frozen=True, kw_only=True):
+    """A device with all that is known about it."""
+
+    browser_version: Annotated[str, example("128.0")]
+    """The version of the browser; empty if the client did not say."""
+    os_version: Annotated[str, example("6.1")]
+    """The version of the operating system; empty if the client did not say."""
+    last_location: LastLocation
+    """Where the device was last used."""
+    risk_score: Annotated[float, example(0.3)]
+    """The risk of the last sign-in with it, from 0 to 1."""
+
+
+class DeviceList(msgspec.Struct, frozen=True):
+    """All devices of the account."""
+
+    devices: Sequence[DeviceSummary]
+    """The devices, the most recently used first."""
+    total: Total
+
+
+class Rename(msgspec.Struct, frozen=True):
+    """The new name of a device."""
+
+    name: Annotated[Name, example("Work laptop")]
+    """1 to 100 characters; spaces around it are removed."""
+
+
+class Renamed(msgspec.Struct, frozen=True):
+    """The device after the change."""
+
+    id: Id
+    name: Annotated[str, example("Work laptop")]
+    """The new name."""
+    device_type: Annotated[DeviceType, example("browser")]
+    """What kind of client the device is."""
+    updated_at: UpdatedAt
+
+
+@endpoint.get("/api/user/devices", caller=OWN_USER, tags=_TAGS)
+async def list_devices(call: Call, postern: Postern) -> DeviceList:
+    """List your devices, the most recently used first"""
+    now = postern.foundation.clock.now()
+    devices = [_summary(device, call.caller, now) for device in await postern.identity.devices.list(call.caller.user)]
+    return DeviceList(devices, len(devices))
+
+
+@endpoint.get("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(NotFound,), tags=_TAGS)
+async def device_detail(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
+    """Get one of your devices"""
+    device = await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
+    location = device.last_location
+    return DeviceDetail(
+        **msgspec.structs.asdict(_summary(device, call.caller, postern.foundation.clock.now())),
+        browser_version=device.agent.browser_version or "",
+        os_version=device.agent.os_version or "",
+        last_location=LastLocation(None, None) if location is None else LastLocation(location.city, location.country),
+        risk_score=device.risk_score,
+    )
+
+
+@endpoint.patch("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def rename_device(call: Call[Rename, None, DevicePath], postern: Postern) -> Renamed:
+    """Rename a device"""
+    device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
+    return Renamed(device.id, device.name, device.agent.device_type, device.updated_at)
+
+
+@endpoint.delete("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> Message:
+    """Revoke a device
+
+    Its sessions and refresh tokens stop working with the next request. You may repeat this. To end the device that you are using, sign out
+    instead.
+    """
+    await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
+    return Message("Device revoked")
+
+
+def _summary(device: Device, caller: Caller, now: datetime) -> DeviceSummary:
+    return DeviceSummary(
+        id=device.id,
+        name=device.name,
+        device_type=device.agent.device_type,
+        browser=device.agent.browser or "",
+        os=device.agent.os or "",
+        last_used_at=device.last_used_at,
+        last_ip=device.last_address or "",
+        is_current=device.id == caller.device,
+        trusted=device.is_trusted(now),
+        created_at=device.created_at,
+    )

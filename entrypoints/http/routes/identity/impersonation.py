@@ -1,0 +1,89 @@
+"""Platform owners acting in a user's name."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import UserId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import AccessTokenText, EmailAddress, Id, Reason, RefreshTokenText, UserUuid, example
+from entrypoints.http.machinery.limits import IMPERSONATION
+
+
+class Impersonate(msgspec.Struct, frozen=True):
+    """Why, and where, you act in the user's name."""
+
+    reason: Annotated[Reason, example("Ticket 4711: cannot see invoices")]
+    """Why you do it. The audit log keeps it."""
+    org_slug: Annotated[str, example("acme")] | None = None
+    """Get tokens for this organization, which the user must be a member of."""
+    service_slug: Annotated[str, example("billing")] | None = None
+    """Get tokens for this service of that organization, which the user must have used."""
+
+
+class UserToImpersonate(msgspec.Struct, frozen=True):
+    user_id: UserUuid
+
+
+class ImpersonatedUser(msgspec.Struct, frozen=True):
+    """The user in whose name you act."""
+
+    id: Id
+    email: EmailAddress
+
+
+class ImpersonationSession(msgspec.Struct, frozen=True):
+    """A session in the user's name."""
+
+    access_token: AccessTokenText
+    """The access token. It expires at `expires_at`."""
+    refresh_token: RefreshTokenText
+    """The refresh token. It also expires at `expires_at`."""
+    impersonated_user: ImpersonatedUser
+    """The user in whose name you act."""
+    session_id: UUID
+    """The session's id."""
+    expires_at: datetime
+    """When the session ends: an hour from now at the latest."""
+    audit_log_id: UUID
+    """The audit entry that records the impersonation."""
+
+
+@endpoint.post(
+    "/api/platform/impersonate/{user_id}",
+    caller=PLATFORM_OWNER,
+    limit=IMPERSONATION,
+    refuses=(NotFound,),
+    tags=("platform",),
+)
+async def impersonate(call: Call[Impersonate, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
+    """Act in a user's name, for an hour at most
+
+    The audit log keeps the reason and every request made with these tokens. With `org_slug` the tokens are for that organization; with
+    `service_slug` as well, for that service of it. While you impersonate you cannot change what is the user's own affair, such as the
+    password, the e-mail address, the second factor or the devices, nor make what lasts, such as keys, secrets and invitations. The session
+    ends as soon as either account is deactivated, you are no longer a platform owner, or the session that you started it from ends.
+    """
+    asked = call.body
+    begun = await postern.identity.impersonations.begin(
+        call.caller,
+        UserId(call.path.user_id),
+        asked.reason,
+        call.actor,
+        organization=asked.org_slug or "",
+        service=asked.service_slug or "",
+    )
+    return ImpersonationSession(
+        begun.tokens.access_token.reveal(),
+        begun.tokens.refresh_token.reveal(),
+        ImpersonatedUser(begun.account.id, begun.account.email.address),
+        begun.id,
+        begun.expires_at,
+        begun.audit_entry,
+    )

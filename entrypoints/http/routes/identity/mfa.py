@@ -1,0 +1,124 @@
+"""The caller's second factor. Whoever acts in their name may look, and change nothing."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.proofs import StepUp
+from core.domain.secrets import Secret
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWN_USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import MessageText, Success, example
+from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY
+
+
+class MfaStatus(msgspec.Struct, frozen=True):
+    """The state of the second factor."""
+
+    enabled: bool
+    """Whether sign-in asks for a code."""
+    has_backup_codes: bool
+    """Whether any backup code is left."""
+
+
+class MfaSetUp(msgspec.Struct, frozen=True):
+    """A secret for an authenticator app."""
+
+    secret: Annotated[str, example("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")]
+    """The secret in base32, to type in by hand."""
+    qr_code_svg: Annotated[str, example('<svg xmlns="http://www.w3.org/2000/svg"></svg>')]
+    """A QR code of `qr_code_uri`, as SVG, to scan."""
+    qr_code_uri: Annotated[str, example("otpauth://totp/Postern:ada@example.org?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Postern")]
+    """The secret as an otpauth URI."""
+
+
+class FirstMfaCode(msgspec.Struct, frozen=True):
+    """A code that proves that the authenticator works."""
+
+    code: Annotated[str, msgspec.Meta(pattern="^[0-9]{6}$", max_length=6, examples=["492039"])]
+    """The six digits that the authenticator shows."""
+
+
+class MfaEnabled(msgspec.Struct, frozen=True):
+    """The second factor is on."""
+
+    enabled: bool
+    """Always true."""
+    backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
+    """Ten backup codes. Each works once; they are shown only now."""
+
+
+class MfaDisabled(msgspec.Struct, frozen=True):
+    """The second factor is off."""
+
+    success: Success
+    message: MessageText
+
+
+class BackupCodes(msgspec.Struct, frozen=True):
+    """The new backup codes."""
+
+    backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
+    """Ten codes. Each works once; they are shown only now."""
+
+
+@endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
+async def mfa_status(call: Call, postern: Postern) -> MfaStatus:
+    """See whether your second factor is enabled"""
+    status = await postern.identity.mfa.status(call.caller.user)
+    return MfaStatus(status.enabled, status.has_backup_codes)
+
+
+@endpoint.post("/api/user/mfa/setup", caller=OWN_USER, limit=(MFA_SETUP, MFA_CHANGES), refuses=(BadRequest,), tags=("mfa",))
+async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
+    """Get a secret for an authenticator app
+
+    The second factor is not on until you confirm it with a first code. Until then you may ask again; each new secret replaces the one
+    before.
+    """
+    made = await postern.identity.mfa.set_up(call.caller, call.actor)
+    return MfaSetUp(made.secret.reveal(), made.qr_code.reveal(), made.uri.reveal())
+
+
+@endpoint.post("/api/user/mfa/verify", caller=OWN_USER, limit=(MFA_VERIFY, MFA_CHANGES), tags=("mfa",))
+async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
+    """Turn on the second factor with a first code
+
+    From now on every sign-in asks for a code, and trusted devices are no longer trusted.
+    """
+    return MfaEnabled(True, _revealed(await postern.identity.mfa.enable(call.caller, call.actor, call.body.code)))
+
+
+@endpoint.delete("/api/user/mfa", caller=OWN_USER, step_up=StepUp.SECOND_FACTOR, limit=(MFA_SETUP, MFA_CHANGES), tags=("mfa",))
+async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
+    """Turn off the second factor
+
+    Its secret and all backup codes are deleted. You need a recent proof of who you are: of the second factor, if it is on. You may repeat
+    this.
+    """
+    await postern.identity.mfa.disable(call.caller, call.actor)
+    return MfaDisabled(True, "MFA is disabled")
+
+
+@endpoint.post(
+    "/api/user/mfa/backup-codes/regenerate",
+    caller=OWN_USER,
+    step_up=StepUp.SECOND_FACTOR,
+    limit=(MFA_SETUP, MFA_CHANGES),
+    refuses=(BadRequest,),
+    tags=("mfa",),
+)
+async def renew_backup_codes(call: Call, postern: Postern) -> BackupCodes:
+    """Get ten new backup codes
+
+    All earlier codes stop working. You need a recent proof of the second factor.
+    """
+    return BackupCodes(_revealed(await postern.identity.mfa.renew_backup_codes(call.caller, call.actor)))
+
+
+def _revealed(codes: Sequence[Secret]) -> Sequence[str]:
+    return [code.reveal() for code in codes]

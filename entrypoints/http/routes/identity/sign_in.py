@@ -1,0 +1,129 @@
+"""Signing in: with a password, and with a second factor where there is one."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
+from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.callers import ANYONE, PREAUTHENTICATED
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.device_cookies import device_headers
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
+from entrypoints.http.machinery.limits import AUTH, LOGIN, MFA_VERIFY
+
+# RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
+_EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
+
+
+class Login(msgspec.Struct, frozen=True):
+    """E-mail address and password, and the service to sign in to."""
+
+    email: Annotated[_EmailText, example("ada@example.org")]
+    """The account's address."""
+    password: Password
+    """The account's password."""
+    org_slug: Annotated[Slug, example("acme")] | None = None
+    """The organization of the service to sign in to. It has no effect without `service_slug`."""
+    service_slug: Annotated[Slug, example("billing")] | None = None
+    """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
+    saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
+    """Reserved for SAML sign-in; it has no effect yet."""
+
+
+class LoginTokens(msgspec.Struct, frozen=True):
+    """The tokens of a new session, or a pre-auth token if a second factor is needed."""
+
+    access_token: AccessTokenText
+    """The access token. If `mfa_required` is true it is a pre-auth token, which only `POST /api/auth/mfa/verify` accepts."""
+    refresh_token: RefreshTokenText
+    """The refresh token; empty if `mfa_required` is true."""
+    expires_in: ExpiresIn
+    mfa_required: bool | UnsetType = UNSET
+    """True if the second factor is needed; absent otherwise."""
+
+
+class SecondFactor(msgspec.Struct, frozen=True):
+    """A code of the second factor."""
+
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])]
+    """The six digits of an authenticator, or a backup code."""
+    preauth_token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
+    """The pre-auth token, if you do not send it in the `Authorization` header."""
+    trust_device: bool = False
+    """Whether this device may skip the second factor from now on, for as long as the organization allows."""
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The tokens of a new session."""
+
+    access_token: AccessTokenText
+    refresh_token: RefreshTokenText
+    expires_in: ExpiresIn
+    token_type: Annotated[str, example("Bearer")]
+    """Always `Bearer`."""
+    device_trust_token: Annotated[str, example("dt_3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2")] | UnsetType = UNSET
+    """With this token the device may skip the second factor for a while. Present if you asked for trust; browsers also get it as a cookie.
+    """
+
+
+@endpoint.post(
+    "/api/auth/login",
+    caller=ANYONE,
+    limit=(AUTH, LOGIN),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, NotFound, RateLimited, Overloaded),
+    tags=("sign-in",),
+)
+async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
+    """Sign in with e-mail address and password
+
+    The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
+    account has a second factor and the device is not trusted, you get a pre-auth token instead of a session: exchange it at `POST
+    /api/auth/mfa/verify`.
+    """
+    body = call.body
+    service = service_named(body.org_slug or "", body.service_slug or "")
+    result = await postern.identity.sign_in.with_password(Email(body.email), body.password, call.client, service)
+    if isinstance(result, AwaitingSecondFactor):
+        return Answer(LoginTokens(result.preauth_token.reveal(), "", result.expires_in, mfa_required=True), 200)
+    pair = result.tokens
+    return Answer(LoginTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in), 200, _headers(result, postern))
+
+
+@endpoint.post(
+    "/api/auth/mfa/verify",
+    caller=PREAUTHENTICATED,
+    limit=(AUTH, MFA_VERIFY),
+    refuses=(BadRequest, OrganizationNotActive, RateLimited),
+    tags=("sign-in",),
+)
+async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[Tokens]:
+    """Sign in with the second factor
+
+    Exchanges a code and the pre-auth token, from the `Authorization` header or the body, for the tokens of a session. If the password was
+    given for a service, the session is for that service. The fifth wrong code ends the pre-auth token.
+    """
+    body = call.body
+    preauth_token = call.presented or body.preauth_token
+    if preauth_token is None:
+        raise Unauthorized
+    result = await postern.identity.sign_in.with_second_factor(preauth_token, body.code, call.client, trust_device=body.trust_device)
+    pair, trust_token = result.tokens, result.remembered.trust_token
+    tokens = Tokens(
+        pair.access_token.reveal(),
+        pair.refresh_token.reveal(),
+        pair.expires_in,
+        "Bearer",
+        UNSET if trust_token is None else trust_token.reveal(),
+    )
+    return Answer(tokens, 200, _headers(result, postern))
+
+
+def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes], ...]:
+    return device_headers(signed_in.remembered, postern.foundation.public_url)

@@ -1,0 +1,8 @@
+"""What platform owners govern."""
+
+from typing import Final
+
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.routes.platform import governance, platform_users
+
+ROUTES: Final = Endpoints.of(governance, platform_users)

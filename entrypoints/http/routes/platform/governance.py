@@ -1,0 +1,245 @@
+"""Governing organizations: platform owners let them in, halt them, and say what they get."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, TierId
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, Wanted
+from core.domain.tenancy.organizations import OrganizationStatus
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    Id,
+    IsPlatformOwner,
+    MessageText,
+    OptionalReason,
+    OrganizationUuid,
+    Reason,
+    Success,
+    Total,
+    changed,
+    example,
+)
+from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
+
+_TAGS = ("platform",)
+
+Limit = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OVERRIDE)] | None
+
+
+class GovernedPath(msgspec.Struct, frozen=True):
+    org_id: OrganizationUuid
+
+
+class WantedOrganizations(msgspec.Struct, frozen=True):
+    status: OrganizationStatus | None = None
+    """Only organizations in this state."""
+    tier_id: UUID | None = None
+    """Only organizations with this tier."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    """How many to answer with at most."""
+    offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)] = 0
+    """How many to skip."""
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """The tier to approve the organization with."""
+
+    tier_id: UUID | None = None
+    """The tier it gets; the free one if you leave this out."""
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """Why you reject the organization."""
+
+    reason: Annotated[Reason, example("We could not verify the company")]
+    """The reason, which its members can read."""
+
+
+class Suspension(msgspec.Struct, frozen=True):
+    """Why you suspend the organization."""
+
+    reason: Annotated[OptionalReason, example("Invoices are overdue")] | None = None
+    """The reason, which its members can read."""
+
+
+class TierChange(msgspec.Struct, frozen=True):
+    """A tier, and limits of the organization's own. A limit of its own overrides the tier's."""
+
+    tier_id: UUID
+    """The tier it gets."""
+    max_services: Limit | msgspec.UnsetType = msgspec.UNSET
+    """How many services it may have. Null removes this limit, so that the tier's applies; if you leave it out it stays."""
+    max_users: Limit | msgspec.UnsetType = msgspec.UNSET
+    """How many members it may have. Null removes this limit, so that the tier's applies; if you leave it out it stays."""
+
+
+class ListedOwner(msgspec.Struct, frozen=True):
+    """The owner. If the account was deleted: `unknown`, `deleted-user@unknown`, and 1970."""
+
+    id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The owner's id."""
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+    created_at: CreatedAt
+
+
+class ListedTier(msgspec.Struct, frozen=True):
+    """The tier that the organization has."""
+
+    id: Id
+    name: Annotated[str, example("free")]
+    """The tier's name for programs."""
+    display_name: Annotated[str, example("Free")]
+    """The tier's name for people."""
+
+
+class ListedOrganization(msgspec.Struct, frozen=True):
+    """An organization with its owner and tier."""
+
+    organization: OrganizationRecord
+    """The organization."""
+    owner: ListedOwner
+    """Who owns it."""
+    tier: ListedTier
+    """The tier that it has."""
+
+
+class OrganizationList(msgspec.Struct, frozen=True):
+    """One page of organizations."""
+
+    organizations: Sequence[ListedOrganization]
+    """The organizations on this page, the newest first."""
+    total: Total
+    """How many match. Counting stops at 10 000: that number means "10 000 or more"."""
+
+
+class ApprovedOrganization(msgspec.Struct, frozen=True):
+    """The organization after the approval."""
+
+    id: Id
+    status: OrganizationStatus
+    """The state it is in now."""
+    approved_at: datetime | None
+    """When it was approved."""
+
+
+class Approved(msgspec.Struct, frozen=True):
+    """The approval took effect."""
+
+    organization: ApprovedOrganization
+    """The organization after the approval."""
+
+
+class Governed(msgspec.Struct, frozen=True):
+    """The change took effect."""
+
+    organization: OrganizationRecord
+    """The organization after the change."""
+
+
+class OrganizationDeleted(msgspec.Struct, frozen=True):
+    """The organization is deleted."""
+
+    success: Success
+    message: MessageText
+
+
+_GONE = ListedOwner("unknown", "deleted-user@unknown", False, datetime(1970, 1, 1, tzinfo=UTC))
+
+
+@endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
+    """List the tiers that organizations can have, the cheapest first"""
+    return [tier_record(tier) for tier in await postern.platform.governance.tiers()]
+
+
+@endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
+    """List all organizations, the newest first"""
+    asked = call.query
+    wanted = Wanted(asked.status, None if asked.tier_id is None else TierId(asked.tier_id))
+    found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
+    return OrganizationList([_listed(one) for one in found.items], found.total)
+
+
+@endpoint.post("/api/platform/organizations/{org_id}/approve", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+async def approve_organization(call: Call[Approval, None, GovernedPath], postern: Postern) -> Approved:
+    """Approve a pending organization"""
+    tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
+    approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
+    return Approved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
+
+
+@endpoint.post("/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, tags=_TAGS)
+async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> Governed:
+    """Reject a pending organization
+
+    This is final. The members see only that it was rejected, and why.
+    """
+    rejected = await postern.platform.governance.reject(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
+    return Governed(organization_record(rejected))
+
+
+@endpoint.post("/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, tags=_TAGS)
+async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> Governed:
+    """Suspend an active organization
+
+    From the next request on, its members and the users of its services are refused with `ORGANIZATION_NOT_ACTIVE`.
+    """
+    suspended = await postern.platform.governance.suspend(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
+    return Governed(organization_record(suspended))
+
+
+@endpoint.post("/api/platform/organizations/{org_id}/activate", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> Governed:
+    """End a suspension"""
+    return Governed(
+        organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
+    )
+
+
+@endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, tags=_TAGS)
+async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> Governed:
+    """Give an organization another tier, or limits of its own
+
+    Lower limits remove nobody and switch nothing off; they only keep new members and services out.
+    """
+    change = call.body
+    organization = await postern.platform.governance.change_tier(
+        OrganizationId(call.path.org_id),
+        TierId(change.tier_id),
+        Authority(call.actor),
+        max_services=changed(change.max_services),
+        max_users=changed(change.max_users),
+    )
+    return Governed(organization_record(organization))
+
+
+@endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, tags=_TAGS)
+async def delete_organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
+    """Delete an organization for good
+
+    No request finds it from now on; its data is removed in the background. The audit log stays.
+    """
+    deleted = await postern.platform.governance.delete(OrganizationId(call.path.org_id), Authority(call.actor))
+    return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")
+
+
+def _listed(one: GovernedOrganization) -> ListedOrganization:
+    owner = one.owner
+    return ListedOrganization(
+        organization_record(one.organization),
+        _GONE if owner is None else ListedOwner(str(owner.id), owner.email, owner.is_platform_owner, owner.created_at),
+        ListedTier(one.tier.id, one.tier.name, one.tier.display_name),
+    )

@@ -1,0 +1,250 @@
+"""Users as platform owners see them: who they are, their second factor, what looks suspicious, and who governs the platform."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.alerts import AlertType
+from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    HasSecondFactor,
+    Id,
+    IsPlatformOwner,
+    MessageText,
+    Reason,
+    SlugOfRole,
+    Success,
+    UserUuid,
+    example,
+)
+
+_TAGS = ("platform",)
+
+
+class PlatformUserPath(msgspec.Struct, frozen=True):
+    user_id: UserUuid
+
+
+class SoughtUsers(msgspec.Struct, frozen=True):
+    """With neither `email` nor `user_id` you get the newest users."""
+
+    email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
+    """A part of the address, in upper or lower case."""
+    user_id: UserUuid | None = None
+    """The id of one user."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
+    """How many users to answer with at most."""
+
+
+class OrganizationOfUser(msgspec.Struct, frozen=True):
+    """An organization that the user is a member of."""
+
+    id: Id
+    slug: Annotated[str, example("acme")]
+    """The organization's slug."""
+    name: Annotated[str, example("Acme Ltd")]
+    """The organization's name."""
+    role: SlugOfRole
+
+
+class UserOfPlatform(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of the installation."""
+
+    id: Id
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+    mfa_enabled: HasSecondFactor
+    created_at: CreatedAt
+    organizations: Sequence[OrganizationOfUser]
+    """The organizations that the user is a member of, a hundred at most."""
+
+
+class FoundUsers(msgspec.Struct, frozen=True):
+    """The users that match."""
+
+    users: Sequence[UserOfPlatform]
+    """The users."""
+
+
+class MfaOfUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's second factor."""
+
+    user_id: UserUuid
+    email: EmailAddress
+    mfa_enabled: HasSecondFactor
+    mfa_enabled_at: datetime | None
+    """When the second factor was enabled; null if it is not."""
+    backup_codes_remaining: Annotated[int, example(8)]
+    """How many backup codes are left."""
+    last_mfa_challenge: datetime | None
+    """When a code was last entered, right or wrong; null if never."""
+
+
+class StatedReason(msgspec.Struct, frozen=True):
+    """Why you do it. Clients that cannot send a body with DELETE send it in the query."""
+
+    reason: Annotated[Reason, example("Lost the phone; identity checked by video")] | None = None
+    """Why you do it. The audit log keeps it."""
+
+
+class MfaForceDisabled(msgspec.Struct, frozen=True):
+    """The user has no second factor any more."""
+
+    success: Success
+    message: MessageText
+
+
+class MfaAdoption(msgspec.Struct, frozen=True):
+    """How many users have a second factor, and how it goes. On large installations the number of users is an estimate, and at most 100 000
+    events are counted.
+    """
+
+    total_users: Annotated[int, example(1200)]
+    """How many users there are."""
+    mfa_enabled_users: Annotated[int, example(300)]
+    """How many of them have a second factor."""
+    mfa_adoption_rate: Annotated[float, example(25.0)]
+    """That share in percent."""
+    backup_codes_used_7d: Annotated[int, example(4)]
+    """How many backup codes were used in the last seven days."""
+    mfa_failures_7d: Annotated[int, example(31)]
+    """How many wrong codes were entered in the last seven days."""
+
+
+class SuspiciousActivity(msgspec.Struct, frozen=True):
+    """Something in the sign-ins of a user that somebody should look at."""
+
+    user_id: UserUuid
+    email: EmailAddress
+    alert_type: AlertType
+    """What is suspicious."""
+    details: Annotated[Mapping[str, Any], example({"failures": 12})]
+    """What it was seen by. The keys depend on `alert_type`."""
+    detected_at: datetime
+    """When it was last seen."""
+
+
+class Alerts(msgspec.Struct, frozen=True):
+    """What was suspicious in the last 24 hours."""
+
+    alerts: Sequence[SuspiciousActivity]
+    """The latest hundred; one of each type for each user."""
+
+
+class NewPlatformOwner(msgspec.Struct, frozen=True):
+    """The user to promote."""
+
+    user_id: UserUuid
+
+
+class OwnerOfPlatform(msgspec.Struct, frozen=True):
+    """The user after the change."""
+
+    id: Id
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+    created_at: CreatedAt
+
+
+class PlatformOwnerChanged(msgspec.Struct, frozen=True):
+    """The change took effect."""
+
+    user: OwnerOfPlatform
+    """The user after the change."""
+
+
+@endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, tags=_TAGS)
+async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> FoundUsers:
+    """Find users by id or by a part of their e-mail address"""
+    asked = call.query
+    user = None if asked.user_id is None else UserId(asked.user_id)
+    return FoundUsers([_found(one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
+
+
+@endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, tags=_TAGS)
+async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> MfaOfUser:
+    """Get the state of a user's second factor"""
+    found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
+    return MfaOfUser(
+        user_id=found.user,
+        email=found.email.address,
+        mfa_enabled=found.enabled_at is not None,
+        mfa_enabled_at=found.enabled_at,
+        backup_codes_remaining=found.backup_codes,
+        last_mfa_challenge=found.last_challenge,
+    )
+
+
+@endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, tags=_TAGS)
+async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
+    """Remove the second factor of a user who lost it
+
+    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the password alone
+    signs them in. You may repeat this.
+    """
+    reason = call.body.reason if call.body.reason is not None else call.query.reason
+    disabled = await postern.platform.platform_users.force_disable_mfa(UserId(call.path.user_id), reason or "", call.actor)
+    return MfaForceDisabled(True, "MFA is disabled" if disabled else "MFA was not enabled")
+
+
+@endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, tags=_TAGS)
+async def mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
+    """Get figures on how many users have a second factor"""
+    counted = await postern.platform.platform_users.mfa_metrics()
+    return MfaAdoption(counted.users, counted.mfa_enabled, counted.adoption, counted.backup_codes_used, counted.failures)
+
+
+@endpoint.get("/api/platform/mfa/suspicious", caller=PLATFORM_OWNER, tags=_TAGS)
+async def suspicious_activity(_call: Call, postern: Postern) -> Alerts:
+    """List suspicious sign-ins of the last 24 hours
+
+    You get the latest hundred alerts, one of each type for each user.
+    """
+    alerts = await postern.platform.platform_users.alerts()
+    return Alerts([SuspiciousActivity(one.user, one.email.address, one.type, one.details, one.detected_at) for one in alerts])
+
+
+@endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
+async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern) -> PlatformOwnerChanged:
+    """Make a user a platform owner
+
+    The account must be active and its e-mail address verified. You may repeat this.
+    """
+    account = await postern.platform.platform_owners.put_in_office(UserId(call.body.user_id), call.caller.user, call.actor)
+    return PlatformOwnerChanged(_owner(account))
+
+
+@endpoint.delete("/api/platform/owners/{user_id}", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
+    """Make a platform owner an ordinary user again
+
+    The account stays. Impersonation sessions that it opened end. You cannot demote yourself, so one platform owner always remains.
+    """
+    account = await postern.platform.platform_owners.put_out_of_office(UserId(call.path.user_id), call.caller.user, call.actor)
+    return PlatformOwnerChanged(_owner(account))
+
+
+def _found(one: FoundUser) -> UserOfPlatform:
+    return UserOfPlatform(
+        id=one.account.id,
+        email=one.account.email.address,
+        is_platform_owner=one.account.is_platform_owner,
+        mfa_enabled=one.mfa_enabled,
+        created_at=one.account.created_at,
+        organizations=[OrganizationOfUser(of.organization, of.slug, of.name, of.role) for of in one.organizations],
+    )
+
+
+def _owner(account: Account) -> OwnerOfPlatform:
+    return OwnerOfPlatform(account.id, account.email.address, account.is_platform_owner, account.created_at)

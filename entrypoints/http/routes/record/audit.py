@@ -1,0 +1,193 @@
+"""The audit log of an organization, for those who may read it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import UserId
+from core.domain.pages import Listed
+from core.domain.record.audit import AuditEntry, AuditFilter, Person, TargetType
+from core.domain.record.events import ActingKey
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, IsPlatformOwner, OrganizationUuid, SlugOfOrganization, Success, example
+from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+
+_TAGS = ("audit",)
+_LONGEST_ACTION = 100
+_LONGEST_TARGET = 200
+
+
+class AuditLogPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class AuditLogQuery(Paging, frozen=True, kw_only=True):
+    """`since` belongs to the span that is asked for, `until` does not; both with their offset from UTC. `actor_id` is a person's, or an API
+    key's.
+    """
+
+    action: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_ACTION, examples=["user.invited"])] | None = None
+    """Only entries of this action."""
+    target_type: TargetType | None = None
+    """Only entries about this kind of thing."""
+    target_id: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_TARGET, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None
+    ) = None
+    """Only entries about the thing with this id. Needs `target_type`."""
+    actor_id: UUID | None = None
+    """Only what this person did, or this API key."""
+    success: Success | None = None
+    """Only what succeeded, or only what failed."""
+    since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Only entries from this moment on. Say the offset from UTC."""
+    until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Only entries before this moment. Say the offset from UTC."""
+
+
+class AuditActorKey(msgspec.Struct, frozen=True):
+    """The API key that acted, as it was called at the time."""
+
+    name: Annotated[str, example("Billing server")]
+    """The key's name."""
+    prefix: Annotated[str, example("sk_a1b2c3")]
+    """How the key begins."""
+
+
+class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
+    """A person, with today's address, or an API key."""
+
+    id: Id
+    email: Annotated[str, example("ada@example.org")] | None
+    """The person's address; null for an API key."""
+    is_platform_owner: IsPlatformOwner
+    api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
+    """The API key; absent for a person."""
+
+
+class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the audit log."""
+
+    id: Id
+    org_id: OrganizationUuid
+    actor: AuditActor | None
+    """Who did it; null for what the system did by itself."""
+    impersonator: AuditActor | None
+    """The platform owner who acted in the actor's name; null if nobody did."""
+    action: Annotated[str, example("user.invited")]
+    """What was done."""
+    target_type: Annotated[str, example("user")]
+    """What kind of thing it was done to."""
+    target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The id of that thing."""
+    ip_address: Annotated[str, example("203.0.113.7")] | None
+    """Where the request came from; null for what the system did by itself."""
+    user_agent: Annotated[str, example("curl/8.14.1")] | None
+    """The client, as it names itself."""
+    success: Success
+    """Whether it succeeded."""
+    details: Annotated[Mapping[str, Any], example({"invited_email": "grace@example.org", "role": "member"})]
+    """More about it. The keys depend on `action`."""
+    created_at: CreatedAt
+    """When it was done."""
+
+
+class WholePagination(Pagination, frozen=True):
+    """Where this page stands in the list."""
+
+    total_pages: Annotated[int, example(3)]
+    """How many pages there are."""
+    has_next: bool
+    """Whether a page follows."""
+    has_prev: bool
+    """Whether a page comes before."""
+
+
+class AuditLogPage(msgspec.Struct, frozen=True):
+    """One page of the audit log."""
+
+    logs: Sequence[LoggedAction]
+    """The entries on this page, the newest first."""
+    pagination: WholePagination
+    """Where this page stands in the list."""
+
+
+class EventType(msgspec.Struct, frozen=True):
+    """An action that the audit log can hold."""
+
+    value: Annotated[str, example("user.invited")]
+    """The action, as entries and filters name it."""
+    label: Annotated[str, example("User invited")]
+    """The action in words."""
+    category: Annotated[str, example("User management")]
+    """The group that it belongs to."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/audit-log", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), refuses=(BadRequest,), tags=_TAGS
+)
+async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
+    """List what was done in the organization, the newest first
+
+    `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
+    newest 10 000 matches: a `total` of 10 000 means "10 000 or more", and later pages are refused. Use `since` and `until` to narrow it
+    down.
+    """
+    query = call.query
+    wanted = AuditFilter(
+        action=query.action,
+        target_type=query.target_type,
+        target_id=query.target_id,
+        actor=None if query.actor_id is None else UserId(query.actor_id),
+        success=query.success,
+        since=query.since,
+        until=query.until,
+    )
+    found = await postern.record.audit.list(call.caller.organization, wanted, page_of(query))
+    return AuditLogPage([_logged(entry) for entry in found.items], _pagination(query, found))
+
+
+@endpoint.get("/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), tags=_TAGS)
+def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[EventType]:
+    """List the actions that the audit log can hold"""
+    return [EventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
+
+
+def _pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
+    pages = -(-found.total // query.limit)
+    return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
+
+
+def _logged(entry: AuditEntry) -> LoggedAction:
+    return LoggedAction(
+        id=entry.id,
+        org_id=entry.organization,
+        actor=_actor(entry.actor),
+        impersonator=_actor(entry.impersonator),
+        action=entry.action,
+        target_type=entry.target_type,
+        target_id=entry.target_id,
+        ip_address=entry.address,
+        user_agent=entry.user_agent,
+        success=entry.success,
+        details=entry.details,
+        created_at=entry.created_at,
+    )
+
+
+def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
+    match actor:
+        case None:
+            return None
+        case ActingKey():
+            return AuditActor(id=actor.id, email=None, is_platform_owner=False, api_key=AuditActorKey(actor.name, actor.prefix))
+        case Person():
+            return AuditActor(id=actor.id, email=actor.email, is_platform_owner=actor.is_platform_owner)

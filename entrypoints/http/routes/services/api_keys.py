@@ -1,0 +1,171 @@
+"""The API keys of a service, by which its own servers use the service interface."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ApiKeyId
+from core.domain.services.api_keys import ApiKey, Permission
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, ServiceUuid, SlugOfOrganization, SlugOfService, Total, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paging import OffsetPaging
+from entrypoints.http.routes.services.services import ServicePath
+
+_TAGS = ("api-keys",)
+_KEYS = "/api/organizations/{org_slug}/services/{service_slug}/api-keys"
+_KEY = "/api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}"
+
+
+class ApiKeyPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+    api_key_id: UUID
+    """The API key's id."""
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What the key is called and what it may do."""
+
+    name: Annotated[Name, example("Billing server")]
+    """What people call the key."""
+    permissions: Annotated[tuple[Permission, ...], example(["read:users", "write:users"])]
+    """What the key may do, with this service only. You cannot grant what you may not do yourself."""
+    expires_in_days: Annotated[int, example(365)] | None = None
+    """After how many days the key expires, 1 to 3650. If you leave it out, it does not."""
+
+
+class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, without the key itself."""
+
+    id: Id
+    service_id: ServiceUuid
+    name: Annotated[str, example("Billing server")]
+    """What people call the key."""
+    prefix: Annotated[str, example("sk_a1b2c3")]
+    """How the key begins: enough to tell it from the others."""
+    permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
+    """What the key may do."""
+    last_used_at: datetime | None
+    """When the key was last used, to the minute; null if it never was."""
+    expires_at: datetime | None
+    """When the key expires; null if it does not."""
+    created_at: CreatedAt
+    created_by: UUID
+    """The user who created the key."""
+
+
+class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The new API key. This is the only answer with the key itself."""
+
+    id: Id
+    service_id: ServiceUuid
+    name: Annotated[str, example("Billing server")]
+    """What people call the key."""
+    prefix: Annotated[str, example("sk_a1b2c3")]
+    """How the key begins: enough to tell it from the others."""
+    key: Annotated[str, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The key, to send as `X-Api-Key`. It is shown only now."""
+    permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
+    """What the key may do."""
+    expires_at: datetime | None
+    """When the key expires; null if it does not."""
+    created_at: CreatedAt
+    created_by: UUID
+    """The user who created the key."""
+
+
+class ApiKeyList(msgspec.Struct, frozen=True):
+    """One page of API keys."""
+
+    api_keys: Sequence[ApiKeyRecord]
+    """The keys on this page, the newest first."""
+    total: Total
+
+
+@endpoint.post(
+    _KEYS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS
+)
+async def create_api_key(call: Call[NewKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
+    """Create an API key
+
+    For the service's own servers, which send it as `X-Api-Key`. The key is shown only once: we keep just a digest of it. It can do what its
+    permissions say, with this service only, and you cannot grant what you may not do yourself.
+    """
+    body = call.body
+    created = await postern.services.api_keys.create(
+        call.caller,
+        call.path.service_slug,
+        call.actor,
+        name=body.name,
+        permissions=body.permissions,
+        expires_in_days=body.expires_in_days,
+    )
+    key = created.key
+    return CreatedApiKey(
+        id=key.id,
+        service_id=key.service,
+        name=key.name,
+        prefix=key.prefix,
+        key=created.text.reveal(),
+        permissions=key.permissions,
+        expires_at=key.expires_at,
+        created_at=key.created_at,
+        created_by=key.created_by,
+    )
+
+
+@endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], postern: Postern) -> ApiKeyList:
+    """List the API keys of a service, the newest first
+
+    The keys themselves are not shown: nobody can look them up. Expired keys stay listed until you delete them.
+    """
+    asked = call.query
+    found = await postern.services.api_keys.list(call.caller, call.path.service_slug, asked.limit, asked.offset)
+    return ApiKeyList([_record(key) for key in found.items], found.total)
+
+
+@endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyRecord:
+    """Get an API key
+
+    The key itself is not shown.
+    """
+    path = call.path
+    return _record(await postern.services.api_keys.get(call.caller, path.service_slug, ApiKeyId(path.api_key_id)))
+
+
+@endpoint.delete(_KEY, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+async def delete_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> NoBody:
+    """Delete an API key
+
+    It is refused from the next request on. This cannot be undone.
+    """
+    path = call.path
+    await postern.services.api_keys.delete(call.caller, path.service_slug, ApiKeyId(path.api_key_id), call.actor)
+    return NO_BODY
+
+
+def _record(key: ApiKey) -> ApiKeyRecord:
+    return ApiKeyRecord(
+        id=key.id,
+        service_id=key.service,
+        name=key.name,
+        prefix=key.prefix,
+        permissions=key.permissions,
+        last_used_at=key.last_used_at,
+        expires_at=key.expires_at,
+        created_at=key.created_at,
+        created_by=key.created_by,
+    )

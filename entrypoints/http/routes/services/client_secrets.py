@@ -1,0 +1,87 @@
+"""The client secrets of services that can keep one."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ClientSecretId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.services.services import ServicePath
+
+_TAGS = ("services",)
+_SECRETS = "/api/organizations/{org_slug}/services/{service_slug}/client-secrets"
+
+
+class ClientSecretPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+    client_secret_id: UUID
+    """The client secret's id."""
+
+
+class ClientSecretRecord(msgspec.Struct, frozen=True):
+    """A client secret, without the secret itself."""
+
+    id: Id
+    prefix: Annotated[str, example("cs_d4e5f6")]
+    """How the secret begins: enough to tell it from the other one."""
+    created_by: UUID | None
+    """The user who created it; null if the account was deleted."""
+    created_at: CreatedAt
+
+
+class CreatedClientSecret(msgspec.Struct, frozen=True):
+    """The new client secret. This is the only answer with the secret itself."""
+
+    id: Id
+    prefix: Annotated[str, example("cs_d4e5f6")]
+    """How the secret begins: enough to tell it from the other one."""
+    client_secret: Annotated[str, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
+    """The secret. It is shown only now."""
+    created_at: CreatedAt
+
+
+@endpoint.post(
+    _SECRETS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS
+)
+async def create_client_secret(call: Call[None, None, ServicePath, Member], postern: Postern) -> CreatedClientSecret:
+    """Create a client secret
+
+    For `web` and `api` services. A service may have two, so that you can replace one without an interruption: create the second, put it in
+    place of the first, then delete the first. The secret is shown only once: we keep just a digest of it.
+    """
+    created = await postern.services.client_secrets.create(call.caller, call.path.service_slug, call.actor)
+    secret = created.secret
+    return CreatedClientSecret(secret.id, secret.prefix, created.text.reveal(), secret.created_at)
+
+
+@endpoint.get(_SECRETS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), tags=_TAGS)
+async def list_client_secrets(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ClientSecretRecord]:
+    """List the client secrets of a service, the oldest first
+
+    The secrets themselves are not shown: nobody can look them up.
+    """
+    listed = await postern.services.client_secrets.list(call.caller, call.path.service_slug)
+    return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at) for secret in listed]
+
+
+@endpoint.delete(f"{_SECRETS}/{{client_secret_id}}", caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
+    """Delete a client secret
+
+    It is refused from the next request on.
+    """
+    path = call.path
+    await postern.services.client_secrets.delete(call.caller, path.service_slug, ClientSecretId(path.client_secret_id), call.actor)
+    return NO_BODY

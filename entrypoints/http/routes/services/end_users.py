@@ -1,0 +1,187 @@
+"""The end users of an organization's services, for those who look after them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.services.end_users import LONGEST_SEARCH
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    HasSecondFactor,
+    Id,
+    MessageText,
+    ServiceUuid,
+    SlugOfOrganization,
+    UpdatedAt,
+    UserUuid,
+    example,
+)
+from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+from entrypoints.http.routes.identity.accounts import Identity
+
+_TAGS = ("end-users",)
+
+
+class EndUserPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    user_id: UserUuid
+
+
+class EndUsersPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class EndUsersQuery(Paging, frozen=True, kw_only=True):
+    """`search` is a part of the e-mail address, in any case; `service_id` is one of the organization's services."""
+
+    search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
+    """A part of the e-mail address, in upper or lower case."""
+    service_id: ServiceUuid | None = None
+    """Only users of this service."""
+
+
+class EndUserSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of the organization's services. If the person never signed in to one of them, nothing is told about their account."""
+
+    id: Id
+    email: EmailAddress
+    created_at: CreatedAt
+    """When the account was created. If the person never signed in to one of the organization's services: when they became a user of it."""
+    last_login_at: datetime | None
+    """When the user last signed in to one of this organization's services; null if never."""
+    mfa_enabled: HasSecondFactor
+    services: Annotated[Sequence[str], example(["billing"])]
+    """The slugs of this organization's services that the person uses."""
+
+
+class EndUserList(msgspec.Struct, frozen=True):
+    """One page of end users."""
+
+    users: Sequence[EndUserSummary]
+    """The end users on this page, the newest account first."""
+    pagination: Pagination
+    """Where this page stands in the list."""
+
+
+class ServiceOfEndUser(msgspec.Struct, frozen=True):
+    """A service that the end user uses."""
+
+    id: Id
+    slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    name: Annotated[str, example("Billing")]
+    """The service's name."""
+    first_login_at: datetime | None
+    """When the user first signed in to it; null if never."""
+    last_login_at: datetime | None
+    """When the user last signed in to it; null if never."""
+
+
+class SessionsOfEndUser(msgspec.Struct, frozen=True):
+    """The user's open sessions in this organization's services."""
+
+    active_count: Annotated[int, example(2)]
+    """How many are open."""
+    last_created_at: datetime | None
+    """When the newest of them began; null if there are none."""
+
+
+class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An end user of the organization's services. If the person never signed in to one of them, nothing is told about their account."""
+
+    id: Id
+    email: EmailAddress
+    email_verified: bool
+    """Whether the user has confirmed the address; false if they never signed in."""
+    created_at: CreatedAt
+    """When the account was created. If the person never signed in to one of the organization's services: when they became a user of it."""
+    updated_at: UpdatedAt
+    """When the account was last changed; the same as `created_at` if the person never signed in."""
+    last_login_at: datetime | None
+    """When the user last signed in to one of this organization's services; null if never."""
+    mfa_enabled: HasSecondFactor
+    linked_identities: Sequence[Identity]
+    """Accounts at external providers that can sign in to this account."""
+    services: Sequence[ServiceOfEndUser]
+    """The services of this organization that the person uses."""
+    sessions: SessionsOfEndUser
+    """The user's open sessions in this organization's services."""
+
+
+class SessionsRevoked(msgspec.Struct, frozen=True):
+    """The sessions have ended."""
+
+    message: MessageText
+    sessions_revoked: Annotated[int, example(2)]
+    """How many sessions ended."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/users", caller=able(Capability.END_USERS_VIEW, impersonated=True), refuses=(BadRequest,), tags=_TAGS
+)
+async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], postern: Postern) -> EndUserList:
+    """List the end users of the organization's services, the newest account first
+
+    Counting and searching stop at 10 000 users: a `total` of 10 000 means "10 000 or more", and later pages are refused with 400. Searches
+    within an organization run one after the other; if too many are waiting, the answer is 503. A `service_id` of another organization is
+    answered with 404.
+    """
+    query = call.query
+    service = None if query.service_id is None else ServiceId(query.service_id)
+    found = await postern.services.end_users.list(call.caller.organization, page_of(query), search=query.search, service=service)
+    return EndUserList(
+        [
+            EndUserSummary(
+                id=one.id,
+                email=one.email.address,
+                created_at=one.created_at,
+                last_login_at=one.last_login_at,
+                mfa_enabled=one.mfa_enabled,
+                services=one.services,
+            )
+            for one in found.items
+        ],
+        Pagination(query.page, query.limit, found.total),
+    )
+
+
+@endpoint.get("/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), tags=_TAGS)
+async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserAnswer:
+    """Get an end user of the organization's services"""
+    found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
+    return EndUserAnswer(
+        id=found.id,
+        email=found.email.address,
+        email_verified=found.email_verified,
+        created_at=found.created_at,
+        updated_at=found.updated_at,
+        last_login_at=found.last_login_at,
+        mfa_enabled=found.mfa_enabled,
+        linked_identities=(),
+        services=[ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at) for one in found.services],
+        sessions=SessionsOfEndUser(found.active_sessions, found.last_session_at),
+    )
+
+
+@endpoint.delete(
+    "/api/organizations/{org_slug}/users/{user_id}/sessions", caller=able(Capability.END_USERS_MANAGE, impersonated=True), tags=_TAGS
+)
+async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
+    """Sign an end user out of the organization's services
+
+    The user's sessions and refresh tokens there stop working with the next request. Sessions elsewhere go on, and so does what the person
+    does as a member of the organization. You may repeat this.
+    """
+    ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
+    return SessionsRevoked("The end user is signed out of the organization's services", ended)

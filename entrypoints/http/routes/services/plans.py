@@ -1,0 +1,171 @@
+"""The plans of a service."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest
+from core.domain.identifiers import PlanId
+from core.domain.services.plans import PlanOverview
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Currency,
+    Id,
+    Name,
+    PriceId,
+    ServiceUuid,
+    SlugOfOrganization,
+    SlugOfService,
+    example,
+    given,
+)
+
+Value = TypeVar("Value")
+
+_TAGS = ("plans",)
+_PLANS = "/api/organizations/{org_slug}/services/{service_slug}/plans"
+_PLAN = "/api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}"
+
+
+class PlansPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+class PlanPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+    plan_id: UUID
+    """The plan's id."""
+
+
+class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that the service offers."""
+
+    name: Annotated[Name, example("Team")]
+    """1 to 100 characters."""
+    price_cents: Annotated[int, example(1900)]
+    """The price in the smallest unit of the currency; 0 or more."""
+    currency: Annotated[Currency, example("eur")]
+    """The currency's three letters (ISO 4217), in upper or lower case."""
+    features: Annotated[Sequence[str], example(["export", "priority-support"])] = ()
+    """What the plan includes, each 1 to 100 characters. Every access token for the service carries them all, so keep them few."""
+    billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
+    """The id of the price at the payment provider. Nobody can buy a plan without one."""
+
+
+class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is."""
+
+    name: Annotated[Name, example("Team")] | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    price_cents: Annotated[int, example(1900)] | msgspec.UnsetType = msgspec.UNSET
+    """The price in the smallest unit of the currency; 0 or more."""
+    currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
+    """The currency's three letters (ISO 4217), in upper or lower case."""
+    features: Annotated[Sequence[str], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
+    """The new list of features. It replaces the old one."""
+    billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The id of the price at the payment provider. Null removes it."""
+
+
+class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that the service offers."""
+
+    id: Id
+    service_id: ServiceUuid
+    name: Annotated[str, example("Team")]
+    """What people call the plan."""
+    price_cents: Annotated[int, example(1900)]
+    """The price in the smallest unit of the currency."""
+    currency: Annotated[str, example("eur")]
+    """The currency's three letters (ISO 4217), in lower case."""
+    features: Annotated[Sequence[str], example(["export", "priority-support"])]
+    """What the plan includes."""
+    billing_price_id: Annotated[str, example("price_1PqR7s")] | None
+    """The id of the price at the payment provider. While it is null, nobody can buy the plan."""
+    subscription_count: Annotated[int, example(12)]
+    """How many subscriptions to it are active or past due."""
+    created_at: CreatedAt
+
+
+@endpoint.get(_PLANS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern) -> Sequence[PlanRecord]:
+    """List the plans of a service, the cheapest first
+
+    You get all of them; a service has at most 100.
+    """
+    return [plan_record(plan) for plan in await postern.services.plans.list(call.caller, call.path.service_slug)]
+
+
+@endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
+    """Add a plan to a service"""
+    body = call.body
+    plan = await postern.services.plans.create(
+        call.caller,
+        call.path.service_slug,
+        call.actor,
+        name=body.name,
+        price_cents=body.price_cents,
+        currency=body.currency,
+        features=body.features,
+        billing_price_id=body.billing_price_id,
+    )
+    return plan_record(plan)
+
+
+@endpoint.patch(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Postern) -> PlanRecord:
+    """Change a plan
+
+    Send at least one field. Subscribers get the new terms with their next access token.
+    """
+    body = call.body
+    plan = await postern.services.plans.change(
+        call.caller,
+        call.path.service_slug,
+        PlanId(call.path.plan_id),
+        call.actor,
+        name=given(body.name),
+        price_cents=given(body.price_cents),
+        currency=given(body.currency),
+        features=given(body.features),
+        billing_price_id=UNCHANGED if isinstance(body.billing_price_id, msgspec.UnsetType) else body.billing_price_id,
+    )
+    return plan_record(plan)
+
+
+@endpoint.delete(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, refuses=(BadRequest,), tags=_TAGS)
+async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern) -> NoBody:
+    """Delete a plan
+
+    Not possible while it has active subscriptions. Subscriptions that are over keep the plan's name.
+    """
+    await postern.services.plans.delete(call.caller, call.path.service_slug, PlanId(call.path.plan_id), call.actor)
+    return NO_BODY
+
+
+def plan_record(overview: PlanOverview) -> PlanRecord:
+    plan = overview.plan
+    return PlanRecord(
+        id=plan.id,
+        service_id=plan.service,
+        name=plan.name,
+        price_cents=plan.price_cents,
+        currency=plan.currency,
+        features=plan.features,
+        billing_price_id=plan.billing_price_id,
+        subscription_count=overview.subscription_count,
+        created_at=plan.created_at,
+    )

@@ -1,0 +1,94 @@
+"""The service itself and how much it is used, for the service's own servers."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.services import Service, ServiceType
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, example
+from entrypoints.http.machinery.limits import UNLIMITED
+
+_TAGS = ("service-interface",)
+_INFO = "/api/service/info"
+
+
+class ServiceInfoPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is. An API key can change nothing but the name."""
+
+    name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
+    """The new name, 1 to 100 characters."""
+
+
+class ServiceInfoRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The service that the API key belongs to."""
+
+    id: Id
+    name: Annotated[str, example("Billing")]
+    """The service's name."""
+    slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    service_type: Annotated[ServiceType, example("web")]
+    """What kind of application the service is."""
+    created_at: CreatedAt
+
+
+class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the service is used."""
+
+    total_users: Annotated[int, example(240)]
+    """How many users the service has."""
+    total_subscriptions: Annotated[int, example(260)]
+    """How many subscriptions there are, including those that are over; deleted ones do not count."""
+    active_subscriptions: Annotated[int, example(180)]
+    """How many subscriptions are active."""
+    total_logins_30d: Annotated[int, example(3100)]
+    """How often somebody signed in to the service in the last thirty days."""
+    unique_users_30d: Annotated[int, example(190)]
+    """How many different users signed in to the service in the last thirty days."""
+
+
+@endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)
+def service_info(call: Call[None, None, None, KeyHolder], _postern: Postern) -> ServiceInfoRecord:
+    """Get the service that the API key belongs to"""
+    holder = call.caller
+    profile = holder.profile
+    return ServiceInfoRecord(
+        id=holder.service, name=profile.name, slug=holder.service_slug, service_type=profile.service_type, created_at=profile.created_at
+    )
+
+
+@endpoint.patch(_INFO, caller=key(Permission.WRITE_SERVICE), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
+    """Rename the service
+
+    If you leave out the name, nothing changes, and you get the service as it is.
+    """
+    given = call.body.name
+    return _record(
+        await postern.services.service_info.rename(call.caller, None if isinstance(given, msgspec.UnsetType) else given, call.actor)
+    )
+
+
+@endpoint.get("/api/service/analytics", caller=key(Permission.READ_ANALYTICS), tags=_TAGS)
+async def service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
+    """Get figures on how much the service is used"""
+    found = await postern.services.service_analytics.get(call.caller)
+    return ServiceAnalyticsRecord(
+        total_users=found.total_users,
+        total_subscriptions=found.total_subscriptions,
+        active_subscriptions=found.active_subscriptions,
+        total_logins_30d=found.total_logins,
+        unique_users_30d=found.unique_users,
+    )
+
+
+def _record(service: Service) -> ServiceInfoRecord:
+    return ServiceInfoRecord(
+        id=service.id, name=service.name, slug=service.slug, service_type=service.service_type, created_at=service.created_at
+    )

@@ -1,0 +1,166 @@
+"""The subscriptions of a service's users, for the service's own servers."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import PlanId, UserId
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.subscriptions import Subscription, SubscriptionStatus
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Id, Total, UserUuid, example, given
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paging import OffsetPaging
+
+Value = TypeVar("Value")
+# A moment is only one with its offset from UTC.
+Moment = Annotated[datetime, msgspec.Meta(tz=True, examples=["2026-04-01T00:00:00Z"])]
+
+_TAGS = ("service-interface",)
+_SUBSCRIPTIONS = "/api/service/subscriptions"
+_SUBSCRIPTION = "/api/service/subscriptions/{user_id}"
+
+
+class SubscriptionsQuery(OffsetPaging, frozen=True, kw_only=True):
+    status: SubscriptionStatus | None = None
+    """Only subscriptions in this state."""
+
+
+class SubscriptionPath(msgspec.Struct, frozen=True):
+    user_id: UserUuid
+
+
+class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription of a user to a plan."""
+
+    user_id: UserUuid
+    plan_id: UUID
+    """The plan's id."""
+    status: SubscriptionStatus = SubscriptionStatus.ACTIVE
+    """The state it begins in."""
+    current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
+    """When the current period ends, with the offset from UTC. Thirty days from now if you leave it out."""
+
+
+class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is."""
+
+    status: Annotated[SubscriptionStatus, example("active")] | msgspec.UnsetType = msgspec.UNSET
+    """The new state."""
+    current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
+    """When the current period ends, with the offset from UTC."""
+
+
+class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription of a user to a plan."""
+
+    id: Id
+    user_id: UserUuid
+    plan_id: UUID
+    """The plan's id."""
+    plan_name: Annotated[str, example("Team")]
+    """The plan's name."""
+    status: SubscriptionStatus
+    """The state it is in."""
+    current_period_end: datetime
+    """When the current period ends."""
+
+
+class SubscriptionList(msgspec.Struct, frozen=True):
+    """One page of subscriptions."""
+
+    subscriptions: Sequence[SubscriptionRecord]
+    """The subscriptions on this page, the oldest first."""
+    total: Total
+
+
+@endpoint.get(_SUBSCRIPTIONS, caller=key(Permission.READ_SUBSCRIPTIONS), tags=_TAGS)
+async def list_subscriptions(call: Call[None, SubscriptionsQuery, None, KeyHolder], postern: Postern) -> SubscriptionList:
+    """List the subscriptions to the service, the oldest first
+
+    The list includes subscriptions that are over. A user may have several, but at most one that is active or past due. The filter may still
+    find a subscription as active for up to a minute after its period ended; its record already says `expired`.
+    """
+    asked = call.query
+    found = await postern.services.subscriptions.list(call.caller, asked.status, asked.limit, asked.offset)
+    return SubscriptionList([_record(subscription) for subscription in found.items], found.total)
+
+
+@endpoint.post(
+    _SUBSCRIPTIONS,
+    caller=key(Permission.WRITE_SUBSCRIPTIONS),
+    limit=UNLIMITED,
+    refuses=(BadRequest, NotFound, Conflict),
+    tags=_TAGS,
+)
+async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder], postern: Postern) -> SubscriptionRecord:
+    """Subscribe a user of the service to a plan
+
+    A user has at most one subscription that is active or past due; a second one is answered with 409. A subscription that you create as
+    active, with a period that is already over, is `expired` from the beginning.
+    """
+    body = call.body
+    subscription = await postern.services.subscriptions.create(
+        call.caller,
+        UserId(body.user_id),
+        PlanId(body.plan_id),
+        call.actor,
+        status=body.status,
+        current_period_end=given(body.current_period_end),
+    )
+    return _record(subscription)
+
+
+@endpoint.get(_SUBSCRIPTION, caller=key(Permission.READ_SUBSCRIPTIONS), tags=_TAGS)
+async def user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
+    """Get a user's subscription
+
+    You get the one that is active or past due; if there is none, the latest one.
+    """
+    return _record(await postern.services.subscriptions.get(call.caller, UserId(call.path.user_id)))
+
+
+@endpoint.patch(_SUBSCRIPTION, caller=key(Permission.WRITE_SUBSCRIPTIONS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
+    """Change a user's subscription
+
+    This changes the one that is active or past due; if there is none, the latest one. To renew an expired subscription, send `status` and
+    `current_period_end`. The user's next access token carries the change.
+    """
+    subscription = await postern.services.subscriptions.change(
+        call.caller,
+        UserId(call.path.user_id),
+        call.actor,
+        status=given(call.body.status),
+        current_period_end=given(call.body.current_period_end),
+    )
+    return _record(subscription)
+
+
+@endpoint.delete(_SUBSCRIPTION, caller=key(Permission.DELETE_SUBSCRIPTIONS), limit=UNLIMITED, status=204, tags=_TAGS)
+async def delete_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> NoBody:
+    """Delete all subscriptions of a user
+
+    Subscriptions that are over are deleted too. To keep them on record, change the subscription to `cancelled` instead.
+    """
+    await postern.services.subscriptions.delete(call.caller, UserId(call.path.user_id), call.actor)
+    return NO_BODY
+
+
+def _record(subscription: Subscription) -> SubscriptionRecord:
+    return SubscriptionRecord(
+        id=subscription.id,
+        user_id=subscription.user,
+        plan_id=subscription.plan,
+        plan_name=subscription.plan_name,
+        status=subscription.status,
+        current_period_end=subscription.current_period_end,
+    )

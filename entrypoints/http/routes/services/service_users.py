@@ -1,0 +1,113 @@
+"""The users of a service, for the service's own servers."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from core.domain.errors import BadRequest, RateLimited
+from core.domain.identifiers import UserId
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.service_users import ServiceUser
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, EmailText, Id, Total, UserUuid, email_field
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paging import OffsetPaging
+
+_TAGS = ("service-interface",)
+_USERS = "/api/service/users"
+_USER = "/api/service/users/{user_id}"
+
+
+class ServiceUserPath(msgspec.Struct, frozen=True):
+    user_id: UserUuid
+
+
+class NewServiceUser(msgspec.Struct, frozen=True):
+    """The address of the user."""
+
+    email: EmailText
+    """The user's address."""
+
+
+class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is."""
+
+    email: EmailText | msgspec.UnsetType = msgspec.UNSET
+    """The new address."""
+
+
+class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of the service."""
+
+    id: Id
+    email: EmailAddress
+    created_at: CreatedAt
+    """When the account was created, once its owner has signed in to the service; until then, when the account became a user of it."""
+
+
+class ServiceUserList(msgspec.Struct, frozen=True):
+    """One page of users."""
+
+    users: Sequence[ServiceUserRecord]
+    """The users on this page, in the order in which they came to the service."""
+    total: Total
+
+
+@endpoint.get(_USERS, caller=key(Permission.READ_USERS), tags=_TAGS)
+async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], postern: Postern) -> ServiceUserList:
+    """List the users of the service
+
+    That is everybody who signed in to it, or whom you created with `POST`, in the order in which they became its users.
+    """
+    found = await postern.services.service_users.list(call.caller, call.query.limit, call.query.offset)
+    return ServiceUserList([_record(user) for user in found.items], found.total)
+
+
+@endpoint.post(_USERS, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
+async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder], postern: Postern) -> ServiceUserRecord:
+    """Add a user to the service
+
+    If the address already has an account, that account becomes a user of the service and is returned as it is. Otherwise a new account is
+    created, without a password: its owner gets in by resetting the password, by an invitation, or with an external account of the same
+    address. We send no mail. You may repeat this. A key may do this 60 times at once, then once a second.
+    """
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    return _record(await postern.services.service_users.add(call.caller, email, call.actor))
+
+
+@endpoint.get(_USER, caller=key(Permission.READ_USERS), tags=_TAGS)
+async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRecord:
+    """Get a user of the service"""
+    return _record(await postern.services.service_users.get(call.caller, UserId(call.path.user_id)))
+
+
+@endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRecord:
+    """Change a user's e-mail address
+
+    Only possible for an account that this service created and that belongs to no organization, no other service and no platform owner. The
+    new address counts as unverified, and all of the user's sessions and mailed links end. We tell the old address by mail.
+    """
+    given = call.body.email
+    email = None if isinstance(given, msgspec.UnsetType) else email_field(given, postern.foundation.email_syntax)
+    return _record(await postern.services.service_users.change_email(call.caller, UserId(call.path.user_id), email, call.actor))
+
+
+@endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, status=204, tags=_TAGS)
+async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> NoBody:
+    """Delete a user of the service
+
+    Everything that the service has about the user is deleted: subscriptions, sessions, sign-ins. The account itself is deleted only if this
+    service created it and nothing else uses it; otherwise it stays, and is no longer a user of this service. This cannot be undone. You
+    cannot delete owners of organizations or of the platform.
+    """
+    await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
+    return NO_BODY
+
+
+def _record(user: ServiceUser) -> ServiceUserRecord:
+    return ServiceUserRecord(id=user.id, email=user.email.address, created_at=user.created_at)

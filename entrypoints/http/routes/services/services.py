@@ -1,0 +1,269 @@
+"""The services of an organization: the applications that people sign in to."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
+from core.domain.services.plans import PlanOverview
+from core.domain.services.services import ListedService, NewService, Service, ServiceChange, ServiceType, ServiceUsage
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Json
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWNER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    Name,
+    OrganizationUuid,
+    ServiceSlug,
+    SlugOfOrganization,
+    SlugOfService,
+    Uri,
+    changed,
+    example,
+)
+from entrypoints.http.routes.services.plans import PlanRecord, plan_record
+
+Value = TypeVar("Value")
+
+_TAGS = ("services",)
+_SERVICES = "/api/organizations/{org_slug}/services"
+_SERVICE = "/api/organizations/{org_slug}/services/{service_slug}"
+# Numbers that PostgreSQL knows, and more than anybody has.
+_MOST = 2**31 - 1
+# A hundred redirect URIs and three hundred scopes, each as long as may be, and their commas.
+_BODY = Json(limit=320 << 10)
+
+
+class ServicesPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class ServicePath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Without `limit`, all of them."""
+
+    service_type: ServiceType | None = None
+    """Only services of this type."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST)] | None = None
+    """How many to answer with at most; all of them if you leave it out."""
+    offset: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
+    """How many to skip."""
+
+
+class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
+    """A new service."""
+
+    slug: Annotated[ServiceSlug, example("billing")]
+    """1 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. It never changes."""
+    name: Annotated[Name, example("Billing")]
+    """1 to 100 characters."""
+    service_type: Annotated[ServiceType, example("web")]
+    """What kind of application the service is."""
+    codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None = None
+    """The scopes to ask codehost for; its usual ones if you leave this out."""
+    websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
+    """The scopes to ask websuite for; its usual ones if you leave this out."""
+    officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
+    """The scopes to ask officesuite for; its usual ones if you leave this out."""
+    redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] = ()
+    """Where browsers may be sent after signing in. Each is compared byte for byte."""
+    device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
+    """The page where people enter the code of a device."""
+
+
+class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is; send at least one field. A list replaces the old one. Null clears a field that can be null."""
+
+    name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    service_type: Annotated[ServiceType, example("web")] | msgspec.UnsetType = msgspec.UNSET
+    """What kind of application the service is."""
+    codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | msgspec.UnsetType | None = msgspec.UNSET
+    """The scopes to ask codehost for; null for its usual ones."""
+    websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
+    """The scopes to ask websuite for; null for its usual ones."""
+    officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
+    """The scopes to ask officesuite for; null for its usual ones."""
+    redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
+    """Where browsers may be sent after signing in. Each is compared byte for byte."""
+    device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The page where people enter the code of a device; null removes it."""
+
+
+class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A service: an application that people sign in to."""
+
+    id: Id
+    org_id: OrganizationUuid
+    slug: Annotated[str, example("billing")]
+    """The service's slug. It never changes."""
+    name: Annotated[str, example("Billing")]
+    """The service's name."""
+    service_type: Annotated[ServiceType, example("web")]
+    """What kind of application the service is."""
+    client_id: UUID
+    """The id that the application identifies itself with. It never changes."""
+    codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
+    """The scopes that codehost is asked for; null for its usual ones."""
+    websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
+    """The scopes that websuite is asked for; null for its usual ones."""
+    officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
+    """The scopes that officesuite is asked for; null for its usual ones."""
+    redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])]
+    """Where browsers may be sent after signing in."""
+    device_activation_uri: Annotated[str, example("https://billing.acme.example/activate")] | None
+    """The page where people enter the code of a device; null if there is none."""
+    created_at: CreatedAt
+
+
+class ListedServiceRecord(ServiceRecord, frozen=True, kw_only=True):
+    """A service, with figures."""
+
+    plan_count: Annotated[int, example(2)]
+    """How many plans it has."""
+    subscription_count: Annotated[int, example(12)]
+    """How many subscriptions to it are active or past due."""
+
+
+class ServiceUsageRecord(msgspec.Struct, frozen=True):
+    """How much of its allowance the organization uses."""
+
+    current_services: Annotated[int, example(2)]
+    """How many services it has."""
+    max_services: Annotated[int, example(3)]
+    """How many services it may have."""
+    tier: Annotated[str, example("Free")]
+    """The display name of its tier."""
+
+
+class ServiceCreated(msgspec.Struct, frozen=True):
+    """The new service."""
+
+    service: ServiceRecord
+    """The service."""
+    default_plan: PlanRecord
+    """The free plan that it begins with."""
+    usage: ServiceUsageRecord
+    """How much of its allowance the organization uses."""
+
+
+class ServiceListAnswer(msgspec.Struct, frozen=True):
+    """The services of the organization."""
+
+    services: Sequence[ListedServiceRecord]
+    """The services, the oldest first."""
+    usage: ServiceUsageRecord
+    """How much of its allowance the organization uses."""
+
+
+@endpoint.post(
+    _SERVICES,
+    caller=able(Capability.SERVICES_CREATE, impersonated=True),
+    refuses=(BadRequest, Conflict, ServiceLimitExceeded),
+    tags=_TAGS,
+    accepts=_BODY,
+)
+async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], postern: Postern) -> ServiceCreated:
+    """Create a service
+
+    It begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and `desktop`
+    services are public clients, which must use PKCE. A redirect URI begins with `https`, or with `http` for localhost, 127.0.0.1 or [::1];
+    `mobile` and `desktop` services may use a scheme of their own, as in `com.example.app:/callback` (RFC 8252). Redirect URIs are compared
+    byte for byte.
+    """
+    body = call.body
+    wanted = NewService(
+        slug=body.slug,
+        name=body.name,
+        service_type=body.service_type,
+        codehost_scopes=body.codehost_scopes,
+        websuite_scopes=body.websuite_scopes,
+        officesuite_scopes=body.officesuite_scopes,
+        redirect_uris=body.redirect_uris,
+        device_activation_uri=body.device_activation_uri,
+    )
+    created = await postern.services.services.create(call.caller, wanted, call.actor)
+    return ServiceCreated(service_record(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
+
+
+@endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], postern: Postern) -> ServiceListAnswer:
+    """List the organization's services, the oldest first"""
+    query = call.query
+    listed = await postern.services.services.list(call.caller, service_type=query.service_type, limit=query.limit, offset=query.offset)
+    return ServiceListAnswer([_listed(one) for one in listed.services], _usage(listed.usage))
+
+
+@endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
+    """Get one of the organization's services"""
+    return service_record(await postern.services.services.get(call.caller, call.path.service_slug))
+
+
+@endpoint.patch(_SERVICE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS, accepts=_BODY)
+async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
+    """Change a service
+
+    The slug and the client id never change. If you change the type, what the service has must suit the new one: a service that becomes
+    public must have no client secrets, and one that becomes confidential no redirect URI with a scheme of its own.
+    """
+    body = call.body
+    change = ServiceChange(
+        name=changed(body.name),
+        service_type=changed(body.service_type),
+        codehost_scopes=changed(body.codehost_scopes),
+        websuite_scopes=changed(body.websuite_scopes),
+        officesuite_scopes=changed(body.officesuite_scopes),
+        redirect_uris=changed(body.redirect_uris),
+        device_activation_uri=changed(body.device_activation_uri),
+    )
+    return service_record(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
+
+
+@endpoint.delete(_SERVICE, caller=OWNER, status=204, tags=_TAGS)
+async def delete_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """Delete a service and all its data for good
+
+    No request, token or key finds it from now on, and its slug is free. Its plans, subscriptions, keys, secrets, sessions and list of users
+    are removed in the background, usually within a minute. People keep their accounts.
+    """
+    await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
+    return NO_BODY
+
+
+def service_record(service: Service) -> ServiceRecord:
+    return ServiceRecord(
+        id=service.id,
+        org_id=service.organization,
+        slug=service.slug,
+        name=service.name,
+        service_type=service.service_type,
+        client_id=service.client_id,
+        codehost_scopes=service.codehost_scopes,
+        websuite_scopes=service.websuite_scopes,
+        officesuite_scopes=service.officesuite_scopes,
+        redirect_uris=service.redirect_uris,
+        device_activation_uri=service.device_activation_uri,
+        created_at=service.created_at,
+    )
+
+
+def _listed(one: ListedService) -> ListedServiceRecord:
+    record = msgspec.structs.asdict(service_record(one.service))
+    return ListedServiceRecord(**record, plan_count=one.plan_count, subscription_count=one.subscription_count)
+
+
+def _usage(usage: ServiceUsage) -> ServiceUsageRecord:
+    return ServiceUsageRecord(usage.current, usage.most, usage.tier)

@@ -1,0 +1,8 @@
+"""Organizations, their members, roles and invitations."""
+
+from typing import Final
+
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.routes.tenancy import invitations, members, organizations, roles
+
+ROUTES: Final = Endpoints.of(organizations, members, roles, invitations)

@@ -1,0 +1,262 @@
+"""Invitations: an organization's, for whoever manages its members; a person's own; and answering one, for whoever holds its token."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, RateLimited, TeamLimitExceeded
+from core.domain.identifiers import InvitationId
+from core.domain.record.audit import DELETED_USER
+from core.domain.secrets import Token
+from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import LONGEST_SLUG, Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NOTHING, Answer, NoBody, Nothing
+from entrypoints.http.machinery.callers import ANYONE, PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    EmailText,
+    Id,
+    OrganizationUuid,
+    SlugOfOrganization,
+    SlugOfRole,
+    email_field,
+    example,
+)
+from entrypoints.http.machinery.limits import INVITATION_ANSWERS, UNLIMITED
+from entrypoints.http.machinery.paging import Paging, page_of
+
+_TAGS = ("invitations",)
+_MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
+# An invitation's token is good for a week, and a membership lasts: neither is for who acts in another's name for an hour.
+_MANAGERS_IN_PERSON = able(Capability.MEMBERS_MANAGE, impersonated=False)
+_OF_ORGANIZATION = "/api/organizations/{org_slug}/invitations"
+_ONE = f"{_OF_ORGANIZATION}/{{invitation_id}}"
+_REFUSED_ANSWERS = (BadRequest, InvitationExpired, TeamLimitExceeded)
+_ANSWERS = (*_REFUSED_ANSWERS, OrganizationNotActive)
+
+
+class InvitationsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class InvitationPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    invitation_id: UUID
+    """The invitation's id."""
+
+
+class NewInvitation(msgspec.Struct, frozen=True):
+    """Whom to invite, and in which role."""
+
+    email: EmailText
+    """The address to invite."""
+    role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
+    """The slug of the role: `member`, `admin`, or one of the organization's own."""
+
+
+class InvitationsQuery(Paging, frozen=True, kw_only=True):
+    status: InvitationStatus | None = None
+    """Only invitations in this state."""
+
+
+class InvitationRecord(msgspec.Struct, frozen=True):
+    """An invitation to an organization."""
+
+    id: Id
+    org_id: OrganizationUuid
+    email: EmailAddress
+    """The invited address."""
+    role: SlugOfRole
+    invited_by: UUID | None
+    """The user who invited; null if the account was deleted."""
+    status: Annotated[InvitationStatus, example("pending")]
+    """The state it is in."""
+    token: Annotated[str, example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    """A SHA-256 digest of the invitation's token, in hexadecimal. You cannot answer the invitation with it."""
+    expires_at: datetime
+    """When it expires."""
+    created_at: CreatedAt
+
+
+class InviterRecord(msgspec.Struct, frozen=True):
+    """Who invited. If the account was deleted: `unknown`, `deleted-user@unknown`, and 1970."""
+
+    id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The inviter's id."""
+    email: EmailAddress
+    created_at: CreatedAt
+
+
+class InvitationSummary(msgspec.Struct, frozen=True):
+    """An invitation, and who sent it."""
+
+    invitation: InvitationRecord
+    """The invitation."""
+    inviter: InviterRecord
+    """Who sent it."""
+
+
+class IssuedInvitation(msgspec.Struct, frozen=True):
+    """The new invitation. This is the only answer with its token."""
+
+    invitation: InvitationRecord
+    """The invitation."""
+    inviter: InviterRecord
+    """Who sent it."""
+    token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token that the mailed link carries. It is shown only now."""
+
+
+class InvitingOrganization(msgspec.Struct, frozen=True):
+    """The organization that invites."""
+
+    slug: Annotated[str, example("acme")]
+    """The organization's slug."""
+    name: Annotated[str, example("Acme Ltd")]
+    """The organization's name."""
+
+
+class OwnInvitationRecord(msgspec.Struct, frozen=True):
+    """An invitation to your own address."""
+
+    id: Id
+    email: EmailAddress
+    """The invited address."""
+    role: SlugOfRole
+    token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """Answer the invitation with this token: once, within 15 minutes."""
+    expires_at: datetime
+    """When the invitation expires."""
+    created_at: CreatedAt
+    organization: InvitingOrganization
+    """The organization that invites."""
+
+
+class InvitationAnswer(msgspec.Struct, frozen=True):
+    """The token of the invitation."""
+
+    token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token from the mailed link, or from the list of your own invitations."""
+
+
+class InvitationLink(msgspec.Struct, frozen=True):
+    token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token in the mailed link."""
+
+
+@endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
+async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Member], postern: Postern) -> IssuedInvitation:
+    """Invite somebody by e-mail
+
+    The invitation is valid for a week. To invite into a role other than `member` you must be allowed to manage roles and hold everything
+    that the role permits. Nobody can be invited as `owner`: transfer the ownership instead. The answer does not say whether the address has
+    an account.
+    """
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    issued = await postern.tenancy.invitations.create(call.caller, email, call.body.role, call.actor)
+    return IssuedInvitation(_record(issued.invitation), _inviter(issued.inviter), issued.token.reveal())
+
+
+@endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, tags=_TAGS)
+async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
+    """List the organization's invitations, the newest first"""
+    query = call.query
+    found = await postern.tenancy.invitations.list(call.caller.organization, query.status, page_of(query))
+    return [InvitationSummary(_record(one.invitation), _inviter(one.inviter)) for one in found]
+
+
+@endpoint.post(_ONE, caller=_MANAGERS, tags=_TAGS)
+async def cancel_invitation(call: Call[None, None, InvitationPath, Member], postern: Postern) -> Nothing:
+    """Cancel a pending invitation
+
+    Its link stops working at once.
+    """
+    await postern.tenancy.invitations.cancel(call.caller, InvitationId(call.path.invitation_id), call.actor)
+    return NOTHING
+
+
+@endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
+async def accept_invitation_on_behalf(call: Call[None, None, InvitationPath, Member], postern: Postern) -> Nothing:
+    """Accept an invitation for the person who was invited
+
+    You must be allowed to give the role that it offers.
+    """
+    await postern.tenancy.invitations.accept_on_behalf(call.caller, InvitationId(call.path.invitation_id), call.actor)
+    return NOTHING
+
+
+@endpoint.get("/api/invitations", caller=PERSON, tags=_TAGS)
+async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
+    """List the invitations to your own address
+
+    You get those that you can still answer, a hundred at most, the newest first. Your address must be verified.
+    """
+    return [
+        OwnInvitationRecord(
+            one.id,
+            one.email.address,
+            one.role,
+            token.reveal(),
+            one.expires_at,
+            one.created_at,
+            InvitingOrganization(one.organization_slug, one.organization_name),
+        )
+        for one, token in await postern.tenancy.invitations.list_own(call.caller)
+    ]
+
+
+@endpoint.post("/api/invitations/accept", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=_ANSWERS, tags=_TAGS)
+async def accept_invitation(call: Call[InvitationAnswer], postern: Postern) -> Nothing:
+    """Accept an invitation
+
+    The invited address becomes a member of the organization. If it has no account yet, we create one and mail it a link to choose a
+    password.
+    """
+    await postern.tenancy.invitations.accept(call.body.token, call.actor)
+    return NOTHING
+
+
+@endpoint.post("/api/invitations/decline", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=(BadRequest, InvitationExpired), tags=_TAGS)
+async def decline_invitation(call: Call[InvitationAnswer], postern: Postern) -> Nothing:
+    """Decline an invitation"""
+    await postern.tenancy.invitations.decline(call.body.token, call.actor)
+    return NOTHING
+
+
+@endpoint.get("/invitations/accept", caller=ANYONE, limit=UNLIMITED, status=301, tags=_TAGS)
+def open_invitation(call: Call[None, InvitationLink], postern: Postern) -> Answer[NoBody]:
+    """Open the link of an invitation mail
+
+    Redirects to the page with the same path at the frontend.
+    """
+    place = f"{postern.foundation.links.frontend_url}/invitations/accept?token={quote(call.query.token, safe='')}"
+    return Answer(NO_BODY, 301, ((b"location", place.encode()),))
+
+
+def _record(invitation: Invitation) -> InvitationRecord:
+    return InvitationRecord(
+        invitation.id,
+        invitation.organization,
+        invitation.email.address,
+        invitation.role,
+        invitation.invited_by,
+        invitation.status,
+        invitation.token_digest.hex(),
+        invitation.expires_at,
+        invitation.created_at,
+    )
+
+
+def _inviter(inviter: Inviter | None) -> InviterRecord:
+    if inviter is None:
+        return InviterRecord("unknown", DELETED_USER, datetime(1970, 1, 1, tzinfo=UTC))
+    return InviterRecord(str(inviter.id), inviter.email.address, inviter.created_at)

@@ -1,0 +1,269 @@
+"""The members of an organization: seen by each other, changed by whoever may; its ownership; and going on in it."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.identifiers import UserId
+from core.domain.identity.proofs import StepUp
+from core.domain.tenancy.members import Member, Membership
+from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
+from core.domain.tenancy.tiers import LimitSource
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.callers import OWN_PERSON, OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    AccessTokenText,
+    CreatedAt,
+    EmailAddress,
+    Id,
+    IsPlatformOwner,
+    MessageText,
+    OrganizationUuid,
+    RefreshTokenText,
+    SlugOfOrganization,
+    SlugOfRole,
+    UserUuid,
+    example,
+)
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+
+_TAGS = ("members",)
+_MEMBER = "/api/organizations/{org_slug}/members/{user_id}"
+
+
+class MembersPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class MemberPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    user_id: UserUuid
+
+
+class MembersQuery(Paging, frozen=True, kw_only=True):
+    """`role` is the slug of a role, built in or of the organization's own."""
+
+    role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
+    """Only members in this role, by its slug."""
+
+
+class MembershipRecord(msgspec.Struct, frozen=True):
+    """A person's membership in an organization."""
+
+    id: Id
+    org_id: OrganizationUuid
+    user_id: UserUuid
+    role: SlugOfRole
+    created_at: CreatedAt
+
+
+class MembershipSummary(msgspec.Struct, frozen=True):
+    """The membership."""
+
+    id: Id
+    role: SlugOfRole
+    created_at: CreatedAt
+
+
+class MemberAccount(msgspec.Struct, frozen=True):
+    """The person's account."""
+
+    id: Id
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+
+
+class MemberSummary(msgspec.Struct, frozen=True):
+    """A member of the organization."""
+
+    user: MemberAccount
+    """The person's account."""
+    membership: MembershipSummary
+    """The membership."""
+
+
+class MemberLimits(msgspec.Struct, frozen=True):
+    """How many members the organization may have."""
+
+    max_users: Annotated[int, example(100)]
+    """How many members it may have."""
+    source: LimitSource
+    """Where that limit comes from: the organization itself, its tier, or neither."""
+
+
+class MembersAnswer(msgspec.Struct, frozen=True):
+    """One page of members."""
+
+    members: Sequence[MemberSummary]
+    """The members on this page, the longest-standing first."""
+    pagination: Pagination
+    """Where this page stands in the list."""
+    limits: MemberLimits
+    """How many members the organization may have."""
+
+
+class RoleChange(msgspec.Struct, frozen=True):
+    """The new role."""
+
+    role: SlugOfRole
+    """The slug of the role: `admin`, `member`, or one of the organization's own."""
+
+
+class ChangedAccount(msgspec.Struct, frozen=True):
+    """The member's account."""
+
+    id: Id
+    email: EmailAddress
+
+
+class MemberChanged(msgspec.Struct, frozen=True):
+    """The member after the change."""
+
+    user: ChangedAccount
+    """The member's account."""
+    membership: MembershipRecord
+    """The membership after the change."""
+
+
+class Transfer(msgspec.Struct, frozen=True):
+    """Who becomes the owner."""
+
+    new_owner_user_id: UUID
+    """The user who becomes the owner. It must be a member."""
+
+
+class FormerOwner(msgspec.Struct, frozen=True):
+    """The previous owner."""
+
+    user_id: UserUuid
+    new_role: Annotated[str, example("admin")]
+    """The slug of the role that the previous owner has now."""
+
+
+class NewOwner(msgspec.Struct, frozen=True):
+    """The new owner."""
+
+    user_id: UserUuid
+    role: SlugOfRole
+
+
+class Transferred(msgspec.Struct, frozen=True):
+    """The organization has a new owner."""
+
+    message: MessageText
+    old_owner: FormerOwner
+    """The previous owner."""
+    new_owner: NewOwner
+    """The new owner."""
+
+
+class SelectingAccount(msgspec.Struct, frozen=True):
+    """Your account."""
+
+    id: Id
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+    created_at: CreatedAt
+
+
+class OrganizationSelected(msgspec.Struct, frozen=True):
+    """A session in the organization."""
+
+    user: SelectingAccount
+    """Your account."""
+    membership: MembershipRecord
+    """Your membership in the organization."""
+    access_token: AccessTokenText
+    """The access token for the organization."""
+    refresh_token: RefreshTokenText
+
+
+@endpoint.get("/api/organizations/{org_slug}/members", caller=able(Capability.MEMBERS_VIEW, impersonated=True), tags=_TAGS)
+async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MembersAnswer:
+    """List the members of the organization, the longest-standing first
+
+    `total` counts all members, or those in the role that you ask for; counting by role stops at 10 000.
+    """
+    query = call.query
+    found = await postern.tenancy.members.list(call.caller, page_of(query), query.role)
+    return MembersAnswer(
+        [
+            MemberSummary(
+                MemberAccount(one.membership.user, one.email.address, one.is_platform_owner),
+                MembershipSummary(one.membership.id, one.membership.role, one.membership.created_at),
+            )
+            for one in found.members
+        ],
+        Pagination(query.page, query.limit, found.total),
+        MemberLimits(found.limit.max_users, found.limit.source),
+    )
+
+
+@endpoint.patch(_MEMBER, caller=OWNER_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], postern: Postern) -> MemberChanged:
+    """Give a member another role
+
+    It takes effect with the member's next request. You cannot change your own role, and to make somebody the `owner` you transfer the
+    ownership.
+    """
+    changed = await postern.tenancy.members.change_role(call.caller, UserId(call.path.user_id), call.body.role, call.actor)
+    return MemberChanged(ChangedAccount(changed.account.id, changed.account.email.address), membership_record(changed.membership))
+
+
+@endpoint.post(_MEMBER, caller=able(Capability.MEMBERS_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+async def remove_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> Message:
+    """Remove a member
+
+    From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere go on. You
+    cannot remove yourself, the owner, or anybody who may do what you may not.
+    """
+    await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
+    return Message("The member is removed")
+
+
+@endpoint.post(
+    "/api/organizations/{org_slug}/transfer-ownership",
+    caller=OWNER_IN_PERSON,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], postern: Postern) -> Transferred:
+    """Make another member the owner
+
+    You become an admin. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    new = UserId(call.body.new_owner_user_id)
+    await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
+    return Transferred(
+        "The ownership is transferred", FormerOwner(call.caller.user, BuiltInRole.ADMIN.value), NewOwner(new, BuiltInRole.OWNER.value)
+    )
+
+
+@endpoint.post("/api/organizations/{org_slug}/select", caller=OWN_PERSON, refuses=(NotFound, OrganizationNotActive), tags=_TAGS)
+async def select_organization(call: Call[None, None, MembersPath], postern: Postern) -> OrganizationSelected:
+    """Get tokens for an organization
+
+    Opens a session in the organization, beside the one that you call this with, which may be for the platform or for another organization.
+    The new session ends when that one does.
+    """
+    selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
+    account = selected.account
+    return OrganizationSelected(
+        SelectingAccount(account.id, account.email.address, account.is_platform_owner, account.created_at),
+        membership_record(selected.membership),
+        selected.tokens.access_token.reveal(),
+        selected.tokens.refresh_token.reveal(),
+    )
+
+
+def membership_record(membership: Membership) -> MembershipRecord:
+    return MembershipRecord(membership.id, membership.organization, membership.user, membership.role, membership.created_at)

@@ -1,0 +1,86 @@
+"""The records of an organization and of its tier, as members and platform owners get them."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.tiers import Tier
+from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
+
+
+class TierRecord(msgspec.Struct, frozen=True):
+    """A tier: the limits that organizations have, and their price."""
+
+    id: Id
+    name: Annotated[str, example("free")]
+    """The tier's name for programs."""
+    display_name: Annotated[str, example("Free")]
+    """The tier's name for people."""
+    default_max_services: Annotated[int, example(3)]
+    """How many services an organization may have."""
+    default_max_users: Annotated[int, example(100)]
+    """How many members an organization may have."""
+    price_cents: Annotated[int, example(0)]
+    """The price in cents."""
+
+
+class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An organization: a tenant with its own people, roles and services."""
+
+    id: Id
+    slug: Annotated[str, example("acme")]
+    """The organization's slug. It never changes."""
+    name: Annotated[str, example("Acme Ltd")]
+    """The organization's name."""
+    status: OrganizationStatus
+    """The state it is in."""
+    tier_id: UUID
+    """The tier that it has."""
+    owner_user_id: UUID | None
+    """The user who owns it; null if the account was deleted."""
+    max_services: Annotated[int, example(5)] | None
+    """Its own limit on services; null if the tier's applies."""
+    max_users: Annotated[int, example(20)] | None
+    """Its own limit on members; null if the tier's applies."""
+    approved_at: datetime | None
+    """When it was approved; null if it was not."""
+    approved_by: UUID | None
+    """The platform owner who approved it; null if nobody did."""
+    rejected_at: Annotated[datetime | None, example(None)]
+    """When it was rejected; null if it was not."""
+    rejection_reason: Annotated[str | None, example(None)]
+    """Why it was rejected."""
+    suspended_at: Annotated[datetime | None, example(None)]
+    """When it was suspended; null if it is not."""
+    suspension_reason: Annotated[str | None, example(None)]
+    """Why it is suspended."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+def organization_record(organization: Organization) -> OrganizationRecord:
+    return OrganizationRecord(
+        id=organization.id,
+        slug=organization.slug,
+        name=organization.name,
+        status=organization.status,
+        tier_id=organization.tier,
+        owner_user_id=organization.owner,
+        max_services=organization.max_services,
+        max_users=organization.max_users,
+        approved_at=organization.approved_at,
+        approved_by=organization.approved_by,
+        rejected_at=organization.rejected_at,
+        rejection_reason=organization.rejection_reason,
+        suspended_at=organization.suspended_at,
+        suspension_reason=organization.suspension_reason,
+        created_at=organization.created_at,
+        updated_at=organization.updated_at,
+    )
+
+
+def tier_record(tier: Tier) -> TierRecord:
+    return TierRecord(tier.id, tier.name, tier.display_name, tier.default_max_services, tier.default_max_users, tier.price_cents)

@@ -1,0 +1,152 @@
+"""Organizations: founding one, those that the caller belongs to, and what their people say of them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.organizations import LONGEST_SLUG, SHORTEST_NAME, SHORTEST_SLUG, OrganizationOverview
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import MEMBER_OF_INACTIVE, OWN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    AccessTokenText,
+    CreatedAt,
+    EmailAddress,
+    Id,
+    IsPlatformOwner,
+    RefreshTokenText,
+    SlugOfOrganization,
+    example,
+)
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.tenancy.members import MembershipRecord, membership_record
+from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
+
+_TAGS = ("organizations",)
+_ORGANIZATION = "/api/organizations/{org_slug}"
+
+
+class OwnOrganizationPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class NewOrganization(msgspec.Struct, frozen=True):
+    """A new organization."""
+
+    slug: Annotated[str, msgspec.Meta(min_length=SHORTEST_SLUG, max_length=LONGEST_SLUG, examples=["acme"])]
+    """3 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. It never changes."""
+    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
+    """2 to 100 characters; spaces around it are removed."""
+
+
+class OrganizationChange(msgspec.Struct, frozen=True):
+    """The new name."""
+
+    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
+    """2 to 100 characters; spaces around it are removed."""
+
+
+class OrganizationOwner(msgspec.Struct, frozen=True):
+    """The owner's account."""
+
+    id: Id
+    email: EmailAddress
+    is_platform_owner: IsPlatformOwner
+    created_at: CreatedAt
+
+
+class OrganizationFounded(msgspec.Struct, frozen=True):
+    """The new organization, and a session in it."""
+
+    organization: OrganizationRecord
+    """The organization."""
+    owner: OrganizationOwner
+    """The owner: you."""
+    membership: MembershipRecord
+    """Your membership in it."""
+    access_token: AccessTokenText
+    """The access token for the new organization."""
+    refresh_token: RefreshTokenText
+
+
+class OwnOrganization(msgspec.Struct, frozen=True):
+    """An organization that you are a member of."""
+
+    organization: OrganizationRecord
+    """The organization."""
+    membership: MembershipRecord
+    """Your membership in it."""
+    member_count: Annotated[int, example(7)]
+    """How many members it has."""
+    service_count: Annotated[int, example(2)]
+    """How many services it has."""
+    tier: TierRecord
+    """The tier that it has."""
+
+
+@endpoint.post("/api/organizations", caller=OWN_PERSON, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def create_organization(call: Call[NewOrganization], postern: Postern) -> OrganizationFounded:
+    """Create an organization
+
+    You become its owner. It is pending until a platform owner approves it, unless the installation approves all of them. The tokens are for
+    a session in it, which ends when the session that you call this with does. You may have a hundred organizations pending, and own a
+    thousand at most.
+    """
+    founded = await postern.tenancy.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
+    owner = founded.owner
+    return OrganizationFounded(
+        organization_record(founded.organization),
+        OrganizationOwner(owner.id, owner.email.address, owner.is_platform_owner, owner.created_at),
+        membership_record(founded.membership),
+        founded.tokens.access_token.reveal(),
+        founded.tokens.refresh_token.reveal(),
+    )
+
+
+@endpoint.get("/api/organizations", caller=PERSON, tags=_TAGS)
+async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrganization]:
+    """List the organizations that you are a member of, by name
+
+    Their state does not matter, nor which organization the token is for. You get a thousand at most: first those that you own, then those
+    that you joined earliest.
+    """
+    return [_own(overview) for overview in await postern.tenancy.organizations.list(call.caller.user)]
+
+
+@endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
+async def organization_detail(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganization:
+    """Get an organization that you are a member of, in any state"""
+    return _own(await postern.tenancy.organizations.get(call.caller))
+
+
+@endpoint.patch(_ORGANIZATION, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
+async def rename_organization(call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganization:
+    """Rename an organization"""
+    return _own(await postern.tenancy.organizations.rename(call.caller, call.body.name, call.actor))
+
+
+@endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, status=204, tags=_TAGS)
+async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> NoBody:
+    """Delete an organization and all its data for good
+
+    No request, list or token finds it from now on, and its slug is free. Its data is removed in the background, usually within a minute.
+    People keep their accounts. The audit log stays, without what identifies people.
+    """
+    await postern.tenancy.organizations.delete(call.caller, call.actor)
+    return NO_BODY
+
+
+def _own(overview: OrganizationOverview) -> OwnOrganization:
+    return OwnOrganization(
+        organization_record(overview.organization),
+        membership_record(overview.membership),
+        overview.member_count,
+        overview.service_count,
+        tier_record(overview.tier),
+    )

@@ -1,0 +1,164 @@
+"""The roles that an organization adds to owner, admin and member."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import RoleId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability, Role
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import MEMBER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    Name,
+    OrganizationUuid,
+    RoleDescription,
+    RoleSlug,
+    SlugOfOrganization,
+    UpdatedAt,
+    example,
+    given,
+)
+from entrypoints.http.machinery.limits import UNLIMITED
+
+Value = TypeVar("Value")
+
+_TAGS = ("roles",)
+_ROLES = "/api/organizations/{org_slug}/roles"
+_ROLE = "/api/organizations/{org_slug}/roles/{role_id}"
+
+
+class RolesPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class RolePath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    role_id: UUID
+    """The role's id."""
+
+
+class NewRole(msgspec.Struct, frozen=True):
+    """A role of the organization's own."""
+
+    slug: Annotated[RoleSlug, example("support")]
+    """1 to 50 of a-z, 0-9, - and _. It never changes."""
+    name: Annotated[Name, example("Support")]
+    """1 to 100 characters."""
+    permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])]
+    """What the role permits. You cannot grant what you do not hold yourself."""
+    description: Annotated[RoleDescription, example("Looks after end users")] = ""
+    """Up to 500 characters."""
+
+
+class RolePatch(msgspec.Struct, frozen=True):
+    """What you leave out stays as it is."""
+
+    name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    description: Annotated[RoleDescription, example("Looks after end users")] | msgspec.UnsetType = msgspec.UNSET
+    """Up to 500 characters."""
+    permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])] | msgspec.UnsetType = msgspec.UNSET
+    """What the role permits. The list replaces the old one."""
+
+
+class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of the organization's own."""
+
+    id: Id
+    org_id: OrganizationUuid
+    slug: Annotated[str, example("support")]
+    """The role's slug. It never changes."""
+    name: Annotated[str, example("Support")]
+    """The role's name."""
+    description: Annotated[str, example("Looks after end users")]
+    """What the role is for."""
+    permissions: Annotated[Sequence[Capability], example(["end_users.view", "end_users.manage"])]
+    """What the role permits."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+@endpoint.get(_ROLES, caller=MEMBER, tags=_TAGS)
+async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern) -> Sequence[RoleRecord]:
+    """List the organization's own roles, by slug
+
+    You get all of them; there are at most 100. The built-in roles owner, admin and member are not among them.
+    """
+    return [_record(role) for role in await postern.tenancy.roles.list(call.caller)]
+
+
+@endpoint.post(
+    _ROLES,
+    caller=able(Capability.ROLES_MANAGE, impersonated=False),
+    limit=UNLIMITED,
+    status=201,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Postern) -> RoleRecord:
+    """Add a role
+
+    You cannot grant what you do not hold yourself.
+    """
+    body = call.body
+    role = await postern.tenancy.roles.create(
+        call.caller, body.slug, call.actor, name=body.name, description=body.description, permissions=body.permissions
+    )
+    return _record(role)
+
+
+@endpoint.get(_ROLE, caller=MEMBER, tags=_TAGS)
+async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
+    """Get one of the organization's own roles"""
+    return _record(await postern.tenancy.roles.get(call.caller, RoleId(call.path.role_id)))
+
+
+@endpoint.patch(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=False), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:
+    """Change a role
+
+    What it permits changes for its members with their next request. You can change a role only if you hold everything that it permits,
+    before and after.
+    """
+    body = call.body
+    role = await postern.tenancy.roles.change(
+        call.caller,
+        RoleId(call.path.role_id),
+        call.actor,
+        name=given(body.name),
+        description=given(body.description),
+        permissions=given(body.permissions),
+    )
+    return _record(role)
+
+
+@endpoint.delete(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=True), status=204, refuses=(Conflict,), tags=_TAGS)
+async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern) -> NoBody:
+    """Delete a role
+
+    Not possible while a member has it or a pending invitation offers it.
+    """
+    await postern.tenancy.roles.delete(call.caller, RoleId(call.path.role_id), call.actor)
+    return NO_BODY
+
+
+def _record(role: Role) -> RoleRecord:
+    return RoleRecord(
+        id=role.id,
+        org_id=role.organization,
+        slug=role.slug,
+        name=role.name,
+        description=role.description,
+        permissions=[capability for capability in Capability if capability in role.permissions],
+        created_at=role.created_at,
+        updated_at=role.updated_at,
+    )

@@ -1,0 +1,56 @@
+"""What `/metrics` answers, and who may read it."""
+
+import hmac
+from collections.abc import Callable
+from hashlib import sha256
+from time import monotonic
+
+import trio
+
+from core.domain.errors import TokenInvalid, Unauthorized
+from core.domain.secrets import Secret
+from ports.metrics import MetricsPage
+
+_SCHEME = b"bearer"
+
+
+class Scrapes:
+    """The metrics page, made at most once in `interval` seconds. It is costly to make, more so with many processes, and anybody may ask for
+    it where no token is required and no proxy stands in front.
+    """
+
+    def __init__(
+        self, page: MetricsPage, token: Secret | None = None, *, interval: float = 1.0, now: Callable[[], float] = monotonic
+    ) -> None:
+        self._page = page
+        self._wanted = None if token is None else _digest(token.reveal().encode())
+        self._interval = interval
+        self._now = now
+        self._text = b""
+        self._made_at: float | None = None
+        # A second scraper waits for the page that the first one asked for.
+        self._making = trio.Lock()
+
+    def require_token(self, authorization: bytes | None) -> None:
+        """Raises `Unauthorized` where a token is required and this header does not carry it."""
+        if self._wanted is None:
+            return
+        scheme, _, given = (authorization or b"").partition(b" ")
+        if scheme.lower() != _SCHEME:
+            raise Unauthorized
+        # Digests are compared, so that the time taken does not even tell the length.
+        if not hmac.compare_digest(_digest(given.strip()), self._wanted):
+            raise TokenInvalid
+
+    async def text(self) -> bytes:
+        """At most `interval` seconds old."""
+        async with self._making:
+            now = self._now()
+            if self._made_at is None or now - self._made_at >= self._interval:
+                self._text = await trio.to_thread.run_sync(self._page.render)
+                self._made_at = now
+            return self._text
+
+
+def _digest(text: bytes) -> bytes:
+    return sha256(text).digest()
