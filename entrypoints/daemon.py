@@ -1,10 +1,10 @@
-"""One serving process: services, actors and the HTTP server on sockets that are given to it, from the start to the orderly end."""
+"""One serving process, from its start to its orderly end: actors, and the HTTP server on sockets that it is given."""
 
 import resource
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final, cast
 
 import structlog
@@ -12,89 +12,114 @@ import trio
 
 from actors.supervisor import ActorsFailed, Supervisor
 from core.domain.errors import Refusal
-from entrypoints.bootstrap import Services
+from entrypoints import certificates
+from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
 from entrypoints.http.application import HttpSettings, PosternApplication, build_application
-from entrypoints.http.protocol import Application
-from entrypoints.http.server import ServerSettings, serve
-from entrypoints.settings import Settings, SettingsError
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.metrics_application import MetricsApplication
+from entrypoints.http.pages.mail_pages import mail_pages_directory
+from entrypoints.http.routes import health
+from entrypoints.http.server.protocol import Application
+from entrypoints.http.server.serving import ServerSettings, serve
+from entrypoints.settings import Settings
 from entrypoints.signals import Stopping
 
 log = structlog.get_logger()
 
-# Requests are finished before actors are told to stop. When requests take their time, both come to their end side by side: nothing that a
-# request answers waits for an actor.
+# Requests are finished before actors are told to stop. If requests take long, both finish side by side: no answer depends on an actor.
 _ACTORS_WAIT: Final = 1.0
-# Where the hard limit is "none", some programs that we start would count up to it.
+# Where there is no hard limit, some programs that we start would count up to it, descriptor by descriptor.
 _MOST_DESCRIPTORS: Final = 1 << 20
+_MOST_SCRAPERS: Final = 100
+# OPEN_MAX of <sys/syslimits.h>.
+_DESCRIPTORS_OF_MACOS: Final = 10_240
 
 
 def raise_descriptor_limit() -> None:
-    """Every connection is a descriptor, and the usual soft limit of 1024 is there for programs that use select(2)."""
+    """Every connection is a descriptor. The usual soft limit of 1024 only protects programs that use select(2)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):
+        # macOS reports no limit and does not mean it: this is the most that any process there may have.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS_OF_MACOS), hard))
+        log.warning("descriptor_limit_not_raised", wanted=wanted, limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def require_certificate(settings: Settings) -> None:
-    """Raises `SettingsError` when the certificate and its key cannot be used."""
-    if settings.tls_certificate is None:
-        return
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_certificate, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or type(error).__name__
-        raise SettingsError(f"POSTERN_TLS_CERTIFICATE or POSTERN_TLS_KEY cannot be used: {reason}") from None
+    """Raises `SettingsError` when the certificate or its key cannot be used."""
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        certificates.require_pair(settings.tls_certificate, settings.tls_key)
 
 
 async def run(
-    services: Services, settings: Settings, sockets: Sequence[socket.socket], stopping: Stopping, on_ready: Callable[[], None]
+    postern: Postern,
+    settings: Settings,
+    sockets: Sequence[socket.socket],
+    stopping: Stopping,
+    on_ready: Callable[[], None],
+    *,
+    metrics_sockets: Sequence[socket.socket] = (),
 ) -> None:
-    """Serve until asked to stop; what is in flight is finished first. Raises `StartFailed` when an actor kept failing."""
+    """Serve until asked to stop, then finish the requests in flight. Raises `StartFailed` when an actor keeps failing.
+
+    `metrics_sockets` serve the metrics and nothing else.
+    """
     if not settings.rate_limits:
         log.warning("rate_limits_off", why="POSTERN_RATE_LIMITS=off", risk="passwords and codes can be guessed at any speed")
-    application = build_application(services, http_settings(settings, services.version))
-    await _know_keys(services)
-    async with _doorbell(services), _actors(services, stopping), trio.open_nursery() as nursery:
-        await nursery.start(_serve, application, sockets, settings, stopping)
+    application = build_application(postern, http_settings(settings, postern.foundation.version))
+    await _know_keys(postern)
+    async with _doorbell(postern), _actors(postern, stopping), trio.open_nursery() as nursery:
+        closed = postern.foundation.metrics.connection_closed
+        await nursery.start(_serve, application, sockets, server_settings(settings), stopping, closed)
+        if metrics_sockets:
+            addresses = await nursery.start(
+                _serve, MetricsApplication(postern), metrics_sockets, metrics_server_settings(settings), stopping, closed
+            )
+            log.info("metrics_served", addresses=addresses)
         on_ready()
 
 
-async def _know_keys(services: Services) -> None:
-    """Tokens can be verified from now on, also if the database goes away before the first one comes."""
+async def _know_keys(postern: Postern) -> None:
+    """From now on tokens can be verified, even if the database goes down before the first one arrives."""
     try:
-        await services.signing_keys.published()
+        await postern.foundation.signing_keys.published()
     except Refusal as error:
         log.warning("signing_keys_unknown", error=error.message)
 
 
 async def _serve(
-    application: PosternApplication,
+    application: PosternApplication | MetricsApplication,
     sockets: Sequence[socket.socket],
-    settings: Settings,
+    settings: ServerSettings,
     stopping: Stopping,
+    closed: Callable[[str], None],
     *,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    # Quart types its ASGI messages one by one, the server takes them as mappings.
-    await serve(cast(Application, application), sockets, server_settings(settings), shutdown=stopping.requested, task_status=task_status)
+    # The application gives each ASGI message its own type; the server takes them as mappings.
+    await serve(cast(Application, application), sockets, settings, shutdown=stopping.requested, closed=closed, task_status=task_status)
     log.info("requests_finished")
 
 
 @asynccontextmanager
-async def _doorbell(services: Services) -> AsyncIterator[None]:
+async def _doorbell(postern: Postern) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        # Not awaited: while the database is away it tries again, and polling finds the work meanwhile.
-        nursery.start_soon(services.doorbell.run, name="doorbell")
+        # Not awaited: while the database is down, this tries again, and polling finds the work meanwhile.
+        nursery.start_soon(postern.foundation.doorbell.run, name="doorbell")
         yield
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def _actors(services: Services, stopping: Stopping) -> AsyncIterator[None]:
-    """The actors, at work inside the block. When one keeps failing, the process stops in good order, and then fails."""
-    supervisor = Supervisor(services.actors, services.metrics, spread=services.secrets.spread)
+async def _actors(postern: Postern, stopping: Stopping) -> AsyncIterator[None]:
+    """Runs the actors while the block runs. When one keeps failing, the process stops in good order and then fails."""
+    supervisor = Supervisor(postern.actors, postern.foundation.metrics, spread=postern.foundation.secrets.spread)
     failure: ActorsFailed | None = None
 
     async def supervise() -> None:
@@ -133,6 +158,8 @@ def http_settings(settings: Settings, version: str) -> HttpSettings:
         body_limit=settings.body_limit,
         request_deadline=settings.request_timeout.total_seconds(),
         most_requests=settings.most_requests,
+        metrics_elsewhere=settings.metrics_bind is not None,
+        mail_directory=mail_pages_directory(settings),
     )
 
 
@@ -142,10 +169,20 @@ def server_settings(settings: Settings) -> ServerSettings:
         head_patience=settings.header_timeout.total_seconds(),
         transfer_patience=settings.body_timeout.total_seconds(),
         handshake=settings.header_timeout.total_seconds(),
+        trusted_proxies=settings.trusted_proxies,
         most_connections=settings.most_connections,
-        # The application answers what is too much; the server bounds what even that would be too much for.
+        most_connections_per_address=settings.connections_per_address,
+        # The application answers overload itself; the server's bound is for what exceeds even that.
         most_requests=settings.most_requests * 2,
+        probes=frozenset(one.path.encode() for one in Endpoints.of(health)),
+        most_waiting=settings.most_requests * 2,
+        most_waiting_per_address=max(1, settings.most_requests // 4),
         drain=settings.shutdown_timeout.total_seconds(),
         certificate=settings.tls_certificate,
         certificate_key=settings.tls_key,
     )
+
+
+def metrics_server_settings(settings: Settings) -> ServerSettings:
+    """For a listener on an internal network, which serves a handful of scrapers."""
+    return replace(server_settings(settings), most_connections=_MOST_SCRAPERS, certificate=None, certificate_key=None)

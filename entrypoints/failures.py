@@ -1,10 +1,10 @@
-"""How a command of ours ends when it cannot do what it was asked: one sentence and an exit status."""
+"""How a command ends when it cannot do what it was asked: one sentence and an exit status."""
 
 from typing import Final
 
 OK: Final = 0
 FAILURE: Final = 1
-USAGE: Final = 2  # the command line or a setting is wrong; argparse has chosen the number
+USAGE: Final = 2  # the command line or a setting is wrong; the number is argparse's
 ALREADY_SERVED: Final = 3
 
 
@@ -15,13 +15,13 @@ class StartFailed(Exception):
 
 
 class DataDirectoryInUse(StartFailed):
-    """Another `postern serve` has the data directory."""
+    """Another `postern serve` uses the data directory."""
 
     status = ALREADY_SERVED
 
 
 def sole(error: BaseException) -> BaseException:
-    """What a nursery wrapped into a group of one."""
+    """The exception that a nursery wrapped into a group of one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

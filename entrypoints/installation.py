@@ -1,4 +1,6 @@
-"""What an installation needs before it can serve: its database running and current, its signing keys, its first platform owner."""
+"""What an installation needs before it can serve: a database that runs and has the current schema, signing keys, and a first platform
+owner.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -9,8 +11,9 @@ import psycopg
 import structlog
 import trio
 
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
+from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
 from entrypoints.failures import DataDirectoryInUse, StartFailed
 from entrypoints.settings import Settings
@@ -20,9 +23,17 @@ log = structlog.get_logger()
 _LOOK_EVERY: Final = 0.5
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
+_BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
-# What a database says that will be there in a moment. Any other word of refusal stays true for however long we wait.
+# What a database answers when it will be ready in a moment. Any other refusal stays true however long we wait.
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+
+
+def connections_of(settings: Settings, processes: int) -> int:
+    """The most connections that this many serving processes open together: each has its pool, a listener, and now and then one for an
+    errand.
+    """
+    return processes * (settings.pool_size + _BESIDE_THE_POOL)
 
 
 def conninfo(settings: Settings) -> str:
@@ -33,17 +44,17 @@ def conninfo(settings: Settings) -> str:
 
 @asynccontextmanager
 async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIterator[None]:
-    """The database, for as long as the block: the embedded one is started, watched over and stopped; any other is waited for. Raises
+    """The database, for the length of the block. An embedded one is started, watched and stopped; any other is waited for. Raises
     `StartFailed`.
     """
     if not settings.embedded:
         await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
         yield
         return
-    # Each process has its pool, its listener, and a connection now and then for a migration or the doctor.
-    connections = processes * (settings.pool_size + 3) + 20
+    # Plus some for commands, backups and a person with psql.
+    connections = connections_of(settings, processes) + 20
     limits = {"max_connections": str(max(connections, 100))}
-    # Recovery after a crash can take minutes. Whoever asks us to stop meanwhile need not wait for its end.
+    # Recovery after a crash can take minutes. A request to stop need not wait for its end.
     server = EmbeddedPostgres(settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled)
     await _start(server)
     try:
@@ -58,14 +69,18 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
 
 
 def require_installation(settings: Settings) -> None:
-    """Raises `StartFailed` where there is none. A command typed in the wrong directory must not make one and find it in good order."""
+    """Raises `StartFailed` where there is no data directory. A command that is typed in the wrong directory must not make one and report it
+    healthy.
+    """
     if settings.embedded and not EmbeddedPostgres(settings.data_dir).exists():
-        raise StartFailed(f"There is no Postern in {settings.data_dir}: POSTERN_DATA_DIR names its place, `postern serve` makes a new one")
+        raise StartFailed(
+            f"There is no Postern in {settings.data_dir}: set POSTERN_DATA_DIR to where it is, or make a new one with `postern serve`"
+        )
 
 
 @asynccontextmanager
 async def reachable_database(settings: Settings, *, may_be_new: bool = False) -> AsyncIterator[None]:
-    """For a command beside a `postern serve` that may run: its embedded database is used, or else started for the length of the block."""
+    """For a command beside which `postern serve` may be running: uses its embedded database, or starts that for the length of the block."""
     if not may_be_new:
         require_installation(settings)
     if settings.embedded and EmbeddedPostgres(settings.data_dir).is_owned():
@@ -76,16 +91,39 @@ async def reachable_database(settings: Settings, *, may_be_new: bool = False) ->
         yield
 
 
+async def require_answer(settings: Settings, patience: float) -> None:
+    """For a caller that cannot wait for the database: raises `StartFailed` unless it answers now. An embedded database that is not running
+    does not count as down.
+    """
+    if settings.embedded and not EmbeddedPostgres(settings.data_dir).is_owned():
+        return
+    with trio.move_on_after(patience):
+        await _wait_for(conninfo(settings), 0)
+        return
+    raise StartFailed(f"The database cannot be reached: no answer within {patience:g} s")
+
+
+async def require_grants(settings: Settings) -> None:
+    """Raises `StartFailed` when the connecting role lacks a right that serving needs. A right too many does not stop it."""
+    found = await rights(conninfo(settings))
+    if found.lacking:
+        raise StartFailed(str(found.fault))
+
+
 async def bring_up_to_date(settings: Settings) -> None:
-    """The schema, as this program needs it. Raises `StartFailed`."""
+    """Makes sure of the schema and of the role's rights on it. Raises `StartFailed`."""
     try:
         if settings.migrate:
             for migration in await migrate(conninfo(settings), _report):
                 log.info("migration_applied", migration=str(migration))
-        else:
-            await require_current(conninfo(settings))
+        # Another release may have migrated further, before this start or during it.
+        ahead = await require_current(conninfo(settings))
     except SchemaMismatch as error:
         raise StartFailed(str(error)) from error
+    await require_grants(settings)
+    if ahead:
+        names = [str(migration) for migration in ahead]
+        log.warning("schema_ahead", migrations=names, why="a newer Postern has migrated this database; this one can run on it for now")
 
 
 def _report(line: str) -> None:
@@ -104,7 +142,7 @@ async def _start(server: EmbeddedPostgres) -> None:
 
 
 def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
-    # Returned, not raised: a nursery would wrap it into a group.
+    # Returned, not raised, because a nursery would wrap it into a group.
     try:
         server.start()
     except AlreadyServed as error:
@@ -128,7 +166,7 @@ async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
 
 
 async def _keep_running(server: EmbeddedPostgres) -> None:
-    """PostgreSQL recovers by itself from a backend that dies. When the server as a whole is gone, we start it again."""
+    """PostgreSQL recovers by itself when one of its backends dies. When the whole server is gone, we start it again."""
     pause = _LOOK_EVERY
     while True:
         await trio.sleep(pause)
@@ -139,14 +177,14 @@ async def _keep_running(server: EmbeddedPostgres) -> None:
         try:
             await trio.to_thread.run_sync(server.revive)
         except (EmbeddedPostgresError, OSError) as error:
-            pause = min(pause * 2, 30.0)
+            pause = min(pause * 2, _LONGEST_PAUSE)
             log.error("embedded_postgres_not_revived", error=str(error), again_in=pause)  # noqa: TRY400 - the sentence says it all
         else:
             log.warning("embedded_postgres_revived")
 
 
 async def _wait_for(target: str, patience: float) -> None:
-    """Returns once the database answers. A database that refuses us for a lasting reason is not waited for."""
+    """Returns once the database answers. Does not wait for a database that refuses us for a lasting reason."""
     deadline, pause = trio.current_time() + patience, _FIRST_PAUSE
     while True:
         try:
@@ -158,7 +196,7 @@ async def _wait_for(target: str, patience: float) -> None:
                 raise StartFailed(f"The database cannot be reached: {reason}") from None
             log.warning("database_awaited", error=reason, again_in=pause, seconds_left=round(deadline - trio.current_time()))
         except psycopg.Error as error:
-            # libpq quotes what it could not read, which is a password more often than not.
+            # libpq quotes what it could not read, and that is often a password.
             reason = _QUOTED.sub('"***"', " ".join(str(error).split()))
             raise StartFailed(f"POSTERN_DATABASE_URL cannot be used: {reason}") from None
         else:

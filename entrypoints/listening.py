@@ -1,9 +1,10 @@
-"""The sockets that a server listens on, bound before anything else is started: an address in use is found out at once."""
+"""The sockets that a server listens on. They are bound before anything else is started, so that an address in use is reported at once."""
 
 import errno
 import os
 import socket
 import stat
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,25 +15,31 @@ from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings
 from entrypoints.settings_forms import Address
 
-# The kernel cuts it to net.core.somaxconn. What waits here survives the process that was to accept it, when its socket is held elsewhere.
+# The kernel caps it at net.core.somaxconn. If another process holds the socket too, connections that wait here survive the process that
+# should have accepted them.
 _BACKLOG: Final = 4096
 
 
-def listen(address: Address, count: int = 1) -> Sequence[socket.socket]:
-    """`count` listening sockets on one address, among which the kernel spreads the connections. Raises `StartFailed`."""
+def listen(address: Address, count: int = 1, *, setting: str = "POSTERN_BIND") -> Sequence[socket.socket]:
+    """`count` listening sockets on the address of this setting; the kernel spreads connections among them. Raises `StartFailed`."""
     if address.path is not None:
         return [_listen_on_path(address.path)] * count
     try:
         family, _, _, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
-        raise StartFailed(f"POSTERN_BIND names a host that cannot be found: {address.host} ({error.strerror})") from None
-    first = _bound(family, place, address, shared=False)
+        raise StartFailed(f"{setting} names a host that does not resolve: {address.host} ({error.strerror})") from None
+    if count > 1 and sys.platform != "linux":
+        # macOS has SO_REUSEPORT, but gives every connection to the socket that was bound last.
+        raise StartFailed(
+            "--processes needs Linux, which spreads connections over several sockets; elsewhere, serve from one process, or on unix:/path"
+        )
+    first = _bound(family, place, address, setting, shared=False)
     if count == 1:
         return [first]
-    # The first one was alone on the port, so nobody else is there: sockets that share would not have told us.
+    # The first socket was alone on the port, so no other program is there. Sockets that share a port would not have told us.
     place = (place[0], first.getsockname()[1], *place[2:])
     first.close()
-    return [_bound(family, place, address, shared=True) for _ in range(count)]
+    return [_bound(family, place, address, setting, shared=True) for _ in range(count)]
 
 
 def release(address: Address, sockets: Sequence[socket.socket]) -> None:
@@ -44,13 +51,13 @@ def release(address: Address, sockets: Sequence[socket.socket]) -> None:
 
 
 def with_real_port(settings: Settings, sockets: Sequence[socket.socket]) -> Settings:
-    """Port 0 has become a port by now; the base URL is made from it."""
+    """By now, port 0 has become a real port. The base URL is made from it."""
     if settings.bind.path is not None:
         return settings
     return replace(settings, bind=Address(settings.bind.host, sockets[0].getsockname()[1]))
 
 
-def _bound(family: int, place: tuple[object, ...], address: Address, *, shared: bool) -> socket.socket:
+def _bound(family: int, place: tuple[object, ...], address: Address, setting: str, *, shared: bool) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +71,7 @@ def _bound(family: int, place: tuple[object, ...], address: Address, *, shared: 
     except OSError as error:
         made.close()
         if error.errno == errno.EADDRINUSE:
-            raise StartFailed(f"{address} is in use by another program; POSTERN_BIND chooses another address") from None
+            raise StartFailed(f"{address} is in use by another program; choose another address with {setting}") from None
         raise StartFailed(f"Cannot listen on {address}: {error.strerror}") from None
     return made
 
@@ -74,7 +81,7 @@ def _listen_on_path(path: Path) -> socket.socket:
     try:
         _remove_stale(path)
         made.bind(os.fspath(path))
-        # A proxy in front runs as another user; the directory and its group say who may come.
+        # A proxy in front runs as another user; the directory and its group decide who may connect.
         path.chmod(0o660)
         made.listen(_BACKLOG)
     except StartFailed:
@@ -87,13 +94,13 @@ def _listen_on_path(path: Path) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """A killed predecessor leaves its socket behind. One that somebody answers on is not stale."""
+    """A process that was killed leaves its socket behind. A socket on which somebody answers is not stale."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StartFailed(f"Cannot listen on unix:{path}: there is something else at this path")
+        raise StartFailed(f"Cannot listen on unix:{path}: this path exists and is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
@@ -103,4 +110,4 @@ def _remove_stale(path: Path) -> None:
             return
         except OSError:
             pass
-    raise StartFailed(f"unix:{path} is in use by another program; POSTERN_BIND chooses another address")
+    raise StartFailed(f"unix:{path} is in use by another program; choose another address with POSTERN_BIND")

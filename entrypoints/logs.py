@@ -1,15 +1,18 @@
-"""How the program logs: structured lines to standard error, JSON unless a person is watching; what libraries log joins them."""
+"""How the program logs: structured lines to standard error, as JSON unless a person is watching. What libraries log joins them."""
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from traceback import TracebackException
 from typing import Any, Final, TextIO, cast
 
 import msgspec
 import structlog
+from structlog.contextvars import merge_contextvars
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from core.domain.secrets import Secret
@@ -17,20 +20,24 @@ from core.domain.secrets import Secret
 MASK: Final = "***"
 LEVELS: Final[Mapping[str, int]] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
-# Nothing of the kind is logged on purpose. This is the second line, for the day somebody does, and for what libraries say.
+# Nothing of the kind is logged on purpose. This is the second line of defence, for a mistake of ours and for what libraries log.
 _SECRET_NAMES: Final = frozenset(
     {"password", "token", "secret", "code", "authorization", "cookie", "set-cookie", "api_key", "private_key", "passphrase"}
 )
 _SECRET_ENDINGS: Final = ("_password", "_token", "_secret")
 _EMAIL: Final = re.compile(r"[^\s@<>()\[\]{}\"'=,:;]+@([\w-]+(?:\.[\w-]+)+)")
-# PostgreSQL's detail of a violated constraint quotes the row, password hash and all. In a readable stack it ends where the next one begins.
+# PostgreSQL's detail of a violated constraint quotes the row, password hash and all. In a readable stack trace it ends where the next line
+# begins.
 _DETAIL: Final = re.compile(r"\nDETAIL:.*?(?=\n\n|\Z)", re.DOTALL)
 _TRACEBACK_FRAMES: Final = 30
+_out: "_Unfailing | None" = None
 
 
 def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     """From now on, everything that is logged in this process goes to `stream` (standard error), as JSON or as text."""
+    global _out  # noqa: PLW0603 - as structlog's own configuration, it is the whole process's
     out = stream if stream is not None else sys.stderr
+    _out = _Unfailing(out)
     for_people = form == "text" or (form == "auto" and out.isatty())
     processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -43,25 +50,69 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Unfailing(out))),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _out)),
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
     root.handlers[:] = [LibraryHandler()]
-    # Libraries tell much at INFO that is ours to tell: requests, connections, start and stop.
+    # At INFO, libraries log what we log ourselves: requests, connections, start and stop.
     root.setLevel(logging.DEBUG if level == "debug" else max(LEVELS[level], logging.WARNING))
     logging.captureWarnings(capture=True)
 
 
+class RequestLog:
+    """Logs the line of each request. It writes what structlog would make of it, in the form that `configure` chose, but without that
+    machinery: one look at the context, one encoding, one write. If the log was configured in another way, as tests do, the line goes
+    through structlog.
+    """
+
+    def __init__(self) -> None:
+        # The level does not change while we run: a line that would be filtered out is not even built.
+        self._log = structlog.get_logger().bind()
+        self.tells_requests: Final = self._log.is_enabled_for(logging.INFO)
+        self.tells_probes: Final = self._log.is_enabled_for(logging.DEBUG)
+        last = structlog.get_config()["processors"][-1]
+        self._encode = {_json_line: _json, _people_line: _people}.get(last)
+        self._write = _out.write_line if _out is not None else None
+
+    def tell(self, fields: EventDict, *, is_probe: bool) -> None:
+        level = "debug" if is_probe else "info"
+        if self._encode is None or self._write is None:
+            getattr(self._log, level)("request", **fields)
+            return
+        merge_contextvars(None, level, fields)
+        time = f"{datetime.now(UTC).isoformat()[:-6]}Z"
+        line = self._encode(time, level, "request", fields)
+        if b"@" in line:
+            # No field of a request is meant to contain an address.
+            line = self._encode(time, level, "request", mask(None, level, fields))
+        self._write(line)
+
+
 class _Unfailing:
-    """Whoever reads our log may go away, a terminal may be closed, a disk fill up: no request fails for that, and no shutdown."""
+    """A log may become unwritable: its reader exits, a terminal is closed, a disk fills up. No request and no shutdown fails for that."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._has_descriptor = False
+        with suppress(OSError, ValueError):  # a text stream in memory has no buffer behind it
+            self._has_descriptor = out.fileno() >= 0
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):
             self._out.write(text)
+
+    def write_line(self, line: bytes) -> None:
+        """In one write and past the buffer, which is empty after each line."""
+        with suppress(OSError, ValueError):
+            if not self._has_descriptor:
+                self._out.write(line.decode() + "\n")
+                return
+            rest = memoryview(line + b"\n")
+            # Asked each time: after the stream is closed, its number may belong to another file.
+            descriptor = self._out.fileno()
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
 
     def flush(self) -> None:
         with suppress(OSError, ValueError):
@@ -69,7 +120,7 @@ class _Unfailing:
 
 
 class LibraryHandler(logging.Handler):
-    """Hands what a library logs through `logging` to our log, under one event name."""
+    """Passes what a library logs through `logging` on to our log, under one event name."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -80,7 +131,7 @@ class LibraryHandler(logging.Handler):
 
 
 def mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Secrets, and whole e-mail addresses, do not leave the process by this door."""
+    """Masks secrets and whole e-mail addresses before a line leaves the process."""
     for name, value in event.items():
         if name != "event":
             event[name] = _masked(name, value)
@@ -106,7 +157,7 @@ def _structured_traceback(exc_info: ExcInfo) -> Any:
 
 
 def _structured(error: TracebackException) -> dict[str, Any]:
-    # Local variables hold passwords and tokens: they are no part of it.
+    # Local variables hold passwords and tokens, so stack traces leave them out.
     described: dict[str, Any] = {
         "type": _type_name(error),
         "message": _DETAIL.sub("", str(error)),
@@ -121,7 +172,7 @@ def _structured(error: TracebackException) -> dict[str, Any]:
 
 
 def _type_name(error: TracebackException) -> str:
-    # Python 3.13 brought exc_type_str and deprecated exc_type.
+    # Python 3.13 added exc_type_str and deprecated exc_type.
     return getattr(error, "exc_type_str", None) or error.exc_type.__qualname__
 
 
@@ -129,18 +180,28 @@ def _people_traceback(exc_info: ExcInfo) -> str:
     return _DETAIL.sub("", "".join(TracebackException(*exc_info, limit=_TRACEBACK_FRAMES).format())).rstrip()
 
 
+_encode: Final = msgspec.json.Encoder(enc_hook=repr).encode
+
+
 def _json_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    # Time, level and event first: that is how a line is read.
-    ordered = {"timestamp": event.pop("timestamp"), "level": event.pop("level"), "event": event.pop("event"), **event}
-    return msgspec.json.encode(ordered, enc_hook=repr).decode()
+    return _json(event.pop("timestamp"), event.pop("level"), event.pop("event"), event).decode()
 
 
 def _people_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     time, level, name = event.pop("timestamp"), event.pop("level"), event.pop("event")
     trace = event.pop("exception", None)
-    said = " ".join(f"{key}={_shown(value)}" for key, value in event.items())
-    line = f"{time[11:23]} {level:<7} {name}{' ' if said else ''}{said}"
+    line = _people(time, level, name, event).decode(errors="surrogatepass")
     return line if trace is None else f"{line}\n{trace}"
+
+
+def _json(time: str, level: str, name: str, event: EventDict) -> bytes:
+    # Time, level and event first, in the order that a line is read.
+    return _encode({"timestamp": time, "level": level, "event": name, **event})
+
+
+def _people(time: str, level: str, name: str, event: EventDict) -> bytes:
+    said = " ".join([f"{key}={_shown(value)}" for key, value in event.items()])
+    return f"{time[11:23]} {level:<7} {name}{' ' if said else ''}{said}".encode(errors="surrogatepass")
 
 
 def _shown(value: Any) -> str:

@@ -1,9 +1,9 @@
-"""Several serving processes on one address: the parent binds the sockets, owns the database and all that is made once, and keeps the
-children running.
+"""Several serving processes on one address. The parent binds the sockets, owns the database and everything else that is made once, and
+keeps the children running.
 
-Each child has a socket of its own, which the parent holds too: connections that wait on it outlive the child and find its successor. Parent
-and child hold the two ends of a channel: the child says "ready" and then "alive", and when the parent is gone the channel ends, and with it
-the child. Children are in process groups of their own, so that Ctrl-C reaches the parent alone.
+Each child has its own socket, which the parent holds too: connections that wait on it outlive the child and find its successor. Parent and
+child hold the two ends of a channel. The child says "ready" and then "alive"; when the parent is gone, the channel ends, and with it the
+child. Children are in process groups of their own, so that Ctrl-C reaches the parent alone.
 """
 
 import os
@@ -34,16 +34,16 @@ log = structlog.get_logger()
 READY: Final = b"r"
 ALIVE: Final = b"a"
 HEARTBEAT: Final = 2.0
-# A child whose event loop hangs cannot be helped otherwise. Long enough for a machine that swaps.
+# A child whose event loop hangs can only be killed. Long enough for a machine that swaps.
 _LONGEST_SILENCE: Final = 30.0
 _LONGEST_START: Final = 60.0
-# After its own time-outs, a child that was asked to stop gets this much more.
+# When a child was asked to stop, it gets this much longer than its own time-outs.
 _LAST_GRACE: Final = 3.0
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
-# A child that served for so long can serve: what was before is forgiven. Short, for a child that was killed is no sign of one that cannot
-# start, and its socket waits for the successor with clients in it.
+# A child that has served for this long can serve, so earlier deaths no longer count. It is short, since a killed child does not mean that
+# children cannot start, and clients wait in its socket for the successor.
 _HEALTHY_AFTER: Final = 1.0
 _MOST_FAILURES: Final = 10
 _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -59,7 +59,7 @@ class _Child:
 
 @dataclass(slots=True)
 class _Slot:
-    """A place that always has a child, one after the other on the same socket."""
+    """A place that always has a child: one after the other, on the same socket."""
 
     number: int
     socket: socket.socket
@@ -68,16 +68,23 @@ class _Slot:
 
 
 class Processes:
-    def __init__(self, settings: Settings, sockets: Sequence[socket.socket], stopping: Stopping) -> None:
+    def __init__(
+        self, settings: Settings, sockets: Sequence[socket.socket], stopping: Stopping, *, metrics_sockets: Sequence[socket.socket] = ()
+    ) -> None:
         self._settings = settings
+        # All children listen on it, since each of them can answer for all.
+        self._metrics_sockets = metrics_sockets
         self._slots = [_Slot(number, one) for number, one in enumerate(sockets, start=1)]
         self._stopping = stopping
         self._directory = Path(tempfile.mkdtemp(prefix="postern-metrics-"))
         self._given_up = False
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Until asked to stop; then every child finishes what is in flight. Raises `StartFailed` when one cannot be kept running."""
-        # For the children, whose metrics go there from their first line on, and for `forget_process`. Our own were in memory.
+        """Runs until asked to stop; then every child finishes what is in flight. Raises `StartFailed` when a child
+        cannot be kept running.
+        """
+        # Set for the children, which keep their metrics there from their first line on, and for `forget_process`. The parent's own metrics
+        # stay in memory.
         os.environ[_MULTIPROCESS] = str(self._directory)
         try:
             async with trio.open_nursery() as nursery:
@@ -104,8 +111,11 @@ class Processes:
 
     async def _let_go_of_sockets(self) -> None:
         await self._stopping.requested.wait()
-        # Ours first, then the children close theirs: a socket that we still held would take connections that nobody accepts.
+        # We close our sockets first, then the children close theirs: a socket that only we still held would take connections that nobody
+        # accepts.
         release(self._settings.bind, [slot.socket for slot in self._slots])
+        if self._settings.metrics_bind is not None:
+            release(self._settings.metrics_bind, self._metrics_sockets)
 
     async def _keep(self, slot: _Slot) -> None:
         while not self._stopping.requested.is_set():
@@ -130,7 +140,7 @@ class Processes:
                 await self._stopping.requested.wait()
 
     async def _spawn(self, slot: _Slot) -> _Child | None:
-        """None when the system has no process, descriptor or program for us: that is one child less, not the end of the others."""
+        """None when the system has no process, descriptor or program for us: that costs one child, and does not end the others."""
         try:
             return await self._open(slot)
         except OSError as error:
@@ -139,15 +149,17 @@ class Processes:
 
     async def _open(self, slot: _Slot) -> _Child:
         ours, theirs = socket.socketpair()
+        inherited = [slot.socket.fileno(), theirs.fileno(), *(one.fileno() for one in self._metrics_sockets)]
+        numbers = [*inherited[:2], slot.number, len(self._slots), *inherited[2:]]
         with ExitStack() as unless_started, theirs:
             unless_started.enter_context(ours)
             process = await trio.lowlevel.open_process(
                 [
                     *(sys.executable, "-m", "entrypoints.cli.main", "serve"),
-                    *("--as-child", f"{slot.socket.fileno()},{theirs.fileno()},{slot.number},{len(self._slots)}"),
+                    *("--as-child", ",".join(map(str, numbers))),
                 ],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(slot.socket.fileno(), theirs.fileno()),
+                pass_fds=inherited,
                 process_group=0,
             )
             unless_started.pop_all()
@@ -155,7 +167,7 @@ class Processes:
         return _Child(process, trio.SocketStream(trio.socket.from_stdlib_socket(ours)), trio.current_time())
 
     async def _watch(self, slot: _Slot, child: _Child) -> None:
-        """Returns when the child has ended, hangs, or was asked to stop and did not."""
+        """Returns when the child has ended, hangs, or did not stop when asked."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, slot, child, nursery.cancel_scope)
             nursery.start_soon(self._ask_to_stop, child, nursery.cancel_scope)
@@ -171,7 +183,7 @@ class Processes:
                 except trio.BrokenResourceError:
                     return
                 if not heard:
-                    return  # it is ending: its process is being waited for
+                    return  # the child is ending; its process is being waited for
                 if child.ready_at is None and READY in heard:
                     child.ready_at = trio.current_time()
                     slot.been_ready.set()
@@ -194,7 +206,7 @@ class Processes:
             forget_process(child.process.pid)
 
     def _pause_after(self, slot: _Slot, child: _Child | None) -> float | None:
-        """How long to wait before the next child; None when there is no hope."""
+        """How long to wait before the next child. None when there is no hope."""
         now = trio.current_time()
         if child is not None and child.ready_at is not None and now - child.ready_at >= _HEALTHY_AFTER:
             slot.failures.clear()
@@ -207,7 +219,7 @@ class Processes:
 
 
 async def report_to_parent(channel: socket.socket, stopping: Stopping) -> None:
-    """The child's side: a sign of life every now and then. Asks the child to stop when the parent is gone."""
+    """The child's side: sends a sign of life at intervals. Asks the child to stop when the parent is gone."""
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(channel))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_notice_the_end, stream, stopping)
@@ -219,14 +231,14 @@ async def report_to_parent(channel: socket.socket, stopping: Stopping) -> None:
 
 async def _notice_the_end(stream: trio.SocketStream, stopping: Stopping) -> None:
     with suppress(trio.BrokenResourceError):
-        # The parent never says anything: this returns at the end of the channel.
+        # The parent never sends anything, so this returns when the channel ends.
         await stream.receive_some(1)
     log.error("parent_gone")
     stopping.request()
 
 
 def clear_up_after(parent: int) -> None:
-    """At a child's very end: a parent that was killed could not remove the directory of the metrics."""
+    """Runs at a child's very end: a parent that was killed could not remove the directory of the metrics."""
     directory = os.environ.get(_MULTIPROCESS)
     if directory is not None and os.getppid() != parent:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,7 @@
-"""What we tell the service manager that started us, by the sd_notify protocol: a datagram to the socket that NOTIFY_SOCKET names.
+"""What we tell the service manager that started us, by the protocol of systemd's sd_notify(3): datagrams to the socket that NOTIFY_SOCKET
+names.
 
-The protocol is that of systemd's sd_notify(3); without a service manager every call does nothing.
+Without a service manager every call does nothing.
 """
 
 import os
@@ -19,13 +20,13 @@ _PINGS_PER_INTERVAL: Final = 2
 @dataclass(frozen=True, slots=True)
 class ServiceManager:
     address: str | None = None
-    watchdog: float | None = None  # seconds within which it wants to hear from us
+    watchdog: float | None = None  # it wants to hear from us at least once in this many seconds
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         address = environment.get("NOTIFY_SOCKET") or None
         if address is not None and not address.startswith(("/", "@")):
-            address = None  # vsock and others: not ours to speak
+            address = None  # vsock and other kinds of address are not supported
         return cls(address, _watchdog(environment))
 
     def ready(self, status: str) -> None:
@@ -35,14 +36,14 @@ class ServiceManager:
         self._say(f"STATUS={status}")
 
     def stopping(self) -> None:
-        self._say("STOPPING=1", "STATUS=Finishing what is in flight")
+        self._say("STOPPING=1", "STATUS=Finishing requests in flight")
 
     def extend_start(self, seconds: float) -> None:
-        """A start that takes long for a reason (a migration, a database that is not there yet) is not a start that hangs."""
+        """A start that takes long for a reason (a migration, a database that is not up yet) does not hang."""
         self._say(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     async def keep_watchdog(self) -> None:
-        """Runs until cancelled. It is a task of the event loop on purpose: a loop that hangs is one that stops barking."""
+        """Runs until cancelled. It is a task of the event loop on purpose: if the loop hangs, the signs of life stop."""
         if self.address is None or self.watchdog is None:
             return
         while True:
@@ -54,8 +55,8 @@ class ServiceManager:
             return
         # A leading @ stands for the NUL of Linux's abstract namespace.
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        # A service manager that does not listen must not stop us, nor must one whose buffer is full.
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        # A service manager that does not listen, or whose buffer is full, must not stop us.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
             channel.sendto("\n".join(lines).encode(), address)
 

@@ -1,4 +1,4 @@
-"""What can be set: every `POSTERN_*` setting with its meaning, default and form, declared once. `docs/settings.md` is made from here."""
+"""Every `POSTERN_*` setting with its meaning, default and form, declared once. `docs/settings.md` is made from here."""
 
 # ruff: noqa: RUF009 - what is called in the class body are field declarations
 
@@ -16,7 +16,7 @@ from entrypoints.settings_forms import Address, Form, Malformed
 
 PREFIX: Final = "POSTERN_"
 CONFIG: Final = "POSTERN_CONFIG"
-# From systemd's EnvironmentFile=, which the file named by POSTERN_CONFIG follows.
+# A file named by POSTERN_CONFIG takes the comments of systemd's EnvironmentFile=.
 _COMMENTS: Final = ("#", ";")
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One setting. `default` is written as an operator would write it; None: `unset` says what happens then."""
+    """One setting. `default` is written as an operator would write it. When it is None, `unset` says what happens without a value."""
 
     name: str
     field: str
@@ -62,44 +62,48 @@ _ORGANIZATIONS: Final = "Organizations"
 _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
+_METRICS: Final = "Metrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything in force, read once at the start."""
+    """All settings in force, read once at the start."""
 
     bind: Address = _setting(
         forms.address,
         "127.0.0.1:8000",
         _ADDRESSES,
-        "Where to listen: `host:port`, `[ipv6]:port` or `unix:/path/to/socket`. Port 0 takes a free one and says which.",
+        "Where to listen: `host:port`, `[ipv6]:port` or `unix:/path/to/socket`. Port 0 takes a free port, and the start says which.",
     )
     base_url: str | None = _optional(
         forms.origin,
         "made from `POSTERN_BIND`",
         _ADDRESSES,
-        "The public address of this installation, as browsers and relying parties know it. Links in mails and the issuer of tokens use it; "
-        "a request's `Host` header is never believed.",
+        "The public address of this installation, as browsers and applications know it. Links in mails and the issuer of tokens use it; "
+        "a request's `Host` header is never trusted.",
     )
     frontend_url: str | None = _optional(
-        forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "Where the frontend lives that pages and mails send people to."
+        forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and mails send people."
     )
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",
         _ADDRESSES,
-        "Networks of the proxies in front, separated by commas. Only they are believed about the client's address (`X-Forwarded-For`).",
+        "Networks of the proxies in front, separated by commas. Only these are trusted to say who the client is (`X-Forwarded-For`).",
     )
     cors_origins: tuple[str, ...] = _setting(
         forms.origins, "", _ADDRESSES, "Origins of browser applications that may call the API, separated by commas."
     )
     tls_certificate: Path | None = _optional(
-        forms.path, "plain HTTP", _ADDRESSES, "File with the certificate chain (PEM), to answer HTTPS without a proxy in front."
+        forms.path, "plain HTTP", _ADDRESSES, "File with the certificate chain (PEM), to serve HTTPS without a proxy in front."
     )
     tls_key: Path | None = _optional(forms.path, "plain HTTP", _ADDRESSES, "File with the certificate's private key (PEM).")
 
     data_dir: Path = _setting(
-        forms.path, "./.postern", _STORAGE, "What is not in an external database: the embedded PostgreSQL, its encryption keys, mail files."
+        forms.path,
+        "./.postern",
+        _STORAGE,
+        "Directory for what is not in an external database: the embedded PostgreSQL, its encryption keys, mail files.",
     )
     database_url: Secret | None = _optional(
         forms.database_url,
@@ -110,13 +114,13 @@ class Settings:
     )
     encryption_keys: Secret | None = _optional(
         forms.secret,
-        "with the embedded PostgreSQL, made at the first start in `encryption.keys` of the data directory; otherwise required",
+        "with the embedded PostgreSQL, the first start makes `encryption.keys` in the data directory; otherwise required",
         _STORAGE,
-        "The keys under which secrets are stored: `id:base64` pairs of 32 bytes, separated by commas, the newest first. "
+        "The keys that encrypt stored secrets: `id:base64` pairs with keys of 32 bytes, separated by commas, the newest first. "
         "`postern keys generate` prints one.",
         secret=True,
     )
-    pool_size: int = _setting(forms.whole(1, 500), "10", _STORAGE, "The most database connections of one process.")
+    pool_size: int = _setting(forms.whole(1, 500), "10", _STORAGE, "The most database connections that one process opens.")
     database_wait: timedelta = _setting(
         forms.duration(0, 3600), "30s", _STORAGE, "How long a start waits for a database that does not answer yet."
     )
@@ -125,12 +129,12 @@ class Settings:
         forms.switch,
         "on",
         _STORAGE,
-        "Whether `postern serve` migrates the database. `off`: it does not start until `postern migrate` was run.",
+        "Whether `postern serve` migrates the database. With `off` it does not start until `postern migrate` has run.",
     )
 
     owner_email: str = _setting(forms.text, "owner@postern.local", _OWNER, "The e-mail of the platform owner that the first start creates.")
     owner_password: Password | None = _optional(
-        forms.password, "one is made and printed once", _OWNER, "The password of that platform owner.", secret=True
+        forms.password, "the first start makes one and prints it once", _OWNER, "The password of that platform owner.", secret=True
     )
 
     mail: str = _setting(
@@ -143,14 +147,14 @@ class Settings:
     mail_password: Secret | None = _optional(
         forms.secret, "taken from `POSTERN_MAIL`", _MAIL, "The SMTP password, to keep it out of `POSTERN_MAIL`.", secret=True
     )
-    mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "Who mails come from: `Name <address>`.")
+    mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "The sender of all mail: `Name <address>`.")
 
     email_change: str = _setting(
         forms.choice("verified", "immediate"),
         "verified",
         _MAIL,
-        "When a new e-mail address of an account takes effect: once the link that is mailed there was opened, or at once. `immediate` is "
-        "for installations without mail; it lets everybody claim any address that is free.",
+        "When a new e-mail address of an account takes effect: once the link that is mailed there is opened, or at once. `immediate` is "
+        "for installations without mail; it lets anybody claim any unused address.",
     )
 
     access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
@@ -158,70 +162,137 @@ class Settings:
         forms.duration(3600, 365 * 86_400),
         "90d",
         _TOKENS,
-        "How long a session lasts at most, whatever its use. One that is not used ends 30 days after its last use.",
+        "How long a session lasts at most, even if it is used. An unused session ends 30 days after its last use.",
     )
-    argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: memory of one password hash.")
-    argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: passes over that memory.")
-    argon2_lanes: int = _setting(forms.whole(1, 64), "1", _TOKENS, "Argon2id: lanes, each a thread.")
+    reauthentication_window: timedelta = _setting(
+        forms.duration(60, 86_400),
+        "10m",
+        _TOKENS,
+        "How old a proof of identity may be where a fresh one is needed: to change the e-mail address or the second factor, or to transfer "
+        "an organization.",
+    )
+    argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: the memory that one password hash uses.")
+    argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: the number of passes over that memory.")
+    argon2_lanes: int = _setting(forms.whole(1, 64), "1", _TOKENS, "Argon2id: the number of lanes. Each is a thread.")
     argon2_workers: int | None = _optional(
         forms.whole(1, 256), "one per processor", _TOKENS, "How many passwords one process hashes at the same time."
     )
     argon2_queue: int = _setting(
-        forms.whole(0, 10_000), "64", _TOKENS, "How many more may wait for that before the answer is 503 with `Retry-After`."
+        forms.whole(0, 10_000),
+        "64",
+        _TOKENS,
+        "How many more may wait for that before the answer is 503 with `Retry-After`. A quarter as many places more are kept for "
+        "addresses that somebody has signed in from, and as many again for known devices, sessions and mailed links.",
     )
 
     geoip_database: Path | None = _optional(
         forms.path,
         "places are unknown and count for nothing",
         _SIGN_IN,
-        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells where an address is. A newer one counts from the next "
-        "start on.",
+        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells where an address is. A newer file takes effect at the "
+        "next start.",
     )
     proxy_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
-        forms.networks, "", _SIGN_IN, "Networks of VPNs and proxies, separated by commas: signing in from one adds to the risk score."
+        forms.networks,
+        "",
+        _SIGN_IN,
+        "Networks of VPNs and proxies, separated by commas. A sign-in from one of them has a higher risk score.",
     )
     proxy_networks_file: Path | None = _optional(
-        forms.path, "no further ones", _SIGN_IN, "A file with more of them, one a line; what follows a `#` is a comment."
+        forms.path, "no further networks", _SIGN_IN, "A file with more such networks, one per line; `#` begins a comment."
+    )
+
+    login_event_retention: timedelta = _setting(
+        forms.duration(31 * 86_400, 3650 * 86_400),
+        "400d",
+        _SIGN_IN,
+        "How long sign-ins, failed ones too, and uses of second factors are kept, with their addresses and places. Then they are deleted; "
+        "what is known of a person's habits, and statistics, reach back no further.",
     )
 
     org_auto_approve: bool = _setting(
         forms.switch,
         "off",
         _ORGANIZATIONS,
-        "`on` lets everybody found organizations that are active at once. Otherwise a new one waits until a platform owner approves of it.",
+        "With `on`, everybody can found organizations that are active at once. With `off`, a new one waits until a platform owner approves "
+        "it.",
     )
 
-    rate_limits: bool = _setting(forms.switch, "on", _LIMITS, "`off` lifts every rate limit. For measurements only: it invites guessing.")
+    rate_limits: bool = _setting(
+        forms.switch,
+        "on",
+        _LIMITS,
+        "`off` lifts every rate limit: per address, account, device and API key. For measurements only, since it invites guessing. How "
+        "many invitations may be pending, and how many keys a service may have, are not rate limits and stay.",
+    )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",
         _LIMITS,
-        "The longest request body, at endpoints that do not say it themselves. All that one process does waits while a body is decoded: a "
-        "millisecond at this length.",
+        "The longest request body, at endpoints that do not set their own limit. While a process decodes a body, it does nothing else, so "
+        "a high limit lets one request delay all others.",
     )
-    most_connections: int = _setting(forms.whole(1, 1_000_000), "12000", _LIMITS, "The most open client connections of one process.")
+    most_connections: int = _setting(
+        forms.whole(1, 1_000_000),
+        "12000",
+        _LIMITS,
+        "The most open client connections of one process. When it has that many, a new one takes the place of an idle connection of the "
+        "address that has the most.",
+    )
+    connections_per_address: int = _setting(
+        forms.whole(1, 1_000_000),
+        "2000",
+        _LIMITS,
+        "The most of them from one address, even with rate limits off. Of IPv6, a /64 counts as one address; a /56 may have twice as many, "
+        "and a /48 four times as many. Trusted proxies and a Unix socket have no bound.",
+    )
     most_requests: int = _setting(
-        forms.whole(1, 100_000), "512", _LIMITS, "The most requests that one process works on at once; more are answered 503."
+        forms.whole(1, 100_000),
+        "512",
+        _LIMITS,
+        "The most requests that one process works on at once; more are answered 503. A request whose body is still arriving, or whose "
+        "answer is still being read, does not count: twice as many of those may wait, and a quarter as many from one address.",
     )
-    request_timeout: timedelta = _setting(forms.duration(1, 3600), "30s", _LIMITS, "The longest that one request may take.")
+    request_timeout: timedelta = _setting(forms.duration(1, 3600), "30s", _LIMITS, "How long one request may take.")
     header_timeout: timedelta = _setting(forms.duration(1, 600), "10s", _LIMITS, "How long a client may take to send a request's head.")
-    body_timeout: timedelta = _setting(forms.duration(1, 3600), "20s", _LIMITS, "How long a client may take to send a request's body.")
+    body_timeout: timedelta = _setting(
+        forms.duration(1, 3600),
+        "20s",
+        _LIMITS,
+        "How long a client may take to send a request's body, or to read an answer; longer if it keeps a pace of 1 KiB a second. A client "
+        "that is slower than that for 10 s is cut off earlier.",
+    )
     keep_alive: timedelta = _setting(
         forms.duration(0, 3600),
         "75s",
         _LIMITS,
-        "How long an idle connection is kept open. Let it be longer than in the proxy in front: that one should be first to close.",
+        "How long an idle connection is kept open. Make it longer than the proxy's own time-out, so that the proxy closes first.",
     )
 
     shutdown_timeout: timedelta = _setting(
         forms.duration(0, 600),
         "3s",
         _LIFE,
-        "After SIGTERM: how long requests in flight may still take. Actors then finish their unit.",
+        "How long requests in flight may still take after SIGTERM. Then actors finish what they are working on.",
     )
-    log_level: str = _setting(forms.choice("debug", "info", "warning", "error"), "info", _LOGS, "The least severe line that is logged.")
+    log_level: str = _setting(forms.choice("debug", "info", "warning", "error"), "info", _LOGS, "The least severe level that is logged.")
     log_format: str = _setting(
         forms.choice("auto", "json", "text"), "auto", _LOGS, "`auto` is `text` on a terminal and `json` everywhere else."
+    )
+
+    metrics_bind: Address | None = _optional(
+        forms.address,
+        "`/metrics` is served at the same address as everything else",
+        _METRICS,
+        "A separate address that serves `/metrics` and nothing else, in the form of `POSTERN_BIND`. Let only your monitoring reach it. "
+        "It is plain HTTP, even where the rest is HTTPS.",
+    )
+    metrics_token: Secret | None = _optional(
+        forms.secret,
+        "everybody who can reach `/metrics` may read it",
+        _METRICS,
+        "The bearer token that `/metrics` requires (`Authorization: Bearer …`).",
+        secret=True,
     )
 
     @property
@@ -233,6 +304,11 @@ class Settings:
         if self.base_url is not None:
             return self.base_url
         return self.bind.url("https" if self.tls_certificate is not None else "http")
+
+    @property
+    def mail_url(self) -> str:
+        """The full value: `file:` with its directory, even where the setting left that out."""
+        return f"file:{self.data_dir / 'mail'}" if self.mail == "file:" else self.mail
 
     @property
     def public_frontend_url(self) -> str:
@@ -249,11 +325,11 @@ _FILE_NAMES: Final = {f"{one.name}_FILE": one for one in DECLARATIONS if one.sec
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings of this environment, and of the file that its POSTERN_CONFIG names. The environment wins. Raises `SettingsError`."""
+    """The settings of this environment and of the file that its POSTERN_CONFIG names. The environment wins. Raises `SettingsError`."""
     given = _of_environment(environment)
     config = environment.get(CONFIG)
     if config:
-        # A secret given directly in the one place replaces its _FILE form in the other.
+        # A secret that the environment gives directly replaces its _FILE form in the file, and the other way round.
         theirs = _of_file(Path(config))
         given = {**{name: value for name, value in theirs.items() if not _said(name, given)}, **given}
     settings = Settings(**{one.field: _value(one, given) for one in DECLARATIONS})
@@ -266,7 +342,7 @@ def _said(name: str, given: Mapping[str, str]) -> bool:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    # An empty value means "not set": that is how compose files and unit files pass on what they were not given.
+    # An empty value means "not set": compose files and unit files pass on variables that way that nobody gave them.
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name != CONFIG and value.strip()}
     for name in environment:
         if name.startswith(PREFIX) and name != CONFIG:
@@ -305,8 +381,10 @@ def _require_known(name: str, where: str) -> None:
     if name in _BY_NAME or name in _FILE_NAMES:
         return
     if name.endswith("_FILE") and name.removesuffix("_FILE") in _BY_NAME:
-        raise SettingsError(f"{name} is unknown{where}: only secrets can be read from a file, and {name.removesuffix('_FILE')} is none")
-    # Without the prefix, which would make everything look alike.
+        raise SettingsError(
+            f"{name} is unknown{where}: only secrets can be read from a file, and {name.removesuffix('_FILE')} is not a secret"
+        )
+    # Compared without the prefix, which would make all names look alike.
     near = get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in (*_BY_NAME, *_FILE_NAMES)], n=1)
     hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
     raise SettingsError(f"{name} is not a setting of Postern{where}{hint}")
@@ -316,7 +394,7 @@ def _value(one: Declaration, given: Mapping[str, str]) -> Any:
     name, text = one.name, given.get(one.name, one.default)
     if one.secret and f"{one.name}_FILE" in given:
         if one.name in given:
-            raise SettingsError(f"{one.name} and {one.name}_FILE are both set; one of them is enough")
+            raise SettingsError(f"{one.name} and {one.name}_FILE are both set; set only one")
         name = f"{one.name}_FILE"
         text = _secret_of(name, Path(given[name]))
     if text is None:
@@ -341,19 +419,21 @@ def _secret_of(name: str, file: Path) -> str:
 
 
 def _require_sense(settings: Settings) -> None:
-    """What no single setting can see."""
+    """Checks that need more than one setting."""
     if settings.database_url is not None and settings.encryption_keys is None:
         raise SettingsError(
-            "POSTERN_ENCRYPTION_KEYS is required with POSTERN_DATABASE_URL, since every process must have the same: "
+            "POSTERN_ENCRYPTION_KEYS is required with POSTERN_DATABASE_URL, since every process must have the same keys: "
             "`postern keys generate` makes one"
         )
+    if settings.metrics_bind is not None and settings.metrics_bind == settings.bind and settings.bind.port != 0:
+        raise SettingsError("POSTERN_METRICS_BIND must differ from POSTERN_BIND")
     if (settings.tls_certificate is None) is not (settings.tls_key is None):
         missing, given = ("KEY", "CERTIFICATE") if settings.tls_key is None else ("CERTIFICATE", "KEY")
         raise SettingsError(f"POSTERN_TLS_{missing} is required with POSTERN_TLS_{given}")
 
 
 def in_force(settings: Settings) -> list[tuple[str, str]]:
-    """Each setting as it would be written, secrets masked."""
+    """Each setting as an operator would write it, with secrets masked."""
     return [(one.name, _written(one, getattr(settings, one.field))) for one in DECLARATIONS]
 
 

@@ -1,6 +1,4 @@
-"""The forms that a setting's text can have: from text to value, and back for `postern config`. A form never repeats the text in what it
-raises.
-"""
+"""The forms of settings: from text to value, and back for `postern config`. A form never repeats the text in what it raises."""
 
 import re
 from collections.abc import Callable
@@ -20,14 +18,14 @@ _DURATION: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE: Final = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?")
 _BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# In a URL: user:password@, up to the last @, for a password that somebody forgot to encode may hold any letter. In libpq's key=value form,
-# and among a URL's options: password=….
+# In a URL, user:password@ up to the last @, since a password that somebody forgot to encode may contain any character. In libpq's key=value
+# form, and among a URL's options, password=….
 _PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/:?]*):.*@", re.DOTALL)
 _PASSWORD_OPTION: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
 
 
 class Malformed(Exception):
-    """The rest of the sentence "POSTERN_X must be …"."""
+    """The message completes the sentence "POSTERN_X must be …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def url(self, scheme: str) -> str:
-        """How somebody on this machine would reach it."""
+        """The URL by which a program on this machine reaches it."""
         if self.path is not None:
             return f"{scheme}://localhost"
         if ip_or_none(self.host) is not None and ip_address(self.host).is_unspecified:

@@ -1,4 +1,4 @@
-"""What the signals of the operating system mean to a serving process."""
+"""What the operating system's signals mean to a serving process."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _STOP: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopping:
-    """Whether we were asked to stop. Whoever serves finishes what is in hand first; a start that is not finished ends at once."""
+    """Whether we were asked to stop. A serving process finishes its requests first; a start that is not finished ends at once."""
 
     def __init__(self) -> None:
         self.requested = trio.Event()
@@ -28,7 +28,7 @@ class Stopping:
             self._start.cancel()
 
     def start(self) -> trio.CancelScope:
-        """A scope around the whole of a run, which a request to stop cancels until `start_is_over`."""
+        """A scope around the whole run. A request to stop cancels it until `start_is_over`."""
         self._start = trio.CancelScope()
         if self.requested.is_set():
             self._start.cancel()
@@ -44,11 +44,11 @@ class Stopping:
 
 @asynccontextmanager
 async def stopping_on_signals() -> AsyncIterator[Stopping]:
-    """SIGTERM and SIGINT ask to stop; a second SIGINT ends everything at once, as far as that can be done in good order. SIGHUP from a
-    terminal that was closed asks to stop too; any other is ignored, since there is nothing to read anew: the key file is watched.
+    """SIGTERM and SIGINT ask to stop; a second SIGINT ends everything at once, as orderly as it can. SIGHUP from a terminal that was closed
+    asks to stop too. Any other SIGHUP is ignored, since there is nothing to reload: the key file is watched.
     """
     stopping = Stopping()
-    # Asked now: once the terminal is gone, nobody can tell that there was one.
+    # Asked now: once the terminal is gone, nobody can tell whether there was one.
     at_terminal = os.isatty(0) or os.isatty(2)
     with trio.open_signal_receiver(*_STOP, signal.SIGHUP) as received:
         async with trio.open_nursery() as nursery:

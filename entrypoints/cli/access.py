@@ -1,13 +1,13 @@
-"""`postern access`: what somebody may do in an organization, and why."""
+"""`postern access`: what a person may do in an organization, and why."""
 
 import argparse
 
 import trio
 
-from core.domain.access import Accessor, Related
-from core.domain.organizations import OrganizationStatus
-from core.domain.roles import HOLDER, Capability
-from entrypoints.cli.opening import opened_services
+from core.domain.tenancy.access import Accessor, Related
+from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.roles import HOLDER, Capability
+from entrypoints.cli.opening import opened_postern
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
@@ -25,16 +25,16 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def status(seen: Accessor, capability: Capability | None) -> int:
-    """Zero when the next request of theirs would get in; or, when a capability is named, as far as what needs it."""
+    """Zero when the person's next request would be let in. With a capability, zero when the person has that capability, too."""
     return OK if seen.gets_in and (capability is None or capability in seen.capabilities) else FAILURE
 
 
 def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
-    said = [f"{seen.email} is {f'{seen.role} in' if seen.role else 'no member of'} {seen.organization_slug}"]
+    said = [f"{seen.email} is {f'{seen.role} in' if seen.role else 'not a member of'} {seen.organization_slug}"]
     if not seen.is_active:
-        said.append("The account is deactivated: it gets in nowhere.")
+        said.append("The account is deactivated, so it is refused everywhere.")
     if seen.organization_status is not OrganizationStatus.ACTIVE:
-        said.append(f"The organization is {seen.organization_status}: its members see that it is there, and no more.")
+        said.append(f"The organization is {seen.organization_status}: its members can see that it exists, but nothing in it.")
     said += [f"relation    {_relation(one, seen)}" for one in seen.related]
     held = seen.capabilities
     shown = held if capability is None else {one: by for one, by in held.items() if one is capability}
@@ -60,9 +60,9 @@ def _capability(text: str) -> Capability:
     try:
         return Capability(text)
     except ValueError:
-        raise _NoSuchCapability(f"There is no capability {text!r}; there are {', '.join(Capability)}") from None
+        raise _NoSuchCapability(f"There is no capability {text!r}; the capabilities are {', '.join(Capability)}") from None
 
 
 async def _explain(arguments: argparse.Namespace, settings: Settings) -> Accessor:
-    async with opened_services(settings) as services:
-        return await services.access.explain(services.email_syntax.parse(arguments.user), arguments.organization)
+    async with opened_postern(settings) as postern:
+        return await postern.tenancy.access.explain(postern.foundation.email_syntax.parse(arguments.user), arguments.organization)

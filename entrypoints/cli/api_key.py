@@ -1,13 +1,14 @@
-"""`postern api-key …`: what the operator does about a key that got into the wrong hands."""
+"""`postern api-key …`: what the operator does about a key that has leaked."""
 
 import argparse
 from typing import Final
 
 import trio
 
-from core.usecases.api_keys import ApiKeys
-from entrypoints.cli.opening import opened_services
-from entrypoints.cli.user import operator, printable
+from core.usecases.services.api_keys import ApiKeys
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import printable
+from entrypoints.cli.user import operator
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
@@ -18,15 +19,15 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with opened_services(settings) as services:
-        await _ACTIONS[arguments.action](services.api_keys, arguments)
+    async with opened_postern(settings) as postern:
+        await _ACTIONS[arguments.action](postern.services.api_keys, arguments)
 
 
 async def _revoke(api_keys: ApiKeys, given: argparse.Namespace) -> None:
     revoked = await api_keys.revoke(given.prefix, operator())
     key = revoked.key
     place = f"{revoked.service_slug} of {revoked.organization_slug}"
-    print(f"{key.prefix} ({printable(key.name, 100)}), a key of {place}, is refused from now on.")
+    print(f"{key.prefix} ({printable(key.name, 100)}), a key of {place}, is deleted and refused from now on.")
 
 
 _ACTIONS: Final = {"revoke": _revoke}

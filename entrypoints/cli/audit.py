@@ -1,4 +1,4 @@
-"""`postern audit verify`: is the audit log what was written?"""
+"""`postern audit verify`: does the audit log still say what was written?"""
 
 import argparse
 from collections import Counter
@@ -6,13 +6,13 @@ from typing import Final
 
 import trio
 
-from core.domain.audit_chains import Finding, Head
-from core.usecases.audit import CheckedChain
-from entrypoints.cli.opening import opened_services
+from core.domain.record.audit_chains import Finding, Head
+from core.usecases.record.audit import CheckedChain
+from entrypoints.cli.opening import opened_postern
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
-# Where everything is wrong, a list of it all helps nobody.
+# Where everything is wrong, a complete list helps nobody.
 _MOST_SHOWN: Final = 20
 
 
@@ -26,12 +26,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _verify(settings: Settings, organization: str | None, noted: Head | None) -> int:
     if noted is not None and organization is None:
-        raise _Unusable("--head says where one chain ended: name it with --organization")
+        raise _Unusable("--head is about one chain: name the chain with --organization")
     report = _Report()
-    async with opened_services(settings) as services:
-        only = None if organization is None else await services.audit.chain_of(organization, noted)
-        await services.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
-        backlog = await services.audit.backlog()
+    async with opened_postern(settings) as postern:
+        only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
+        await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+        backlog = await postern.record.audit.backlog()
     report.end(backlog.pending)
     return FAILURE if report.faults else OK
 
@@ -47,7 +47,7 @@ class _Report:
         if self.faults[name] <= _MOST_SHOWN:
             print(f"FAIL  {name}  {_told(finding)}", flush=True)
         elif self.faults[name] == _MOST_SHOWN + 1:
-            print(f"FAIL  {name}  … and more", flush=True)
+            print(f"FAIL  {name}  … and more faults", flush=True)
 
     def checked(self, chain: CheckedChain) -> None:
         self._chains += 1

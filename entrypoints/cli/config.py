@@ -1,4 +1,4 @@
-"""`postern config`: what is in force."""
+"""`postern config`: the settings in force."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from entrypoints.settings import DECLARATIONS, Settings, in_force
 
 
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """In a form that POSTERN_CONFIG could read, but for the secrets."""
+    """In a form that POSTERN_CONFIG could read, except that secrets are masked."""
     group = ""
     for one, (name, value) in zip(DECLARATIONS, in_force(settings), strict=True):
         if one.group != group:

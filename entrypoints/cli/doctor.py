@@ -1,4 +1,4 @@
-"""`postern doctor`: what a person on call wants to know, one line each."""
+"""`postern doctor`: what a person on call wants to know, in one line per check."""
 
 import argparse
 import os
@@ -12,18 +12,22 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+import psycopg
 import trio
 
 from adapters.crypto.argon2_binding import binding
 from adapters.crypto.passwords import rate, usable_cores
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.grants import Rights, rights
+from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
-from entrypoints.bootstrap import Services, ages, argon2_parameters, key_file, key_ring, mail_transport, open_services, unreadable
+from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
+from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.daemon import require_certificate
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
-from entrypoints.installation import conninfo, reachable_database, require_installation
+from entrypoints.installation import connections_of, conninfo, reachable_database, require_answer, require_installation
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
 from ports.mail import MailDelayed
@@ -32,6 +36,10 @@ _OLD_KEY: Final = timedelta(days=365)
 _SKEW_NOTED: Final = timedelta(seconds=1)
 _SKEW_HARMFUL: Final = timedelta(seconds=30)
 _LITTLE_SPACE: Final = 1 << 30
+# Two checkpoints' worth of PostgreSQL's log, and time to act.
+_TOO_LITTLE_SPACE: Final = 256 << 20
+# In seconds. A healthy database answers in a few hundredths of a second.
+_PATIENCE: Final = 1.0
 
 
 class Verdict(StrEnum):
@@ -49,11 +57,11 @@ class Finding:
 Report = Callable[[str, Finding], None]
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    return trio.run(_examine, settings)
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    return trio.run(_examine, settings, arguments.processes)
 
 
-async def _examine(settings: Settings) -> int:
+async def _examine(settings: Settings, processes: int | None) -> int:
     worst = OK
 
     def report(subject: str, finding: Finding) -> None:
@@ -71,36 +79,60 @@ async def _examine(settings: Settings) -> int:
     report("base URL", _base_url(settings))
     report("certificate", _certificate(settings))
     report("trusted proxies", _trusted_proxies(settings))
-    report("rate limits", Finding(Verdict.OK, "on") if settings.rate_limits else Finding(Verdict.WARN, "off: passwords can be guessed"))
+    report(
+        "rate limits",
+        Finding(Verdict.OK, "on")
+        if settings.rate_limits
+        else Finding(Verdict.WARN, "off: passwords can be guessed; set POSTERN_RATE_LIMITS=on"),
+    )
     report("data directory", _data_directory(settings))
     report("encryption keys", _encryption_keys(settings))
-    report("mail", await _mail(settings))
-    report("password hashing", await _argon2(settings))
-    await _of_database(settings, report)
+    away: list[str] = []
+    async with trio.open_nursery() as nursery:
+        # It runs beside the other checks: somebody who asks because the database is down should hear so at once.
+        nursery.start_soon(_notice_absence, settings, away)
+        report("mail", await _mail(settings))
+        report("password hashing", await _argon2(settings))
+    if away:
+        report("database", Finding(Verdict.FAIL, away[0]))
+        return worst
+    await _of_database(settings, processes, report)
     return worst
 
 
-async def _of_database(settings: Settings, report: Report) -> None:
+async def _notice_absence(settings: Settings, away: list[str]) -> None:
+    try:
+        await require_answer(settings, _PATIENCE)
+    except StartFailed as error:
+        away.append(str(error))
+
+
+async def _of_database(settings: Settings, processes: int | None, report: Report) -> None:
     try:
         async with reachable_database(settings):
             report("database", await _database(settings))
-            schema = await _schema(settings)
+            found = await rights(conninfo(settings))
+            report("grants", _grants(settings, found))
+            if found.lacking:
+                return
+            report("connections", await _connections(settings, processes))
+            schema, usable = await _schema(settings)
             report("schema", schema)
-            if schema.verdict is Verdict.OK:
-                async with open_services(settings) as services:
-                    report("clock", await _asked(_clock, services))
-                    report("keys", await _asked(_key_ages, services))
-                    report("jobs", await _asked(_jobs, services))
-    except (StartFailed, BaseExceptionGroup) as error:
+            if usable:
+                async with open_postern(settings) as postern:
+                    report("clock", await _asked(_clock, postern))
+                    report("keys", await _asked(_key_ages, postern))
+                    report("jobs", await _asked(_jobs, postern))
+    except (StartFailed, psycopg.Error, BaseExceptionGroup) as error:
         cause = sole(error)
-        if not isinstance(cause, StartFailed):
+        if not isinstance(cause, (StartFailed, psycopg.Error)):
             raise
-        report("database", Finding(Verdict.FAIL, str(cause)))
+        report("database", Finding(Verdict.FAIL, " ".join(str(cause).split())))
 
 
-async def _asked(check: Callable[[Services], Awaitable[Finding]], services: Services) -> Finding:
+async def _asked(check: Callable[[Postern], Awaitable[Finding]], postern: Postern) -> Finding:
     try:
-        return await check(services)
+        return await check(postern)
     except Refusal as error:
         return Finding(Verdict.FAIL, error.message)
 
@@ -114,10 +146,10 @@ def _settings() -> Finding:
 def _base_url(settings: Settings) -> Finding:
     url = settings.public_url
     if settings.base_url is None:
-        return Finding(Verdict.WARN, f"{url}, made from POSTERN_BIND; POSTERN_BASE_URL names the public one")
+        return Finding(Verdict.WARN, f"{url}, made from POSTERN_BIND; set POSTERN_BASE_URL to the public address")
     if urlsplit(url).scheme == "https" or _is_loopback(urlsplit(url).hostname or ""):
         return Finding(Verdict.OK, url)
-    return Finding(Verdict.WARN, f"{url}: passwords and tokens travel in the clear without https")
+    return Finding(Verdict.WARN, f"{url}: without https, passwords and tokens travel in the clear")
 
 
 def _is_loopback(host: str) -> bool:
@@ -129,7 +161,7 @@ def _is_loopback(host: str) -> bool:
 
 def _certificate(settings: Settings) -> Finding:
     if settings.tls_certificate is None:
-        return Finding(Verdict.OK, "none; we answer plain HTTP")
+        return Finding(Verdict.OK, "none; this server answers plain HTTP")
     try:
         require_certificate(settings)
     except SettingsError as error:
@@ -140,9 +172,9 @@ def _certificate(settings: Settings) -> Finding:
 def _trusted_proxies(settings: Settings) -> Finding:
     everybody = [network for network in settings.trusted_proxies if network.prefixlen == 0]
     if everybody:
-        return Finding(Verdict.WARN, f"{everybody[0]} is everybody: whoever connects can claim any address")
+        return Finding(Verdict.WARN, f"{everybody[0]} means everybody: any client can claim any address; name only your proxies")
     if not settings.trusted_proxies:
-        return Finding(Verdict.OK, "none; the address that connects is the client's")
+        return Finding(Verdict.OK, "none; the client's address is the one that connects")
     return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
 
 
@@ -150,28 +182,30 @@ def _data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
         return Finding(Verdict.OK, "not used")
     directory = settings.data_dir.absolute()
-    # It is made at the first start: what counts is where that can be.
+    # The first start makes the directory: until then, what counts is the file system where it will be.
     nearest = next(parent for parent in (directory, *directory.parents) if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
             free = os.statvfs(nearest).f_bavail * os.statvfs(nearest).f_frsize
     except OSError as error:
         return Finding(Verdict.FAIL, f"{nearest} cannot be written to: {error.strerror}")
-    verdict = Verdict.OK if free > _LITTLE_SPACE else Verdict.WARN
-    return Finding(verdict, f"{directory}, {free / (1 << 30):.1f} GiB free")
+    text = f"{directory}, {free / (1 << 30):.1f} GiB free"
+    if free < _TOO_LITTLE_SPACE:
+        return Finding(Verdict.FAIL, f"{text}: make room, since writes fail when it is full")
+    return Finding(Verdict.OK if free > _LITTLE_SPACE else Verdict.WARN, text)
 
 
 def _encryption_keys(settings: Settings) -> Finding:
     file = key_file(settings)
     if file is not None and not file.path.exists():
-        return Finding(Verdict.OK, f"{file.path} is made at the first start")
+        return Finding(Verdict.OK, f"the first start makes {file.path}")
     try:
         ring = key_ring(settings)
     except (SettingsError, StartFailed) as error:
         return Finding(Verdict.FAIL, str(error))
     known = f"{len(ring.key_ids())} known, {ring.current_key_id()} in force"
     if file is not None and file.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return Finding(Verdict.FAIL, f"{file.path} is open to others: chmod 600 it")
+        return Finding(Verdict.FAIL, f"other users can read {file.path}: run chmod 600 on it")
     return Finding(Verdict.OK, known)
 
 
@@ -184,7 +218,7 @@ async def _mail(settings: Settings) -> Finding:
         return Finding(Verdict.FAIL, str(error))
     if settings.mail.startswith("smtp"):
         return Finding(Verdict.OK, where)
-    return Finding(Verdict.WARN, f"{where}: it reaches nobody; POSTERN_MAIL names a server")
+    return Finding(Verdict.WARN, f"{where}: mail reaches nobody; set POSTERN_MAIL to a mail server")
 
 
 async def _argon2(settings: Settings) -> Finding:
@@ -212,40 +246,65 @@ async def _database(settings: Settings) -> Finding:
     return Finding(Verdict.OK, f"PostgreSQL {version.partition(' ')[0]}, {kind}")
 
 
-async def _schema(settings: Settings) -> Finding:
+def _grants(settings: Settings, found: Rights) -> Finding:
+    if found.fault is not None:
+        return Finding(Verdict.FAIL, found.fault)
+    if not found.owns:
+        return Finding(Verdict.OK, f"{found.role} reads and writes rows, and can only add to the audit log")
+    if settings.embedded:
+        return Finding(Verdict.OK, f"{found.role} owns the tables")
+    return Finding(
+        Verdict.WARN,
+        f"{found.role} owns the tables, so it can rewrite the audit log; docs/operations.md shows how to serve with another role",
+    )
+
+
+async def _connections(settings: Settings, processes: int | None) -> Finding:
+    """Compares what all processes together may open with what the server allows this role."""
+    limits = await connection_limits(conninfo(settings))
+    count = max(1, limits.processes) if processes is None else processes
+    most = connections_of(settings, count)
+    text = f"{count} {'process' if count == 1 else 'processes'} may open {most} connections, and the server has room for {limits.room}"
+    return Finding(Verdict.OK if most <= limits.room else Verdict.WARN, text)
+
+
+async def _schema(settings: Settings) -> tuple[Finding, bool]:
+    """The finding, and whether this program can run on this schema."""
     try:
         found = await plan(conninfo(settings))
     except SchemaMismatch as error:
-        return Finding(Verdict.FAIL, str(error))
+        return Finding(Verdict.FAIL, str(error)), False
     if found.pending:
         names = ", ".join(str(migration) for migration in found.pending)
-        return Finding(Verdict.WARN, f"{names} not applied yet; `postern migrate` or the next `postern serve` does it")
-    return Finding(Verdict.OK, f"current, at {found.applied[-1]}" if found.applied else "empty")
+        return Finding(Verdict.WARN, f"{names} not applied yet; `postern migrate` or the next `postern serve` applies it"), False
+    if found.ahead:
+        return Finding(Verdict.WARN, f"at {found.applied[-1]}, from a newer Postern; this one can run on it"), True
+    return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True
 
 
-async def _clock(services: Services) -> Finding:
-    before = services.clock.now()
-    theirs = await services.database.clock()
-    # Theirs was read somewhere between our two looks; the middle is the best guess.
-    skew = abs(theirs - (before + (services.clock.now() - before) / 2))
+async def _clock(postern: Postern) -> Finding:
+    before = postern.foundation.clock.now()
+    theirs = await postern.foundation.database.clock()
+    # The server read its clock at some moment between our two readings; the middle is the best guess.
+    skew = abs(theirs - (before + (postern.foundation.clock.now() - before) / 2))
     text = f"{skew.total_seconds():.3f} s apart from the database's"
     verdict = Verdict.FAIL if skew > _SKEW_HARMFUL else Verdict.WARN if skew > _SKEW_NOTED else Verdict.OK
     return Finding(verdict, text)
 
 
-async def _key_ages(services: Services) -> Finding:
-    told = await ages(services.signing_keys, services.keyring, services.clock.now())
+async def _key_ages(postern: Postern) -> Finding:
+    told = await postern.foundation.key_care.ages()
     if KeyPurpose.ACCESS.value not in told:
-        return Finding(Verdict.WARN, "no signing keys yet: they are made at the first start")
-    lost = await unreadable(services.signing_keys, services.keyring)
+        return Finding(Verdict.WARN, "no signing keys yet: the first start makes them")
+    lost = await postern.foundation.key_care.unreadable()
     if lost:
-        return Finding(Verdict.FAIL, f"no encryption key in force opens the signing keys {', '.join(lost)}")
+        return Finding(Verdict.FAIL, f"no encryption key in force decrypts these signing keys: {', '.join(lost)}")
     text = ", ".join(f"{purpose} {age.days} d" for purpose, age in told.items())
     old = [purpose for purpose, age in told.items() if age > _OLD_KEY]
     return Finding(Verdict.WARN, f"{text}; `postern keys rotate` renews them") if old else Finding(Verdict.OK, text)
 
 
-async def _jobs(services: Services) -> Finding:
-    states = await services.jobs.state()
+async def _jobs(postern: Postern) -> Finding:
+    states = await postern.foundation.jobs.state()
     waiting, dead = sum(state.waiting for state in states), sum(state.dead for state in states)
     return Finding(Verdict.WARN if dead else Verdict.OK, f"{waiting} waiting, {dead} dead")

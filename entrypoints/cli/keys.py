@@ -7,20 +7,21 @@ from datetime import datetime
 import trio
 
 from adapters.crypto.key_ring import generate_key
-from core.domain.events import SYSTEM, Event, Target
+from core.domain.record.events import SYSTEM, Event, Target
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
-from entrypoints.bootstrap import Services, key_file, key_ring, open_services
-from entrypoints.cli.opening import opened_services, require_schema
+from entrypoints.assembly.configured import key_file, key_ring
+from entrypoints.bootstrap import Postern, open_postern
+from entrypoints.cli.opening import opened_postern, require_schema
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import reachable_database
 from entrypoints.settings import Settings
 
 _HOW_TO_ROTATE_A_SETTING = """\
 The encryption keys are a setting here. To put a new one in force without downtime:
-  1. Put this at the end of POSTERN_ENCRYPTION_KEYS, and restart every process:
+  1. Add this at the end of POSTERN_ENCRYPTION_KEYS, and restart every process:
      {line}
-  2. Move it to the front, and restart every process. What is stored is then encrypted anew, in the background.
-  3. When `postern keys list` says that everything is under the first key, the others can go."""
+  2. Move it to the front, and restart every process. Stored secrets are then re-encrypted in the background.
+  3. When `postern keys list` says that everything is under the first key, remove the others."""
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -33,22 +34,22 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _list(settings: Settings) -> None:
-    async with opened_services(settings) as services:
-        now = services.clock.now()
-        for key in sorted(await services.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
+    async with opened_postern(settings) as postern:
+        now = postern.foundation.clock.now()
+        for key in sorted(await postern.foundation.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
             print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
-        for number, name in enumerate(services.keyring.key_ids()):
+        for number, name in enumerate(postern.foundation.keyring.key_ids()):
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
-        finished = await services.reencryption.is_finished()
+        finished = await postern.foundation.reencryption.is_finished()
         print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
 
 
 async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings):
         await require_schema(settings)
-        async with open_services(settings) as services:
+        async with open_postern(settings) as postern:
             if signing:
-                for rotation in await services.signing_keys.rotate():
+                for rotation in await postern.foundation.signing_keys.rotate():
                     print(
                         f"{rotation.purpose}: {rotation.activated} signs from now on; {rotation.outgoing} verifies until its tokens expire."
                     )
@@ -61,25 +62,23 @@ async def _rotate_encryption(settings: Settings) -> None:
     if file is None:
         print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
         return
-    key_ring(settings)  # makes the file when there is none yet
+    key_ring(settings)  # makes the file if it does not exist yet
     if file.path.stat().st_uid != os.geteuid():
-        raise StartFailed(f"{file.path} belongs to another user, and must go on doing so: run this as that user")
+        raise StartFailed(f"{file.path} belongs to another user, who has to keep it: run this as that user")
     added = generate_key()
     file.prepend(added)
-    # Opened after the file was written: its ring has the new key.
-    async with open_services(settings) as services:
-        await _reencrypt(services, added.id)
-    print(f"encryption: {added.id} is in force; what is stored is encrypted anew by the running server, or at its next start.")
+    # Opened only after the file is written, so that its ring has the new key.
+    async with open_postern(settings) as postern:
+        await _reencrypt(postern, added.id)
+    print(f"encryption: {added.id} is in force. The running server re-encrypts what is stored, or does so at its next start.")
 
 
-async def _reencrypt(services: Services, key: str) -> None:
-    async with services.unit_of_work() as uow:
-        # One for a key that is no longer the first would be handed on in vain for a week, and then be dead.
+async def _reencrypt(postern: Postern, key: str) -> None:
+    async with postern.foundation.unit_of_work() as uow:
+        # A waiting job for a key that is no longer the first would be retried in vain for a week, and then be dead.
         await uow.jobs.withdraw(REENCRYPTION_JOB)
-        await uow.jobs.add(reencryption_job(services.keyring))
-        await uow.record(
-            Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}, published=False)
-        )
+        await uow.jobs.add(reencryption_job(postern.foundation.keyring))
+        await uow.record(Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}))
         await uow.commit()
 
 

@@ -1,4 +1,4 @@
-"""The `postern` command: what it takes, and what its exit status means. Each command's own module is loaded when it is called for."""
+"""The `postern` command: its arguments and its exit status. Each command's module is loaded only when that command is called."""
 
 import argparse
 import gc
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
 
 if TYPE_CHECKING:
-    from core.domain.audit_chains import Head
+    from core.domain.record.audit_chains import Head
 
 _INTERRUPTED: Final = 130
 _EPILOG: Final = f"""\
-Settings are environment variables: docs/settings.md lists them, `postern config` shows what is in force.
+Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
 
 exit status:
   0  done, or stopped when asked to
@@ -25,25 +25,25 @@ exit status:
   {ALREADY_SERVED}  another Postern process uses the data directory
 """
 
-_CAN: Final = f"a capability: the exit status is 0 when they have it, {FAILURE} when not; without it, when they get in at all"
+_CAN: Final = f"a capability: the exit status is 0 if they have it, {FAILURE} if not; without this option, 0 if they are let in at all"
 
 _ORGANIZATION_COMMANDS: Final = {
-    "list": "list organizations, the newest first",
+    "list": "list organizations, newest first",
     "show": "show an organization, with its tier, its limits and its owner",
-    "approve": "let a pending organization in",
-    "reject": "turn a pending organization away, for good",
-    "suspend": "halt an active organization: everybody in it is refused",
+    "approve": "approve a pending organization",
+    "reject": "reject a pending organization for good",
+    "suspend": "suspend an active organization: everybody in it is refused",
     "activate": "end a suspension",
-    "tier": "give an organization another tier, or limits of its own",
-    "delete": "delete an organization with all that it has, for good",
+    "tier": "give an organization another tier, or its own limits",
+    "delete": "delete an organization and everything in it, for good",
 }
 _USER_COMMANDS: Final = {
-    "show": "show what there is to know of an account",
-    "deactivate": "keep somebody out: end all their sessions, and let them not sign in again",
-    "activate": "let somebody in again",
-    "reset-password": "end a password with all sessions, and mail a link to choose a new one",
-    "revoke-sessions": "sign somebody out everywhere",
-    "disable-mfa": "take the second factor from an account whose owner lost it",
+    "show": "show everything about an account",
+    "deactivate": "lock an account: end all its sessions, and refuse new sign-ins",
+    "activate": "let a deactivated account sign in again",
+    "reset-password": "end the password and all sessions, and mail a link to choose a new password",
+    "revoke-sessions": "sign an account out everywhere",
+    "disable-mfa": "remove the second factor of an account whose owner has lost it",
 }
 
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more when it closes standard output.
+        # Whoever read our output has closed it. Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last one to hear of it
@@ -63,13 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _bear_any_text(out: TextIO) -> None:
-    """What an output has no letters for is written as its code, as standard error does by itself: a name must not end a command."""
+    """A character that the output's encoding lacks is written as its escape code, as standard error does by itself: a name must not end a
+    command.
+    """
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")
 
 
 def _run(given: argparse.Namespace) -> int:
-    # What is loaded now stays: the collector need not look through it, neither while it grows nor ever after.
+    # What is loaded by now stays loaded: the garbage collector need not look through it, now or later.
     gc.disable()
     command = import_module(f"entrypoints.cli.{given.module}")
     gc.freeze()
@@ -79,14 +81,14 @@ def _run(given: argparse.Namespace) -> int:
     from entrypoints import logs, settings  # noqa: PLC0415 - what `postern version` does without
 
     in_force = settings.read(os.environ)
-    # A command says what it has to say itself; what goes on underneath is of interest when something is wrong.
+    # A command reports its own result. What libraries log underneath matters only when something is wrong.
     level = "warning" if in_force.log_level == "info" and given.module != "serve" else in_force.log_level
     logs.configure(level, in_force.log_format)
     return int(command.run(given, in_force))
 
 
 def _explain(error: BaseException) -> int:
-    """A sentence for what we foresaw, a stack for what we did not."""
+    """A sentence for what we foresaw, a stack trace for what we did not."""
     from core.domain.errors import Refusal  # noqa: PLC0415 - only when something failed
     from entrypoints.settings import SettingsError  # noqa: PLC0415
 
@@ -123,50 +125,65 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--processes", type=_count, default=1, metavar="N", help="how many processes share the address (default: 1)")
     serve.add_argument("--as-child", type=_numbers, default=None, help=argparse.SUPPRESS)
 
-    migrate = _command(commands, "migrate", "migrate", "bring the database to what this version needs")
-    migrate.add_argument("--plan", action="store_true", help="only say what would be done")
+    migrate = _command(commands, "migrate", "migrate", "bring the database to the schema that this version needs")
+    migrate.add_argument("--plan", action="store_true", help="only show what would be done")
 
-    owner = _group(commands, "owner", "platform owners")
+    grants = _command(
+        commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included"
+    )
+    grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
+    grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
+
+    owner = _group(commands, "owner", "manage platform owners")
     create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account")
-    create.add_argument("--email", required=True, help="the account's e-mail; the password is asked for, or read from standard input")
+    create.add_argument(
+        "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
+    )
 
-    user = _group(commands, "user", "accounts, one at a time")
+    user = _group(commands, "user", "manage one account at a time")
     for name, text in _USER_COMMANDS.items():
         one = _command(user, name, "user", text, action=name)
-        one.add_argument("--email", required=True, help="whose account")
+        one.add_argument("--email", required=True, help="the account's e-mail")
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
-    _add_organization_commands(_group(commands, "organization", "organizations: who is let in, who is halted, what they get"))
+    _add_organization_commands(_group(commands, "organization", "manage organizations: approve, suspend, limit and delete them"))
 
-    _add_service_commands(_group(commands, "service", "services: the applications of organizations"))
+    _add_service_commands(_group(commands, "service", "look at services, the applications of organizations"))
 
-    api_key = _group(commands, "api-key", "API keys: by which services' own servers speak to us")
-    revoke = _command(api_key, "revoke", "api_key", "delete a key: it is refused from the next request on", action="revoke")
-    revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="how it begins, up to the second underscore")
+    api_key = _group(commands, "api-key", "manage API keys, which services' own servers call with")
+    revoke = _command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
+    revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the beginning of the key, up to the second underscore")
 
-    access = _command(commands, "access", "access", "explain what somebody may do in an organization, and by which relation")
-    access.add_argument("--user", required=True, help="whose account, by its e-mail")
-    access.add_argument("--organization", required=True, help="by its slug")
+    access = _command(commands, "access", "access", "explain what a person may do in an organization, and why")
+    access.add_argument("--user", required=True, help="the person's e-mail")
+    access.add_argument("--organization", required=True, help="the organization's slug")
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
 
-    keys = _group(commands, "keys", "signing and encryption keys")
+    _add_mail_commands(_group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
+
+    keys = _group(commands, "keys", "manage signing and encryption keys")
     _command(keys, "list", "keys", "show the keys and their ages", action="list")
-    rotate = _command(keys, "rotate", "keys", "put new keys in force, without downtime; both kinds unless one is named", action="rotate")
-    rotate.add_argument("--signing", action="store_true", help="the keys that sign tokens")
-    rotate.add_argument("--encryption", action="store_true", help="the keys under which secrets are stored")
+    rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
+    rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
+    rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 
-    audit = _group(commands, "audit", "the audit log")
-    verify = _command(audit, "verify", "audit", "find out whether anything was taken from it, put into it or altered")
+    audit = _group(commands, "audit", "check the audit log")
+    verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
     verify.add_argument(
-        "--organization", metavar="SLUG", help="only this one's; also its id, all that is left of one that is gone, or `platform`"
+        "--organization", metavar="SLUG", help="only this organization's log; the id for one that was deleted, or `platform`"
     )
-    verify.add_argument("--head", type=_head, metavar="N:DIGEST", help="where it ended at some time before: has it been cut off since?")
+    verify.add_argument(
+        "--head", type=_head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
+    )
 
-    _command(commands, "config", "config", "show the settings in force, secrets masked")
-    _command(commands, "doctor", "doctor", "check the installation, one line each")
+    _command(commands, "config", "config", "show the settings in force, with secrets masked")
+    doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
+    doctor.add_argument(
+        "--processes", type=_count, default=None, metavar="N", help="how many processes will serve (default: as many as serve now)"
+    )
     version = _command(commands, "version", "version", "print the version")
     version.set_defaults(without_settings=True)
     return parser
@@ -190,30 +207,42 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
     for name, text in _ORGANIZATION_COMMANDS.items():
         one = _command(organization, name, "organization", text, action=name)
         if name == "list":
-            one.add_argument("--status", choices=("pending", "active", "suspended", "rejected"), help="only those in this state")
-            one.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="how many (default: 50)")
-            one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to pass over")
+            one.add_argument("--status", choices=("pending", "active", "suspended", "rejected"), help="only organizations in this state")
+            one.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+            one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
         else:
-            one.add_argument("--organization", required=True, metavar="SLUG", help="which one")
+            one.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
         if name in {"list", "approve", "tier"}:
-            one.add_argument("--tier", metavar="NAME", help="free, professional, or another that there is")
+            one.add_argument("--tier", metavar="NAME", help="free, professional or another existing tier")
         if name in {"reject", "suspend"}:
-            one.add_argument("--reason", required=name == "reject", help="kept, and shown to those who ask why")
+            one.add_argument("--reason", required=name == "reject", help="the reason, which is stored and shown to those concerned")
         if name == "tier":
             for limit in ("--max-users", "--max-services"):
-                one.add_argument(limit, type=_limit, metavar="N", help="in place of the tier's number; `none`: the tier's again")
+                one.add_argument(limit, type=_limit, metavar="N", help="its own limit in place of the tier's; `none` returns to the tier's")
         if name == "delete":
-            one.add_argument("--yes", action="store_true", help="do not ask")
+            one.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
-    listed = _command(service, "list", "service", "list services, the youngest first", action="list")
-    listed.add_argument("--organization", metavar="SLUG", help="only those of this one")
-    listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="how many (default: 50)")
-    listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to pass over")
-    shown = _command(service, "show", "service", "show a service, with how many of what it has", action="show")
-    shown.add_argument("--organization", required=True, metavar="SLUG", help="whose")
-    shown.add_argument("--service", required=True, metavar="SLUG", help="which one")
+    listed = _command(service, "list", "service", "list services, newest first", action="list")
+    listed.add_argument("--organization", metavar="SLUG", help="only this organization's services")
+    listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+    listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
+    shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
+    shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+
+
+def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
+    listed = _command(mail, "list", "mail", "list mails, newest first", action="list")
+    shown = _command(mail, "show", "mail", "show the newest mail that matches, or the one with this id", action="show")
+    for one in (listed, shown):
+        one.add_argument("--to", default="", metavar="ADDRESS", help="only mail to this address")
+        one.add_argument("--subject", default="", metavar="WORDS", help="only mail with these words in its subject")
+    listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+    shown.add_argument("id", nargs="?", default=None, metavar="ID", help="the mail's id, from the list")
+    shown.add_argument("--link", action="store_true", help="show only the link in it")
+    shown.add_argument("--wait", type=_up_to(600), default=0, metavar="SECONDS", help="how long to wait for a matching mail (default: 0)")
 
 
 def _up_to(most: int) -> Callable[[str], int]:
@@ -238,8 +267,8 @@ def _count(text: str) -> int:
 
 
 def _head(text: str) -> "Head":
-    from core.domain.audit_chains import Head  # noqa: PLC0415 - of one command's own
     from core.domain.errors import BadRequest  # noqa: PLC0415
+    from core.domain.record.audit_chains import Head  # noqa: PLC0415 - of one command's own
 
     try:
         return Head.parse(text)

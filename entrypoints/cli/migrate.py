@@ -23,10 +23,12 @@ async def _run(settings: Settings, only_plan: bool) -> None:  # noqa: FBT001 - t
                 for applied in plan.applied:
                     print(f"applied  {applied}  {applied.applied_at:%Y-%m-%d %H:%M} UTC")
                 for pending in plan.pending:
-                    print(f"pending  {pending}")
+                    print(f"pending  {pending}  {pending.promise}")
             elif plan.pending:
                 await migrate.migrate(conninfo(settings), print)
         except migrate.SchemaMismatch as error:
             raise StartFailed(str(error)) from error
-        if not plan.pending:
+        if plan.ahead:
+            print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
+        elif not plan.pending:
             print("The database is current.")

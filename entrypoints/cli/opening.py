@@ -1,27 +1,28 @@
-"""What a command works with: the services, on a database that answers and has the schema of this program."""
+"""What a command works with: a `Postern` on a database that answers and has the schema of this program."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from adapters.postgres.migrate import SchemaMismatch, require_current
-from entrypoints.bootstrap import Services, open_services
+from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.failures import StartFailed
-from entrypoints.installation import conninfo, reachable_database
+from entrypoints.installation import conninfo, reachable_database, require_grants
 from entrypoints.settings import Settings
 
 
 @asynccontextmanager
-async def opened_services(settings: Settings) -> AsyncIterator[Services]:
+async def opened_postern(settings: Settings) -> AsyncIterator[Postern]:
     """Raises `StartFailed`, with a sentence for the operator."""
     async with reachable_database(settings):
         await require_schema(settings)
-        async with open_services(settings) as services:
-            yield services
+        async with open_postern(settings) as postern:
+            yield postern
 
 
 async def require_schema(settings: Settings) -> None:
-    """Raises `StartFailed`. For whoever has a database that answers."""
+    """For a caller whose database is known to answer. Raises `StartFailed`."""
     try:
         await require_current(conninfo(settings))
     except SchemaMismatch as error:
         raise StartFailed(str(error)) from error
+    await require_grants(settings)

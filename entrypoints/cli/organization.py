@@ -1,4 +1,4 @@
-"""`postern organization …`: what an operator decides about organizations, and what there is of them."""
+"""`postern organization …`: lists organizations, and carries out what an operator decides about them."""
 
 import argparse
 import sys
@@ -7,15 +7,17 @@ from typing import Final
 
 import trio
 
-from core.domain.events import SYSTEM
-from core.domain.governance import UNCHANGED, Authority, GovernedOrganization, Override, Wanted
+from core.domain.changes import UNCHANGED
 from core.domain.identifiers import TierId
-from core.domain.organizations import Organization, OrganizationStatus
 from core.domain.pages import MOST_COUNTED
-from core.domain.tiers import user_limit
-from core.usecases.governance import Governance
-from entrypoints.cli.opening import opened_services
-from entrypoints.cli.user import moment, operator, printable
+from core.domain.platform.governance import Authority, GovernedOrganization, Override, Wanted
+from core.domain.record.events import SYSTEM
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.tiers import user_limit
+from core.usecases.platform.governance import Governance
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.user import operator
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
@@ -30,8 +32,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with opened_services(settings) as services:
-        await _ACTIONS[arguments.action](services.governance, arguments)
+    async with opened_postern(settings) as postern:
+        await _ACTIONS[arguments.action](postern.platform.governance, arguments)
 
 
 async def _list(governance: Governance, given: argparse.Namespace) -> None:
@@ -59,13 +61,13 @@ async def _approve(governance: Governance, given: argparse.Namespace) -> None:
 async def _reject(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     rejected = await governance.reject(found.organization.id, given.reason, _operator())
-    print(f"{rejected.slug} is rejected, for good.")
+    print(f"{rejected.slug} is rejected for good.")
 
 
 async def _suspend(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     suspended = await governance.suspend(found.organization.id, given.reason, _operator())
-    print(f"{suspended.slug} is suspended: its members and whoever uses its services are refused from now on.")
+    print(f"{suspended.slug} is suspended: from now on, its members and the users of its services are refused.")
 
 
 async def _activate(governance: Governance, given: argparse.Namespace) -> None:
@@ -77,7 +79,7 @@ async def _activate(governance: Governance, given: argparse.Namespace) -> None:
 async def _change_tier(governance: Governance, given: argparse.Namespace) -> None:
     services, users = override(given.max_services), override(given.max_users)
     if given.tier is None and services is UNCHANGED and users is UNCHANGED:
-        raise NothingToChange("Say --tier, --max-users or --max-services")
+        raise NothingToChange("Give --tier, --max-users or --max-services")
     found = await governance.show(given.organization)
     tier = await _tier(governance, given) or found.tier.id
     await governance.change_tier(found.organization.id, tier, _operator(), max_services=services, max_users=users)
@@ -88,12 +90,12 @@ async def _delete(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     organization = found.organization
     if not given.yes:
-        asked = f"{organization.slug} ({printable(organization.name)}) has {_members(found.members)}. Nothing brings it back.\n"
+        asked = f"{organization.slug} ({printable(organization.name)}) has {_members(found.members)}. Deleting it cannot be undone.\n"
         answer = await trio.to_thread.run_sync(_ask, f"{asked}Type its slug to delete it: ", abandon_on_cancel=True)
         if answer != organization.slug:
-            raise StartFailed("Nothing was deleted")
+            raise StartFailed("Nothing was deleted: the answer is not the organization's slug")
     await governance.delete(organization.id, _operator())
-    print(f"{organization.slug} is deleted. Its data is removed in the background by the server that runs, or by the next one.")
+    print(f"{organization.slug} is deleted. The running server removes its data in the background, or the next one does.")
 
 
 _ACTIONS: Final = {
@@ -117,7 +119,7 @@ async def _tier(governance: Governance, given: argparse.Namespace) -> TierId | N
 
 
 def override(text: str | None) -> Override:
-    """`none` takes it away."""
+    """`none` takes the organization's own limit away, so that its tier's applies again."""
     if text is None:
         return UNCHANGED
     return None if text == "none" else int(text)
@@ -176,7 +178,7 @@ def _status(organization: Organization) -> str:
             since, reason = organization.rejected_at, organization.rejection_reason
             word = "rejected"
         case _:
-            return "pending: waits for approval"
+            return "pending: waiting for approval"
     told = word if since is None else f"{word} {moment(since)}"
     return told if reason is None else f"{told}: {printable(reason, 500)}"
 

@@ -1,10 +1,10 @@
-"""`postern serve`: this process alone, the parent of several, or one of those several."""
+"""`postern serve`: runs as a single process, as the parent of several, or as one of those children."""
 
 import argparse
 import os
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,9 +14,10 @@ import trio
 
 from adapters.crypto.passwords import usable_cores
 from entrypoints import daemon, first_start, processes
-from entrypoints.bootstrap import open_services
+from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
 from entrypoints.first_start import FirstOwner
+from entrypoints.http.pages.mail_pages import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, running_database
 from entrypoints.listening import listen, release, with_real_port
 from entrypoints.service_manager import ServiceManager
@@ -38,39 +39,44 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             processes.clear_up_after(parent)
         return OK
     daemon.require_certificate(settings)
-    sockets = listen(settings.bind, arguments.processes)
-    settings = with_real_port(settings, sockets)
-    try:
-        trio.run(_alone if arguments.processes == 1 else _parent, settings, sockets)
-    finally:
-        release(settings.bind, sockets)
+    with ExitStack() as bound:
+        sockets = listen(settings.bind, arguments.processes)
+        bound.callback(release, settings.bind, sockets)
+        metrics_sockets: Sequence[socket.socket] = ()
+        if settings.metrics_bind is not None:
+            metrics_sockets = listen(settings.metrics_bind, setting="POSTERN_METRICS_BIND")
+            bound.callback(release, settings.metrics_bind, metrics_sockets)
+        settings = with_real_port(settings, sockets)
+        trio.run(_alone if arguments.processes == 1 else _parent, settings, sockets, metrics_sockets)
     return OK
 
 
-async def _alone(settings: Settings, sockets: Sequence[socket.socket]) -> None:
+async def _alone(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
     async with _attended() as (stopping, manager), running_database(settings):
         await bring_up_to_date(settings)
-        async with open_services(settings) as services:
-            owner = await first_start.complete(services, settings)
-            await daemon.run(services, settings, sockets, stopping, partial(_ready, settings, owner, stopping, manager))
+        async with open_postern(settings) as postern:
+            owner = await first_start.complete(postern, settings)
+            on_ready = partial(_ready, settings, owner, stopping, manager)
+            await daemon.run(postern, settings, sockets, stopping, on_ready, metrics_sockets=metrics_sockets)
 
 
-async def _parent(settings: Settings, sockets: Sequence[socket.socket]) -> None:
+async def _parent(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
     async with _attended() as (stopping, manager), running_database(settings, processes=len(sockets)):
         await bring_up_to_date(settings)
-        async with open_services(settings) as services:
-            owner = await first_start.complete(services, settings)
+        async with open_postern(settings) as postern:
+            owner = await first_start.complete(postern, settings)
         on_ready = partial(_ready, settings, owner, stopping, manager)
-        await processes.Processes(settings, sockets, stopping).run(on_ready)
+        await processes.Processes(settings, sockets, stopping, metrics_sockets=metrics_sockets).run(on_ready)
 
 
-async def _child(settings: Settings, listening: int, channel: int, number: int, count: int) -> None:
+async def _child(settings: Settings, listening: int, channel: int, number: int, count: int, *metrics: int) -> None:
     structlog.contextvars.bind_contextvars(process=number)
     sockets = [socket.socket(fileno=listening)]
+    metrics_sockets = [socket.socket(fileno=one) for one in metrics]
     to_parent = socket.socket(fileno=channel)
     settings = with_real_port(settings, sockets)
     if settings.argon2_workers is None:
-        # The processors are shared with the other children.
+        # The other children share the processors.
         settings = replace(settings, argon2_workers=max(1, usable_cores() // count))
 
     def on_ready() -> None:
@@ -80,8 +86,8 @@ async def _child(settings: Settings, listening: int, channel: int, number: int, 
     async with stopping_on_signals() as stopping, trio.open_nursery() as nursery:
         nursery.start_soon(processes.report_to_parent, to_parent, stopping, name="parent")
         with stopping.start():
-            async with open_services(settings) as services:
-                await daemon.run(services, settings, sockets, stopping, on_ready)
+            async with open_postern(settings) as postern:
+                await daemon.run(postern, settings, sockets, stopping, on_ready, metrics_sockets=metrics_sockets)
         nursery.cancel_scope.cancel()
 
 
@@ -89,7 +95,7 @@ def _ready(settings: Settings, owner: FirstOwner | None, stopping: Stopping, man
     stopping.start_is_over()
     manager.ready(f"Serving {settings.public_url}")
     log.info("ready", url=settings.public_url)
-    first_start.announce(settings, owner)
+    first_start.announce(settings, owner, shows_mail=mail_pages_directory(settings) is not None)
 
 
 @asynccontextmanager
@@ -106,7 +112,7 @@ async def _attended() -> AsyncIterator[tuple[Stopping, ServiceManager]]:
 
 
 async def _say_starting(manager: ServiceManager, stopping: Stopping) -> None:
-    """A migration, a recovery or a database that is late may take longer than the service manager would wait."""
+    """A migration, a recovery or a late database may take longer than the service manager would wait."""
     while stopping.is_starting:
         manager.extend_start(_START_EXTENDED_BY)
         await trio.sleep(_START_EXTENDED_BY / 3)

@@ -1,4 +1,4 @@
-"""`postern service …`: what services there are, and what there is to know of one."""
+"""`postern service …`: lists services and shows one in detail."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from typing import Final
 import trio
 
 from core.domain.pages import MOST_COUNTED
-from core.domain.services import RegisteredService
-from core.usecases.services import RegisteredServices
-from entrypoints.cli.opening import opened_services
-from entrypoints.cli.user import moment, printable
+from core.domain.services.services import RegisteredService
+from core.usecases.services.services import RegisteredServices
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import moment, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
@@ -21,8 +21,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with opened_services(settings) as services:
-        await _ACTIONS[arguments.action](services.registered_services, arguments)
+    async with opened_postern(settings) as postern:
+        await _ACTIONS[arguments.action](postern.services.registered_services, arguments)
 
 
 async def _list(registered: RegisteredServices, given: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ def table(services: Sequence[RegisteredService]) -> list[str]:
 
 def lines(seen: RegisteredService) -> list[tuple[str, str]]:
     service = seen.service
-    keeps = "can keep a secret" if service.service_type.is_confidential else "can keep no secret: PKCE"
+    keeps = "can keep a secret" if service.service_type.is_confidential else "can keep no secret: uses PKCE"
     return [
         ("id", str(service.id)),
         ("organization", f"{seen.organization_slug}{'' if seen.organization_is_active else ' (not active)'}"),

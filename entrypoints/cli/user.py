@@ -3,15 +3,16 @@
 import argparse
 import getpass
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import trio
 
-from core.domain.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
 from core.domain.email import Email
-from core.usecases.account_administration import AccountAdministration
-from entrypoints.cli.opening import opened_services
+from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from core.usecases.platform.account_administration import AccountAdministration
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import moment, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
@@ -22,9 +23,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    async with opened_services(settings) as services:
-        email = services.email_syntax.parse(arguments.email)
-        administration = services.account_administration
+    async with opened_postern(settings) as postern:
+        email = postern.foundation.email_syntax.parse(arguments.email)
+        administration = postern.platform.account_administration
         if arguments.action == "reset-password":
             await _reset_password(administration, email, show_link=arguments.print_link)
         else:
@@ -53,10 +54,10 @@ async def _reset_password(administration: AccountAdministration, email: Email, *
     reset = await administration.reset_password(email, operator(), by_mail=not show_link)
     print(f"The password of {reset.account.email} is no longer valid; {_sessions(reset.sessions)} ended.")
     if show_link:
-        print("Whoever opens this link chooses a new one. It works once, within the hour:")
+        print("This link chooses a new one. It works once, within the hour:")
         print(reset.link.reveal())
     else:
-        print("A link to choose a new one is on its way there by mail. It works once, within the hour.")
+        print("A link to choose a new one was mailed there. It works once, within the hour.")
 
 
 async def _revoke_sessions(administration: AccountAdministration, email: Email) -> None:
@@ -67,7 +68,7 @@ async def _revoke_sessions(administration: AccountAdministration, email: Email) 
 async def _disable_mfa(administration: AccountAdministration, email: Email) -> None:
     done = await administration.disable_mfa(email, operator())
     if done.changed:
-        print(f"{done.account.email} signs in without a second factor now, and is told so by mail.")
+        print(f"{done.account.email} now signs in without a second factor. A mail tells them so.")
     else:
         print(f"{done.account.email} had no second factor.")
 
@@ -82,11 +83,11 @@ _ACTIONS: Final = {
 
 
 def operator() -> str:
-    """Who is at the keyboard, as far as the system knows: behind sudo, whoever called it."""
+    """The person at the keyboard, as far as the system knows: behind sudo, the user who called it."""
     try:
         return os.environ.get("SUDO_USER") or getpass.getuser()
     except (KeyError, OSError):
-        # In a container, a user often has a number and no name.
+        # In a container, a user often has a number but no name.
         return f"uid {os.getuid()}"
 
 
@@ -120,18 +121,8 @@ def _attempt(one: SignInAttempt) -> str:
     return f"{moment(one.at)}  {outcome:<9}  {one.address or 'address unknown'}  {printable(one.user_agent or '')}".rstrip()
 
 
-def printable(text: str, longest: int = 60) -> str:
-    """What a stranger's client called itself, without what a terminal would obey."""
-    shown = "".join(one if one.isprintable() else "?" for one in text)
-    return shown if len(shown) <= longest else f"{shown[:longest]}…"
-
-
 def _since(word: str, at: datetime | None, *, otherwise: str) -> str:
     return otherwise if at is None else f"{word} {moment(at)}"
-
-
-def moment(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _sessions(count: int) -> str:

@@ -1,0 +1,69 @@
+"""The actors that a serving process runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID
+
+from actors.account_mails import account_mailer
+from actors.audit_linker import AuditLinker
+from actors.invitation_sweeper import InvitationSweeper
+from actors.janitor import Janitor
+from actors.job_worker import Workplace
+from actors.mailer import mailer
+from actors.metrics_refresher import MetricsRefresher
+from actors.purger import Purger
+from actors.reencrypter import reencrypter
+from actors.subscription_expirer import SubscriptionExpirer
+from actors.supervisor import Actor
+from adapters.postgres.upkeep import housekeeping
+from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from core.domain.jobs import NewJob
+from core.domain.services import services as services_domain
+from core.domain.tenancy import organizations as organizations_domain
+from core.usecases.purge import Purge
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.identity import Identity
+from entrypoints.assembly.record import Record
+from entrypoints.assembly.services import Services
+from entrypoints.assembly.tenancy import Tenancy
+from ports.remains import Remains
+
+
+def assemble_actors(
+    foundation: Foundation,
+    record: Record,
+    identity: Identity,
+    tenancy: Tenancy,
+    services: Services,
+    *,
+    login_event_retention: timedelta,
+) -> tuple[Actor, ...]:
+    pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
+    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
+
+    def purger(kind: str, remains: Remains, job: Callable[[UUID], NewJob]) -> Purger:
+        return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
+
+    return (
+        mailer(foundation.mail, workplace),
+        account_mailer(identity.account_mails, workplace),
+        reencrypter(foundation.reencryption, workplace),
+        identity.presence,
+        services.key_presence,
+        SubscriptionExpirer(services.subscriptions, spread=spread),
+        purger(organizations_domain.PURGE_JOB, PostgresOrganizationRemains(pool), organizations_domain.purge_job),
+        purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
+        AuditLinker(record.audit, spread=spread),
+        InvitationSweeper(tenancy.invitations, spread=spread),
+        Janitor(housekeeping.sweeps(pool, login_event_retention=login_event_retention), spread=spread),
+        MetricsRefresher(
+            metrics,
+            database=foundation.database,
+            queue=foundation.jobs,
+            audit_backlog=record.audit.backlog,
+            key_ages=foundation.key_care.ages,
+            clock=clock,
+            spread=spread,
+        ),
+    )

@@ -1,0 +1,81 @@
+"""What the settings configure. Each part is made here, or refused with a sentence that names the setting."""
+
+from contextlib import ExitStack
+from typing import Final
+
+from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
+from adapters.crypto.key_ring import AesGcmKeyRing, KeyFile, MalformedKeys, parse
+from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
+from adapters.location import LocationDatabaseUnusable, locations
+from adapters.mail.transports import MailSettingsError, transport_for
+from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
+from adapters.system import SystemClock
+from entrypoints.failures import StartFailed
+from entrypoints.settings import Settings, SettingsError
+from ports.identity.devices import Locations
+from ports.mail import MailTransport
+
+KEY_FILE: Final = "encryption.keys"
+
+
+def key_file(settings: Settings) -> KeyFile | None:
+    """Where an installation that keeps its own encryption keys keeps them. None when the keys are a setting."""
+    return KeyFile(settings.data_dir / KEY_FILE) if settings.encryption_keys is None else None
+
+
+def key_ring(settings: Settings) -> AesGcmKeyRing:
+    """Raises `SettingsError` or `StartFailed`."""
+    file = key_file(settings)
+    if file is None:
+        try:
+            return AesGcmKeyRing(parse(settings.encryption_keys.reveal() if settings.encryption_keys is not None else ""))
+        except MalformedKeys as error:
+            raise SettingsError(f"POSTERN_ENCRYPTION_KEYS cannot be used: {error}") from None
+    try:
+        return file.ring()
+    except MalformedKeys as error:
+        raise StartFailed(str(error)) from None
+    except OSError as error:
+        raise StartFailed(f"The encryption keys {file.path} cannot be used: {error.strerror}") from None
+
+
+def mail_transport(settings: Settings) -> MailTransport:
+    """Raises `SettingsError`."""
+    try:
+        return transport_for(settings.mail_url, settings.mail_sender, clock=SystemClock(), password=settings.mail_password)
+    except MailSettingsError as error:
+        raise SettingsError(f"POSTERN_MAIL, POSTERN_MAIL_SENDER or POSTERN_MAIL_PASSWORD cannot be used: {error}") from None
+
+
+def argon2_parameters(settings: Settings) -> Argon2Parameters:
+    """Raises `SettingsError`."""
+    try:
+        return Argon2Parameters(settings.argon2_memory // 1024, settings.argon2_passes, settings.argon2_lanes)
+    except ValueError as error:
+        raise SettingsError(f"POSTERN_ARGON2_MEMORY, POSTERN_ARGON2_PASSES or POSTERN_ARGON2_LANES cannot be used: {error}") from None
+
+
+def password_hasher(settings: Settings, metrics: PrometheusMetrics) -> Argon2Passwords:
+    """Raises `SettingsError` or `StartFailed`."""
+    try:
+        return Argon2Passwords(argon2_parameters(settings), settings.argon2_workers, metrics, most_queued=settings.argon2_queue)
+    except BuiltForAnotherProcessor as error:
+        raise StartFailed(str(error)) from None
+
+
+def location_database(settings: Settings, closing: ExitStack) -> Locations:
+    """Raises `StartFailed`."""
+    try:
+        return closing.enter_context(locations(settings.geoip_database))
+    except LocationDatabaseUnusable as error:
+        raise StartFailed(f"POSTERN_GEOIP_DATABASE {settings.geoip_database} cannot be used: {error}") from None
+
+
+def listed_proxies(settings: Settings) -> ListedProxies:
+    """Raises `StartFailed`."""
+    file = settings.proxy_networks_file
+    try:
+        return ListedProxies([*settings.proxy_networks, *(read_networks(file) if file is not None else ())])
+    except ProxyListUnusable as error:
+        raise StartFailed(f"POSTERN_PROXY_NETWORKS_FILE {file} cannot be used: {error}") from None

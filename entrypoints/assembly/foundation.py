@@ -1,0 +1,127 @@
+"""The foundation, which every family stands on: database, keys, mail, time and chance."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import psycopg
+import structlog
+
+from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
+from adapters.crypto.tokens import JwtSigner, JwtVerifier
+from adapters.email_syntax import LibraryEmailSyntax
+from adapters.mail.templates import ShippedMailTemplates
+from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.postgres.branding import PostgresBrandings
+from adapters.postgres.database import PostgresDatabase
+from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.rate_limits import PostgresBuckets
+from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.unit_of_work import unit_of_work
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.system import SystemClock, SystemIds, SystemSecrets
+from adapters.unlimited_buckets import UnlimitedBuckets
+from core.domain.identity.links import Links
+from core.usecases.encryption import Reencryption
+from core.usecases.key_care import KeyCare
+from core.usecases.signing_keys import SigningKeys, stored
+from entrypoints.assembly.configured import key_ring, mail_transport
+from entrypoints.http.scrapes import Scrapes
+from entrypoints.installation import conninfo
+from entrypoints.settings import Settings
+from ports.branding import Brandings
+from ports.clock import Clock
+from ports.identity.accounts import EmailSyntax
+from ports.ids import Ids
+from ports.jobs import JobQueue
+from ports.mail import MailTransport
+from ports.mail_templates import MailTemplates
+from ports.rate_limits import SharedBuckets
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+from ports.tokens import TokenSigner, TokenVerifier
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    version: str
+    public_url: str
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    metrics: PrometheusMetrics
+    scrapes: Scrapes
+    pool: Pool
+    database: PostgresDatabase
+    unit_of_work: UnitOfWorkFactory
+    jobs: JobQueue
+    doorbell: PostgresDoorbell
+    shared_buckets: SharedBuckets
+    keyring: AesGcmKeyRing
+    server_secrets: ServerSecrets
+    email_syntax: EmailSyntax
+    brandings: Brandings
+    mail_templates: MailTemplates
+    mail: MailTransport
+    links: Links
+    signing_keys: SigningKeys
+    key_care: KeyCare
+    reencryption: Reencryption
+    token_signer: TokenSigner
+    token_verifier: TokenVerifier
+
+
+@asynccontextmanager
+async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
+    """Needs the address of the database, but not the database itself: while it is down, whatever needs it raises `Unavailable`."""
+    clock, ids = SystemClock(), SystemIds()
+    metrics = PrometheusMetrics()
+    keyring = key_ring(settings)
+    mail = mail_transport(settings)
+    target = conninfo(settings)
+    pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)
+    try:
+        try:
+            await pool.open()
+        except psycopg.OperationalError as error:
+            log.warning("database_away", error=" ".join(str(error).split()))
+        doorbell = PostgresDoorbell(target)
+        new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
+        known_keys = KeyCache(stored(new_unit_of_work), keyring)
+        signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
+        yield Foundation(
+            version=version("postern"),
+            public_url=settings.public_url,
+            clock=clock,
+            ids=ids,
+            secrets=SystemSecrets(),
+            metrics=metrics,
+            scrapes=Scrapes(metrics, settings.metrics_token),
+            pool=pool,
+            database=PostgresDatabase(pool),
+            unit_of_work=new_unit_of_work,
+            jobs=PostgresJobQueue(pool, keyring),
+            doorbell=doorbell,
+            shared_buckets=PostgresBuckets(pool) if settings.rate_limits else UnlimitedBuckets(),
+            keyring=keyring,
+            server_secrets=PostgresServerSecrets(pool, keyring, clock),
+            email_syntax=LibraryEmailSyntax(),
+            brandings=PostgresBrandings(pool),
+            mail_templates=ShippedMailTemplates(settings.public_url),
+            mail=mail,
+            links=Links(settings.public_url, settings.public_frontend_url),
+            signing_keys=signing_keys,
+            key_care=KeyCare(signing_keys, keyring, clock),
+            reencryption=Reencryption(keyring, PostgresSealedColumns(pool, keyring)),
+            token_signer=JwtSigner(known_keys),
+            token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
+        )
+    finally:
+        await pool.aclose()

@@ -1,0 +1,174 @@
+"""Identity: people's accounts, how they sign in, and what they hold while signed in."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from actors.presence import PresenceWriter
+from adapters.crypto.backup_codes import HmacBackupCodes
+from adapters.crypto.common_passwords import ShippedCommonPasswords
+from adapters.crypto.totp import PyotpTotp
+from adapters.postgres.identity.devices import PostgresDevices
+from adapters.postgres.identity.mfa import PostgresMfa
+from adapters.postgres.identity.presence import PostgresPresence
+from adapters.postgres.identity.proofs import PostgresProofs
+from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestinations
+from adapters.user_agents import LibraryUserAgents
+from core.domain.branding import POSTERN
+from core.domain.identifiers import SessionId
+from core.domain.identity.precedence import FamiliarAddresses
+from core.usecases.identity.account_mails import AccountMails
+from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
+from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.impersonation import Impersonations
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.proofs import PasswordProofs
+from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in import SignIn
+from entrypoints.assembly.configured import listed_proxies, location_database, password_hasher
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.settings import Settings
+from ports.passwords import CommonPasswords, PasswordHasher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    passwords: PasswordHasher
+    common_passwords: CommonPasswords
+    accounts: Accounts
+    account_passwords: AccountPasswords
+    account_mails: AccountMails
+    devices: Devices
+    mfa: Mfa
+    sessions: Sessions
+    presence: PresenceWriter[SessionId]
+    impersonations: Impersonations
+    sign_in: SignIn
+    reauthentication: Reauthentication
+
+
+@contextmanager
+def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identity]:
+    """Raises `SettingsError` or `StartFailed`."""
+    new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
+    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    templates, links = foundation.mail_templates, foundation.links
+    with ExitStack() as closing:
+        passwords = password_hasher(settings, foundation.metrics)
+        closing.callback(passwords.close)
+        common_passwords = ShippedCommonPasswords()
+        rules = PasswordRules(common_passwords)
+        sessions = Sessions(
+            new_unit_of_work,
+            PostgresRefreshTokens(pool),
+            foundation.token_signer,
+            foundation.server_secrets,
+            foundation.metrics,
+            issuer=settings.public_url,
+            access_lifetime=settings.access_token_lifetime,
+            lifetime=settings.session_lifetime,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        )
+        mfa = Mfa(
+            new_unit_of_work,
+            lookup=PostgresMfa(pool),
+            totp=PyotpTotp(POSTERN.name),
+            backup_codes=HmacBackupCodes(foundation.server_secrets),
+            keyring=foundation.keyring,
+            templates=templates,
+            clock=clock,
+            throttles=settings.rate_limits,
+        )
+        devices = Devices(
+            unit_of_work=new_unit_of_work,
+            lookup=PostgresDevices(pool),
+            agents=LibraryUserAgents(),
+            locations=location_database(settings, closing),
+            proxies=listed_proxies(settings),
+            secrets=secrets,
+            clock=clock,
+            ids=ids,
+        )
+        login_events = LoginEvents(new_unit_of_work, devices=devices, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
+        familiar = FamiliarAddresses()
+        password_proofs = PasswordProofs(
+            new_unit_of_work,
+            PostgresAttempts(pool),
+            passwords,
+            devices=devices,
+            login_events=login_events,
+            familiar=familiar,
+            clock=clock,
+            throttles=settings.rate_limits,
+        )
+        yield Identity(
+            passwords=passwords,
+            common_passwords=common_passwords,
+            accounts=Accounts(
+                unit_of_work=new_unit_of_work,
+                rules=rules,
+                passwords=passwords,
+                destinations=PostgresDestinations(pool),
+                templates=templates,
+                links=links,
+                buckets=buckets,
+                clock=clock,
+                ids=ids,
+                secrets=secrets,
+                immediate_email_changes=settings.email_change == "immediate",
+            ),
+            account_passwords=AccountPasswords(
+                unit_of_work=new_unit_of_work,
+                rules=rules,
+                passwords=passwords,
+                templates=templates,
+                buckets=buckets,
+                clock=clock,
+            ),
+            account_mails=AccountMails(
+                unit_of_work=new_unit_of_work,
+                brandings=foundation.brandings,
+                templates=templates,
+                links=links,
+                buckets=buckets,
+                clock=clock,
+                ids=ids,
+                secrets=secrets,
+            ),
+            devices=devices,
+            mfa=mfa,
+            sessions=sessions,
+            presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
+            impersonations=Impersonations(new_unit_of_work, sessions, ids),
+            sign_in=SignIn(
+                new_unit_of_work,
+                passwords=password_proofs,
+                devices=devices,
+                mfa=mfa,
+                sessions=sessions,
+                login_events=login_events,
+                familiar=familiar,
+                signer=foundation.token_signer,
+                verifier=foundation.token_verifier,
+                clock=clock,
+                ids=ids,
+                issuer=settings.public_url,
+            ),
+            reauthentication=Reauthentication(
+                new_unit_of_work,
+                PostgresProofs(pool),
+                passwords=password_proofs,
+                mfa=mfa,
+                devices=devices,
+                login_events=login_events,
+                metrics=foundation.metrics,
+                clock=clock,
+                window=settings.reauthentication_window,
+            ),
+        )

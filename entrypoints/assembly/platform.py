@@ -1,0 +1,41 @@
+"""The platform: what platform owners govern, and how they help people."""
+
+from dataclasses import dataclass
+
+from adapters.postgres.identity.alerts import PostgresSuspiciousActivity
+from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
+from adapters.postgres.platform.governance import PostgresOrganizationRegister
+from adapters.postgres.platform.platform_users import PostgresUserDirectory
+from adapters.postgres.tenancy.tiers import PostgresTiers
+from core.usecases.platform.account_administration import AccountAdministration
+from core.usecases.platform.governance import Governance
+from core.usecases.platform.platform_owners import PlatformOwners
+from core.usecases.platform.platform_users import PlatformUsers
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.identity import Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    governance: Governance
+    platform_users: PlatformUsers
+    platform_owners: PlatformOwners
+    account_administration: AccountAdministration
+
+
+def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
+    new_unit_of_work, pool, clock = foundation.unit_of_work, foundation.pool, foundation.clock
+    return Platform(
+        governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
+        platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, clock),
+        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, clock, foundation.ids),
+        account_administration=AccountAdministration(
+            unit_of_work=new_unit_of_work,
+            overviews=PostgresAccountOverviews(pool),
+            mfa=identity.mfa,
+            templates=foundation.mail_templates,
+            links=foundation.links,
+            clock=clock,
+            secrets=foundation.secrets,
+        ),
+    )

@@ -1,0 +1,18 @@
+"""The record: what happened, kept so that nobody can alter it quietly."""
+
+from dataclasses import dataclass
+
+from adapters.postgres.record.audit import PostgresAuditLog
+from adapters.postgres.record.audit_chains import PostgresAuditChains
+from core.usecases.record.audit import Audit
+from entrypoints.assembly.foundation import Foundation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    audit: Audit
+
+
+def assemble_record(foundation: Foundation) -> Record:
+    pool = foundation.pool
+    return Record(audit=Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), foundation.server_secrets))

@@ -1,0 +1,66 @@
+"""Services: the applications of organizations, their plans and users, and the API keys of their own servers."""
+
+from dataclasses import dataclass
+
+from actors.presence import PresenceWriter
+from adapters.postgres.services.api_keys import PostgresApiKeys, PostgresKeyUse
+from adapters.postgres.services.client_secrets import PostgresClientSecrets
+from adapters.postgres.services.end_users import PostgresEndUsers
+from adapters.postgres.services.plans import PostgresPlans
+from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
+from adapters.postgres.services.service_users import PostgresServiceUsers
+from adapters.postgres.services.services import PostgresServiceRegister, PostgresServices
+from adapters.postgres.services.subscriptions import PostgresSubscriptions
+from adapters.turns import FairTurns
+from core.domain.identifiers import ApiKeyId
+from core.usecases.services.api_keys import ApiKeys
+from core.usecases.services.client_secrets import ClientSecrets
+from core.usecases.services.end_users import EndUsers
+from core.usecases.services.plans import Plans
+from core.usecases.services.service_analytics import ServiceAnalysis
+from core.usecases.services.service_info import ServiceInfo
+from core.usecases.services.service_users import ServiceUsers
+from core.usecases.services.services import OrganizationServices, RegisteredServices
+from core.usecases.services.subscriptions import Subscriptions
+from entrypoints.assembly.foundation import Foundation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    services: OrganizationServices
+    registered_services: RegisteredServices
+    client_secrets: ClientSecrets
+    api_keys: ApiKeys
+    key_presence: PresenceWriter[ApiKeyId]
+    plans: Plans
+    subscriptions: Subscriptions
+    service_users: ServiceUsers
+    service_info: ServiceInfo
+    service_analytics: ServiceAnalysis
+    end_users: EndUsers
+
+
+def assemble_services(foundation: Foundation) -> Services:
+    new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    key_presence = PresenceWriter(PostgresKeyUse(pool), foundation.metrics, spread=secrets.spread, name="key_presence")
+    return Services(
+        services=OrganizationServices(new_unit_of_work, PostgresServices(pool), clock, ids),
+        registered_services=RegisteredServices(PostgresServiceRegister(pool)),
+        client_secrets=ClientSecrets(new_unit_of_work, PostgresClientSecrets(pool), clock, ids, secrets),
+        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
+        key_presence=key_presence,
+        plans=Plans(new_unit_of_work, PostgresPlans(pool), clock, ids),
+        subscriptions=Subscriptions(new_unit_of_work, PostgresSubscriptions(pool), clock, ids),
+        service_users=ServiceUsers(
+            new_unit_of_work,
+            PostgresServiceUsers(pool),
+            buckets=foundation.shared_buckets,
+            templates=foundation.mail_templates,
+            clock=clock,
+            ids=ids,
+        ),
+        service_info=ServiceInfo(new_unit_of_work, clock),
+        service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
+        end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool), FairTurns()),
+    )

@@ -1,0 +1,35 @@
+"""`postern grants`: what the serving database role needs. Prints it for the owner of the tables, or applies it."""
+
+import argparse
+
+import trio
+
+from adapters.postgres import grants
+from adapters.postgres.grants import GrantsImpossible
+from entrypoints.failures import OK, StartFailed
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    trio.run(_run, settings, arguments.role, arguments.apply)
+    return OK
+
+
+async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+    if settings.embedded:
+        raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: there is nothing to grant")
+    async with reachable_database(settings):
+        try:
+            if not apply:
+                for statement in await grants.script(conninfo(settings), role):
+                    print(f"{statement};")
+                return
+            fault = (await grants.apply(conninfo(settings), role)).fault
+        except GrantsImpossible as error:
+            raise StartFailed(str(error)) from error
+        if fault is not None:
+            # Before PostgreSQL 15, the owner of the database does not own the schema. The server then reports it as a warning, not as an
+            # error.
+            raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
+        print(f"{role} may now do what serving needs, and nothing else.")

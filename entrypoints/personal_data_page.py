@@ -1,0 +1,54 @@
+"""Writes `docs/personal-data.md`: `python -m entrypoints.personal_data_page > docs/personal-data.md`. A test keeps it current."""
+
+import sys
+from itertools import groupby
+from typing import Final
+
+from adapters.postgres.upkeep.personal_data import PERSONAL, Personal
+
+_HEAD: Final = """\
+# Personal data
+
+<!-- Made by `python -m entrypoints.personal_data_page > docs/personal-data.md`; a test compares. Change
+adapters/postgres/upkeep/personal_data.py instead. -->
+
+What the database keeps about people, who erases it, and when. This page lists every column that can hold personal data.
+A test reads PostgreSQL's catalogue and fails for a column of text, addresses, JSON or bytes that is neither here nor on
+the list of columns that hold nothing personal.
+
+The third column says who erases it:
+
+- **with the account**: it is deleted together with the account.
+- **when the account is deleted**: the same, by a statement of its own.
+- **with the organization**: it is deleted together with the organization that it belongs to.
+- **by the janitor alone**: it is deleted, or emptied, when its time is over.
+
+The janitor also deletes, in small batches, what the last column keeps for a shorter time than the account.
+
+**The audit log** is a chain that nobody may alter. What an entry says about a person is therefore kept apart from it
+and can be deleted; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
+chain stays valid.
+
+**Sign-ins and uses of second factors** are kept as long as `POSTERN_LOGIN_EVENT_RETENTION` says. A person's habits are
+read from them: when somebody returns after a longer absence, Postern judges the sign-in with little history. Devices,
+and when a person first used a service, have rows of their own and do not depend on it.
+
+**Events** are what webhooks are told. What an event says about a person is emptied after 90 days. That it happened, and
+to which id, stays.
+"""
+
+
+def render() -> str:
+    parts = [_HEAD]
+    for table, columns in groupby(PERSONAL.items(), key=lambda one: one[0].partition(".")[0]):
+        parts.append(f"\n## `{table}`\n\n| column | what | erased | kept |\n|---|---|---|---|\n")
+        parts += [_row(name.partition(".")[2], one) for name, one in columns]
+    return "".join(parts)
+
+
+def _row(column: str, one: Personal) -> str:
+    return f"| `{column}` | {one.what} | {one.eraser.value} | {one.retention} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
