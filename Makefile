@@ -6,9 +6,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
 WORKERS ?= 2
+# For `make test`: one file or folder; and a PostgreSQL to use instead of the embedded one, as one of its superusers.
+T        ?=
+DATABASE ?=
+PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format types contracts bench lock clean
+.PHONY: help run test check lint format types contracts bench lock wheels clean
 
 help:  ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +20,8 @@ help:  ## Show what there is
 run: $(VENV)/ready  ## Run Postern on its embedded PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run every test
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered --cov-fail-under=100
+test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run every test; T=tests/http: only these; DATABASE=postgresql://…: on that server
+	$(PYTEST) $(if $(T),$(T),--cov --cov-report=term-missing:skip-covered --cov-fail-under=100)
 
 check: lint types contracts test  ## What CI runs: lint, format check, types, import contracts, tests
 
@@ -25,31 +29,36 @@ lint: $(VENV)/ready-dev  ## Lint, and check the formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/ready-dev  ## Format, and mend what the linter can
+format: $(VENV)/ready-dev  ## Format, and fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/ready-dev  ## Check the types
+types: $(VENV)/ready-dev  ## Check the types, for Linux and for macOS
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints
 
-contracts: $(VENV)/ready-dev  ## Check who imports whom
+contracts: $(VENV)/ready-dev  ## Check the import rules between floors and families
 	$(BIN)/lint-imports
 
-bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and append the figures to docs/benchmarks.md
+bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and renew the figures in docs/benchmarks.md
 	$(BIN)/python -m ops.bench
 
-lock: $(VENV)/ready-dev  ## Pin every dependency anew, with hashes
+lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with hashes
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(COMPILE) -c requirements-dev.lock ops/requirements-build.in -o requirements-build.lock
 	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
+	$(BIN)/python -m ops.wheels
+
+wheels: $(VENV)/ready-dev  ## Check that what is locked has wheels for each platform and Python that we name
+	$(BIN)/python -m ops.wheels
 
 clean:  ## Remove the virtual environment and caches; data under .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
 
-# The environment is usable once its stamp exists; a changed lock makes it anew.
+# The environment is usable once its stamp exists. A changed lock installs again.
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postern needs Python 3.11 or later; say PYTHON=... to name one")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) and "Postern needs Python 3.11 to 3.14, and this is %d.%d; PYTHON=python3.13 names another" % sys.version_info[:2])'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/build_argon2.py | $(BIN)/python

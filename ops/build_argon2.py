@@ -1,9 +1,9 @@
-"""Builds argon2-cffi-bindings for a processor, from its source as pinned in requirements.lock: hashing is the dearest thing that Postern
-does, and the wheel is made for processors of 2003.
+"""Builds argon2-cffi-bindings for a processor, from its source as pinned in requirements.lock: nothing in Postern costs as much as hashing,
+and the wheel is made for processors of 2003.
 
-`make run` calls it inside the virtual environment. It never fails the set-up: whatever is lacking, the wheel stays, and one line says why.
-Beside a build it leaves a record of what the build needs of a processor; `adapters/crypto/argon2_binding.py` reads that before it loads
-anything. An image names its baseline: `build_argon2.py --baseline x86-64-v3`.
+`make run` calls it inside the virtual environment. It never fails the set-up: when anything is missing, the wheel stays, and one line says
+why. Beside a build it leaves a record of what the build needs of a processor; `adapters/crypto/argon2_binding.py` reads that before it
+loads anything. An image names its baseline: `build_argon2.py --baseline x86-64-v3`.
 """
 
 import argparse
@@ -33,9 +33,9 @@ OLDEST_CMAKE: Final = (3, 20)
 RECORD: Final = "argon2-build.json"
 PATIENCE: Final = 300
 
-# What a compiler puts into plain C by itself. Others (AES, RDRAND, …) only come in where they are called by name, which Argon2 does not.
+# The features that a compiler uses for plain C by itself. Others (AES, RDRAND, …) need explicit calls, which Argon2 does not make.
 _USED: Final = re.compile(r"__(SSE3|SSSE3|SSE4_1|SSE4_2|POPCNT|LZCNT|BMI2?|MOVBE|ADX|FMA|FMA4|XOP|F16C|GFNI|SHA|AVX\w*|VAES|VPCLMULQDQ)__")
-# Where the kernel has another word for a feature than the compiler's in small letters.
+# Where the kernel's name for a feature differs from the compiler's in small letters.
 _KERNEL_WORDS: Final = {
     "SSE3": "pni",
     "LZCNT": "abm",
@@ -44,8 +44,8 @@ _KERNEL_WORDS: Final = {
     **{f"AVX512{name}": f"avx512_{name.lower()}" for name in ("VBMI2", "VNNI", "BITALG", "VPOPCNTDQ", "BF16", "FP16", "VP2INTERSECT")},
     "AVXVNNI": "avx_vnni",
 }
-# x86-64-v2 to v4 in the kernel's words. Beyond these, only what this very machine's kernel names is recorded: a word that no kernel uses
-# would make a good build look foreign everywhere.
+# x86-64-v2 to v4 in the kernel's words. Beyond these, only what this machine's kernel names is recorded: a word that no kernel uses would
+# make a good build look foreign everywhere.
 _LEVELS: Final = frozenset(
     {
         *("pni", "ssse3", "sse4_1", "sse4_2", "popcnt"),
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def build(baseline: str, processor: Processor) -> bool:
-    """Whether there was something to do."""
+    """True when there was something to do."""
     try:
         compiler = _compiler()
         needs = needed_features(compiler, baseline) & (processor.features | _LEVELS)
@@ -122,7 +122,7 @@ def this_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> Processor:
 
 
 def needed_features(compiler: str, baseline: str) -> frozenset[str]:
-    """What the compiler takes for granted under this baseline, in the kernel's words."""
+    """What the compiler assumes under this baseline, in the kernel's words."""
     command = [*compiler.split(), f"-march={baseline}", "-dM", "-E", "-x", "c", os.devnull]
     shown = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
     if shown.returncode != 0:
@@ -155,7 +155,7 @@ def _installed_version() -> str:
 
 
 def _cmake_path(directory: Path) -> list[str]:
-    """What PATH must name first so that a CMake is found: nothing when the machine has one that is new enough."""
+    """What PATH must name first so that a CMake is found: nothing when the machine has a CMake that is new enough."""
     own = shutil.which("cmake")
     if own is not None:
         shown = subprocess.run([own, "--version"], check=False, capture_output=True, text=True, timeout=PATIENCE)
@@ -175,7 +175,7 @@ def _pip(arguments: list[str], environment: Mapping[str, str], otherwise: str) -
     command += ["--no-deps", "--require-hashes", *arguments]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, env=dict(environment), timeout=PATIENCE)
     if ended.returncode != 0:
-        # What failed stands before what pip makes of it.
+        # The real error stands before pip's own summary of it.
         said = [line.strip() for line in ended.stderr.splitlines() if re.search(r"error|not found", line, re.IGNORECASE)]
         raise StayWithTheWheel(f"{otherwise} ({said[0]})" if said else otherwise)
 
@@ -205,7 +205,7 @@ def _is_in_force(wanted: Mapping[str, Any]) -> bool:
 
 
 def _leave_no_foreign_build(processor: Processor) -> None:
-    """A build that came with a copied environment and would end the process here gives way to the wheel."""
+    """A build from a copied environment that would crash the process here is replaced by the wheel."""
     record = _read_record()
     if record.get("module") != _module_digest() or processor.features.issuperset(record.get("needs", ())):
         return

@@ -1,73 +1,110 @@
-"""`python -m ops.bench [case …]`: measures, prints a table, appends it to docs/benchmarks.md. Exit status 1 when a bar did not hold."""
+"""`python -m ops.bench [case …]` measures, prints a table, and keeps it: the newest figures of each case in docs/benchmarks.md, all of them
+in docs/benchmarks-history.md. `python -m ops.bench against REVISION` compares with a commit. Exit status 1 when a bar did not hold.
+"""
 
 import argparse
 import inspect
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import structlog
 import trio
 
+from ops.bench import against
+from ops.bench.alternating import Refused
 from ops.bench.cases import CASES
-from ops.bench.harness import DidNotStart, Options, Skipped
-from ops.bench.report import Outcome, busyness, complain, record, table
+from ops.bench.harness import Case, DidNotStart, Options, Skipped
+from ops.bench.record import record
+from ops.bench.report import Outcome, busyness, complain, table
 
-# No case waits for ever, whatever it measures does.
+# No case may wait for ever.
 PATIENCE: Final = 1800.0
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["against"]:
+        return _against(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
-    parser.add_argument("cases", nargs="*", metavar="case", help=f"one of {', '.join(CASES)}; all without")
-    parser.add_argument("--list", action="store_true", help="say what each case does")
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of each load (default %(default)s)")
+    _name_cases(parser, CASES, seconds=5.0)
     parser.add_argument("--connections", type=int, default=32, help="connections of each load (default %(default)s)")
     parser.add_argument("--users", type=int, default=10_000, help="users in the database (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of redeeming each single-use thing (default %(default)s)")
     parser.add_argument("--pairs", type=int, default=500, help="pairs of each comparison in time (default %(default)s)")
-    parser.add_argument("--remark", default="", help="a sentence for the record")
-    parser.add_argument("--no-record", action="store_true", help="leave docs/benchmarks.md alone")
     chosen = parser.parse_args(arguments)
-    if unknown := set(chosen.cases) - set(CASES):
-        parser.error(f"there is no case {', '.join(sorted(unknown))}")
+    _refuse_unknown(parser, chosen.cases, CASES)
     if chosen.list:
-        for name, case in CASES.items():
-            print(f"{name:12} {' '.join((inspect.getdoc(case) or '').split())}")
-        return 0
-    # Parts of the product run in this process too; only what goes wrong in them is worth a line between the figures.
+        return _list(CASES)
+    return _measure(chosen, CASES, Options(chosen.seconds, chosen.connections, chosen.users, chosen.rounds, chosen.pairs))
+
+
+def _against(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench against", description=against.__doc__)
+    parser.add_argument("revision", help="the commit to compare with")
+    _name_cases(parser, against.CASES, seconds=2.0)
+    parser.add_argument("--turns", type=int, default=15, help="loads of each of the two (default %(default)s)")
+    chosen = parser.parse_args(arguments)
+    _refuse_unknown(parser, chosen.cases, against.CASES)
+    if chosen.list:
+        return _list(against.CASES)
+    try:
+        cases = against.cases(chosen.revision, chosen.turns)
+    except subprocess.CalledProcessError:
+        parser.error(f"there is no commit {chosen.revision}")
+    return _measure(chosen, cases, Options(chosen.seconds), "against ")
+
+
+def _name_cases(parser: argparse.ArgumentParser, cases: Iterable[str], seconds: float) -> None:
+    parser.add_argument("cases", nargs="*", metavar="case", help=f"one of {', '.join(cases)}; all without")
+    parser.add_argument("--list", action="store_true", help="say what each case does")
+    parser.add_argument("--seconds", type=float, default=seconds, help="length of each load (default %(default)s)")
+    parser.add_argument("--remark", default="", help="a sentence for the record")
+    parser.add_argument("--no-record", action="store_true", help="leave the files in docs alone")
+
+
+def _refuse_unknown(parser: argparse.ArgumentParser, named: Iterable[str], cases: Iterable[str]) -> None:
+    if unknown := set(named) - set(cases):
+        parser.error(f"there is no case {', '.join(sorted(unknown))}")
+
+
+def _list(cases: Mapping[str, Callable[..., object]]) -> int:
+    for name, case in cases.items():
+        print(f"{name:12} {' '.join((inspect.getdoc(case) or '').split())}")
+    return 0
+
+
+def _measure(chosen: argparse.Namespace, cases: Mapping[str, Case], options: Options, prefix: str = "") -> int:
+    # Parts of the product run in this process too; only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     busy = busyness()
-    outcomes = trio.run(
-        _run, chosen.cases or list(CASES), Options(chosen.seconds, chosen.connections, chosen.users, chosen.rounds, chosen.pairs)
-    )
+    outcomes = trio.run(_run, {f"{prefix}{name}": cases[name] for name in chosen.cases or cases}, options)
     print(table(outcomes))
     if not chosen.no_record:
         record(outcomes, busy, chosen.remark)
     return 0 if all(outcome.held for outcome in outcomes) else 1
 
 
-async def _run(names: Sequence[str], options: Options) -> list[Outcome]:
+async def _run(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
     outcomes = []
-    for name in names:
+    for name, case in cases.items():
         complain(f"{name} …")
-        outcomes.append(await _outcome(name, options))
+        outcomes.append(await _outcome(name, case, options))
         complain(table(outcomes[-1:]))
     return outcomes
 
 
-async def _outcome(name: str, options: Options) -> Outcome:
+async def _outcome(name: str, case: Case, options: Options) -> Outcome:
     outcome = Outcome(name)
     try:
         with trio.fail_after(PATIENCE):
-            outcome = Outcome(name, await CASES[name](options))
+            outcome = Outcome(name, await case(options))
     except* Skipped as skipped:
         outcome = Outcome(name, skipped=_sentence(skipped))
     except* trio.TooSlowError:
         outcome = Outcome(name, failed=f"not done within {PATIENCE:.0f} s")
-    except* (DidNotStart, subprocess.CalledProcessError, OSError) as failure:
+    except* (DidNotStart, Refused, subprocess.CalledProcessError, OSError) as failure:
         outcome = Outcome(name, failed=_sentence(failure))
     return outcome
 

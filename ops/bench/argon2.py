@@ -1,4 +1,4 @@
-"""What one core makes of Argon2: the build in force against the wheel as published, in one run and in turns, since machines have moods.
+"""Argon2 on one core: the build in force against the published wheel, in turns in one run, since a machine's speed varies.
 
 `python -m ops.bench.argon2`. The wheel comes with its hash from requirements.lock into a directory of its own.
 """
@@ -20,7 +20,7 @@ ROUNDS: Final = 7
 SECONDS: Final = 0.4
 LEAST_RATIO: Final = 1.6
 
-# Told a directory, it takes the bindings from there; told nothing, those in force. A figure for each line that it reads.
+# With a directory it loads the bindings from there, otherwise those in force. It answers each line that it reads with a figure.
 _WORKER: Final = """
 import sys
 sys.path[:0] = sys.argv[2:]

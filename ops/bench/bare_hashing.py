@@ -1,5 +1,5 @@
-"""What the hashing library makes of so many threads and nothing else: `python -m ops.bench.bare_hashing WORKERS SECONDS` prints
-verifications a second by the clock on the wall.
+"""The hashing library alone, with this many threads: `python -m ops.bench.bare_hashing WORKERS SECONDS` prints verifications a second of
+wall-clock time.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """What one single-row select costs this process in CPU: through our Trio driver and pool, psycopg on asyncio, and a thread per query.
 
-`python -m ops.bench.driver` starts a PostgreSQL of its own. All three in one run, in interleaved rounds, since machines have moods.
+`python -m ops.bench.driver` starts a PostgreSQL of its own. All three in one run, in interleaved rounds, since a machine's speed varies.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from typing import Any, Final
 import psycopg
 import trio
 
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
-from adapters.postgres.pool import Pool
 
 CONNECTIONS: Final = 8
 ROUNDS: Final = 5
@@ -43,7 +43,7 @@ class Figures:
 
 
 def measure(url: str, queries: int = 8_000, rounds: int = ROUNDS) -> Figures:
-    """Measure against the server at `url`, `queries` each way and round. Runs event loops: call it from outside of one."""
+    """Measures on the server at `url`, `queries` each way and round. It runs event loops: call it from outside of one."""
     each = max(1, queries // CONNECTIONS)
     ways: tuple[Callable[[str, int], float], ...] = (_native, _asyncio, _thread)
     taken: list[list[float]] = [[], [], []]
@@ -57,7 +57,7 @@ def measure(url: str, queries: int = 8_000, rounds: int = ROUNDS) -> Figures:
 
 def _native(url: str, each: int) -> float:
     async def main() -> float:
-        pool = Pool(url, least=CONNECTIONS, most=CONNECTIONS)
+        pool = Pool(url, min_size=CONNECTIONS, max_size=CONNECTIONS)
         await pool.open()
 
         async def work(count: int) -> None:

@@ -1,4 +1,4 @@
-"""Fills a database straight into its tables: no way in through the product is that quick."""
+"""Fills a database straight into its tables, because every way through the product is too slow for that."""
 
 import base64
 import os
@@ -27,8 +27,8 @@ class Person:
 
 
 def fill(database_url: str, users: int, encoded: str | None = None) -> Sequence[Person]:
-    """Add so many users by COPY, each with one live session, and with the hashed password if one is given. May be repeated: their addresses
-    are random.
+    """Adds this many users by COPY, each with one live session, and with the hashed password if one is given. May be repeated: their
+    addresses are random.
     """
     ids, run = SystemIds(), base64.b32encode(os.urandom(5)).decode().lower()
     now = datetime.now(UTC)
@@ -60,12 +60,11 @@ def copy(connection: psycopg.Connection[Any], table: str, columns: Sequence[str]
 
 
 def grow(database_url: str, users: int, sessions: int, login_events: int) -> Sequence[Person]:
-    """Make a database of so many: each user has one device, each session its device and one refresh token; spread over half a year. The
-    server itself makes the rows, without indexes and checks of references meanwhile. Returns up to a thousand of the people, from all over.
+    """Fills a database with this many: each user has one device, each session its device and one refresh token; spread over half a year.
+    The server itself makes the rows, without indexes and checks of references meanwhile. Returns up to a thousand of the people, from the
+    whole range.
     """
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
-            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+    with growing(database_url) as connection:
         with without_indexes(connection, _TABLES):
             for statement in _GROW:
                 connection.execute(statement, {"users": users, "sessions": sessions, "login_events": login_events})
@@ -76,8 +75,19 @@ def grow(database_url: str, users: int, sessions: int, login_events: int) -> Seq
 
 
 @contextmanager
+def growing(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that makes many rows at once."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
+            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+        if connection.info.server_version < _FIRST_WITH_UUIDV7:
+            connection.execute(_UUIDV7)
+        yield connection
+
+
+@contextmanager
 def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[None]:
-    """Made anew at the end, all of them, in a fraction of the time that keeping them takes."""
+    """All of them are built again at the end, in a fraction of the time that updating them takes."""
     indexes = connection.execute(_INDEXES, {"tables": list(tables)}).fetchall()
     keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()
     references = connection.execute(_REFERENCES, {"tables": list(tables)}).fetchall()
@@ -93,7 +103,7 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
     for _, _, definition in indexes:
         connection.execute(definition)
     for table, name, definition in references:
-        # They hold by the way the rows were made.
+        # They hold because of the way the rows were made.
         connection.execute(
             sql.SQL("alter table {} add constraint {} {} not valid").format(
                 sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)
@@ -101,6 +111,21 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
         )
 
 
+_FIRST_WITH_UUIDV7: Final = 180_000
+# As PostgreSQL 18 has it: the time, moved by the interval, then random bits. The version of a random UUID is 4, and two bits make it 7.
+_UUIDV7: Final = """
+    create or replace function uuidv7(shift interval default interval '0') returns uuid language sql volatile as $$
+        select encode(
+                   set_bit(set_bit(
+                       overlay(
+                           uuid_send(gen_random_uuid())
+                           placing substring(int8send((extract(epoch from clock_timestamp() + shift) * 1000)::bigint) from 3)
+                           from 1 for 6
+                       ), 52, 1), 53, 1),
+                   'hex'
+               )::uuid
+    $$
+"""
 _TABLES: Final = ("users", "devices", "sessions", "refresh_tokens", "login_events")
 
 _INDEXES: Final = """
@@ -120,7 +145,7 @@ _KEYS: Final = """
      where relation.relname = any(%(tables)s) and relation.relnamespace = 'public'::regnamespace and contype in ('p', 'u')
 """
 
-# Also those of other tables: a key cannot go while somebody refers to it.
+# Also those of other tables: a key cannot be dropped while another table refers to it.
 _REFERENCES: Final = """
     select relation.relname, conname, pg_get_constraintdef(pg_constraint.oid)
       from pg_constraint
@@ -131,7 +156,7 @@ _REFERENCES: Final = """
        and contype = 'f'
 """
 
-# The n-th session is the (n modulo users)-th user's. Ids are by time, as the product's are.
+# Session n belongs to user n modulo users. Ids follow the time, as the product's do.
 _GROW: Final[Sequence[LiteralString]] = (
     """
     create unlogged table grown_users as
@@ -178,7 +203,7 @@ _GROW: Final[Sequence[LiteralString]] = (
     """,
 )
 
-# Of the youngest half: none of them expires meanwhile.
+# From the youngest half: none of them expires meanwhile.
 _SOME: Final = """
     select grown_users.id, grown_sessions.id, 'grown-' || grown_users.number || '@scale.test'
       from grown_sessions

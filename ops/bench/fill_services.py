@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
-import psycopg
 from psycopg import sql
 
-from ops.bench.fill import without_indexes
+from ops.bench.fill import growing, without_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,14 @@ class Customer:
 class Size:
     services: int
     users: int
-    """All of them are the first service's; the others share them, evenly."""
+    """All of them use the first service; each of the others has an even share."""
     keys: int
     """Of all services together, evenly; none of them has more than a thousand."""
 
 
 def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
-    """Add so much, ten services to an organization. Returns up to ten thousand of the users, from all over, each of a service one after the
-    other and with one of its keys after the other; the first is one of the first service.
+    """Adds these numbers, ten services to an organization. Returns up to ten thousand of the users, from the whole range, with the services
+    and their keys in rotation; the first is a user of the first service.
     """
     parameters = {
         "services": size.services,
@@ -39,12 +38,10 @@ def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
         "keys": size.keys,
         "organizations": -(-size.services // 10),
         "keys_each": max(1, size.keys // size.services),
-        # Has nothing in common with the number of services, as long as that is a round one.
+        # Has no common factor with the number of services, as long as that is a round number.
         "step": size.users // 10_000 + 1,
     }
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
-            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+    with growing(database_url) as connection:
         with without_indexes(connection, _TABLES):
             for statement in _GROW:
                 connection.execute(statement, parameters)
@@ -57,7 +54,7 @@ def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
 
 _TABLES: Final = ("users", "all_organizations", "all_services", "plans", "service_users", "api_keys")
 
-# User n is one of service n modulo services; user n owns organization n. Ids are by time, as the product's are.
+# User n is one of service n modulo services; user n owns organization n. Ids follow the time, as the product's do.
 _GROW: Final[Sequence[LiteralString]] = (
     """
     create unlogged table grown_users as

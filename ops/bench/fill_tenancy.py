@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
-import psycopg
 from psycopg import sql
 
-from ops.bench.fill import Person, without_indexes
+from ops.bench.fill import Person, growing, without_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,9 @@ class Size:
 
 
 def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequence[Tenant]:
-    """Add so much; slugs and addresses begin with the name. Returns up to five hundred of the organizations, from all over."""
+    """Adds these numbers; slugs and addresses begin with the name. Returns up to five hundred of the organizations,
+    from the whole range.
+    """
     parameters = {
         "name": name,
         "organizations": size.organizations,
@@ -42,9 +43,7 @@ def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequenc
         "invitations": size.organizations * size.invitations,
         "entries": size.audit_entries,
     }
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
-            connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
+    with growing(database_url) as connection:
         with without_indexes(connection, _TABLES):
             for statement in _GROW:
                 connection.execute(statement, parameters)
@@ -55,9 +54,8 @@ def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequenc
 
 
 def invite_past(database_url: str, tenants: Sequence[Tenant], invitations: int) -> None:
-    """So many pending invitations of these organizations, all of them due since a moment ago."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("set synchronous_commit = off")
+    """Adds `invitations` pending invitations to these organizations, all of them due since a moment ago."""
+    with growing(database_url) as connection:
         connection.execute(_INVITE_PAST, {"tenants": [one.id for one in tenants], "invitations": invitations})
         connection.execute("analyze invitations")
 
@@ -78,7 +76,7 @@ _TABLES: Final = (
 )
 
 # Member m of organization n is person n * members + m: the first owns it, the second administers it, every tenth has the organization's own
-# role. Ids are by time, as the product's are.
+# role. Ids follow the time, as the product's do.
 _GROW: Final[Sequence[LiteralString]] = (
     """
     create unlogged table grown_tenants as

@@ -11,7 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ import trio
 from adapters.postgres.embedded import EmbeddedPostgres
 from ops.bench import processes
 from ops.bench.load import Summary, Target, fetch
-from ops.bench.report import ROOT
+from ops.bench.report import ROOT, Figure
 
 COMMAND: Final = Path(sys.executable).parent / "postern"
 READY: Final = "/health/ready"
@@ -30,22 +31,25 @@ _SCRIPT: Final = Path(__file__).with_name("wrk.lua")
 
 
 class DidNotStart(Exception):
-    """The server ended, or was not ready in time; with the end of its log."""
+    """The server ended, or was not ready in time; carries the end of its log."""
 
 
 class Skipped(Exception):
-    """It cannot be measured here, and why."""
+    """It cannot be measured here, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line of the benchmark says."""
+    """The arguments of the benchmark's command line."""
 
     seconds: float = 5.0
     connections: int = 32
     users: int = 10_000
     rounds: int = 200
     pairs: int = 500
+
+
+Case = Callable[[Options], Awaitable[Sequence[Figure]]]
 
 
 @dataclass(slots=True)
@@ -89,7 +93,7 @@ class Server:
         return answer.status if answer is not None else None
 
     async def until(self, path: str, status: int, patience: float) -> float:
-        """The seconds until the path answered so. Raises `DidNotStart`."""
+        """The seconds until the path answered with this status. Raises `DidNotStart`."""
         started = trio.current_time()
         with trio.move_on_after(patience):
             while await self.status(path, 2) != status:
@@ -103,7 +107,7 @@ class Server:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     async def stop(self, number: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> float:
-        """Signal it and wait for its end. Returns how long that took; after `patience` everything is killed."""
+        """Signals it and waits for its end. Returns how long that took; after `patience` everything is killed."""
         started = trio.current_time()
         family = processes.tree(self.pid, without=None) if self.process.returncode is None else []
         with suppress(ProcessLookupError):
@@ -119,7 +123,7 @@ class Server:
 
 @contextmanager
 def directory() -> Iterator[Path]:
-    """A data directory that goes away, and the PostgreSQL in it with it, however the case ends."""
+    """A temporary data directory. It and the PostgreSQL in it are gone after the case, even when the case fails."""
     place = Path(tempfile.mkdtemp(prefix="postern-bench-"))
     try:
         yield place
@@ -159,21 +163,22 @@ async def serving(
     path: str = READY,
     patience: float = 60.0,
     stop: bool = True,
+    tree: Path | None = None,
 ) -> AsyncIterator[Server]:
-    """Start the product and wait until `path` answers 200. Without a database named it runs its embedded one. Rate limits are off: they are
-    not what is measured.
+    """Starts the product and waits until `path` answers 200. Without a named database it runs its embedded one. Rate limits are off: they
+    are not measured. `tree` is the directory of the code, when it is not the installed one.
     """
     port = free_port()
     given = settings_for(data_dir, f"127.0.0.1:{port}", database_url) | dict(settings or {})
     log = data_dir / "bench.log"
     with log.open("ab") as output:
         process = await trio.lowlevel.open_process(
-            [str(COMMAND), "serve", *arguments],
-            env=_environment() | given,
+            [*_command(tree), "serve", *arguments],
+            env=environment_of(tree) | given,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=ROOT,
+            cwd=tree or ROOT,
         )
     server = Server(process, port, log, data_dir, given)
     try:
@@ -182,6 +187,14 @@ async def serving(
     finally:
         if stop or process.returncode is None:
             await server.stop()
+
+
+def _command(tree: Path | None) -> list[str]:
+    if tree is None:
+        return [str(COMMAND)]
+    # What the installed command would do, if it were installed from there.
+    module, _, function = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["scripts"]["postern"].partition(":")
+    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
 
 
 def settings_for(data_dir: Path, bind: str, database_url: str | None = None) -> dict[str, str]:
@@ -196,8 +209,10 @@ def settings_for(data_dir: Path, bind: str, database_url: str | None = None) -> 
     return settings
 
 
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+def environment_of(tree: Path | None) -> dict[str, str]:
+    """Our environment without any setting of the product; the code comes from that tree, when one is named."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    return kept if tree is None else kept | {"PYTHONPATH": str(tree)}
 
 
 def ring(data_dir: Path) -> str:
@@ -211,7 +226,7 @@ def ring(data_dir: Path) -> str:
 
 @contextmanager
 def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
-    """A PostgreSQL of the case's own, with an empty database `postern`: the product sees it as a server elsewhere, and we may stop it."""
+    """A PostgreSQL of the case's own, with an empty database `postern`: the product treats it as an external server, and we may stop it."""
     server = EmbeddedPostgres(data_dir / "server")
     with server:
         server.prepare_application()
@@ -220,7 +235,7 @@ def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a load came to, and the processor time that it cost the server and the generator."""
+    """The result of a load, and the processor time that it cost the server and the generator."""
 
     load: Summary
     cpu: float
@@ -237,7 +252,7 @@ class Measured:
 
 
 async def measure(server: Server, target: Target, options: Options, *, threads: int = 1, tokens: Path | None = None) -> Measured:
-    """Load the target from another process, a moment to warm up first."""
+    """Loads the target from another process, after a moment to warm up."""
     await generate(target, options.connections, min(1.0, options.seconds / 4), threads=threads, tokens=tokens)
     pids = server.pids()
     before, ended_before = processes.cpu_seconds(pids), _cpu_of_ended_children()
@@ -253,8 +268,9 @@ def _cpu_of_ended_children() -> float:
 async def generate(
     target: Target, connections: int, seconds: float, *, threads: int = 1, tokens: Path | None = None, pause: float = 0.0
 ) -> Summary:
-    """Wrk where it is installed, since it takes least from the server; else ours. `tokens` is a file of headers to ask with, a line each,
-    and after a tab the path when it is not the target's; it takes wrk. A pause between a connection's requests takes ours.
+    """Uses wrk where it is installed, since that takes least from the server; else our own generator. `tokens` is a file of headers to
+    send, one a line, followed by a tab and the path when that is not the target's; it needs wrk. A pause between a connection's requests
+    needs our generator.
     """
     headers = [f"{name}: {value}" for name, value in target.headers.items()]
     if not pause and (wrk := shutil.which("wrk")) is not None:

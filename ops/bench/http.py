@@ -1,7 +1,7 @@
 """What one small request costs the server in CPU: `python -m ops.bench.http`.
 
-All servers run for the whole measurement and are loaded in turn, round after round, so that whatever else the machine does falls on all of
-them alike. The CPU time is the server process's own; the load generator's is not in it.
+All servers run for the whole measurement and are loaded in turn, round after round, so that other work on the machine affects all of them
+alike. The CPU time is the server process's own; the load generator's is not in it.
 """
 
 import argparse
@@ -26,12 +26,12 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A server and one request to it. `{port}` in the command and the environment is replaced by the port it shall listen on."""
+    """A server and one request to it. `{port}` in the command and the environment is replaced by the port that it must listen on."""
 
     name: str
     command: Sequence[str]
     path: str = "/"
-    # What to send along; a function is called with the base URL once the server answers, for headers that have to be fetched first.
+    # Headers to send; a function is called with the base URL once the server answers, for headers that have to be fetched first.
     headers: Mapping[str, str] | Callable[[str], Mapping[str, str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ def _load(server: _Running, seconds: float, connections: int) -> int:
 
 
 def _load_with_wrk(server: _Running, seconds: float, connections: int) -> int:
-    # wrk takes whole seconds only, and ends on a signal with its sums printed.
+    # wrk takes whole seconds only; on a signal it ends and prints its sums.
     headers = [part for name, value in server.headers.items() for part in ("-H", f"{name}: {value}")]
     command = ["wrk", "-t1", f"-c{connections}", "-d60s", *headers, f"http://127.0.0.1:{server.port}{server.case.path}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -10,7 +10,7 @@ import trio
 from hypercorn.config import Config
 from quart_trio import QuartTrio
 
-from entrypoints.http.server import ServerSettings, serve
+from entrypoints.http.server.serving import ServerSettings, serve
 
 _BODY = b'{"status":"ok"}'
 _HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"15")]

@@ -1,4 +1,4 @@
-"""What a case does in the installation's own name, with its keys: sign a token for somebody, queue mails."""
+"""What a case does in the installation's own name, with its keys: sign a token for a person, queue mails."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -6,21 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 from core.domain.mail import Mail
 from core.domain.secrets import Password
-from entrypoints.bootstrap import Services, open_services
+from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
 from ops.bench.fill import Person
 from ops.bench.harness import Server
 
 
 @asynccontextmanager
-async def services_of(settings: Mapping[str, str]) -> AsyncIterator[Services]:
+async def postern_of(settings: Mapping[str, str]) -> AsyncIterator[Postern]:
     """The services of a running installation, in this process."""
-    async with open_services(read(settings)) as services:
-        yield services
+    async with open_postern(read(settings)) as postern:
+        yield postern
 
 
 async def bearer(server: Server, person: Person) -> Mapping[str, str]:
-    """The header that lets this person in, for an hour."""
+    """The header that authenticates this person for an hour."""
     return await bearer_for(server.settings, person)
 
 
@@ -31,16 +31,16 @@ async def bearer_for(settings: Mapping[str, str], person: Person) -> Mapping[str
 
 async def bearers_for(settings: Mapping[str, str], people: Sequence[Person]) -> Sequence[Mapping[str, str]]:
     now = datetime.now(UTC)
-    async with services_of(settings) as services:
+    async with postern_of(settings) as postern:
         tokens = [
-            await services.token_signer.sign_access(
+            await postern.foundation.token_signer.sign_access(
                 {
                     "iss": read(settings).public_url,
                     "sub": str(person.user),
                     "aud": "platform",
                     "exp": int((now + timedelta(hours=1)).timestamp()),
                     "iat": int(now.timestamp()),
-                    "jti": str(services.ids.new()),
+                    "jti": str(postern.foundation.ids.new()),
                     "sid": str(person.session),
                     "email": person.email,
                     "is_platform_owner": False,
@@ -54,18 +54,18 @@ async def bearers_for(settings: Mapping[str, str], people: Sequence[Person]) -> 
 
 
 async def hashed(settings: Mapping[str, str], password: str) -> str:
-    """As the installation's parameters have it: none that it would renew."""
-    async with services_of(settings) as services:
-        return await services.passwords.hash(Password(password))
+    """With the installation's parameters, so that it renews none of them."""
+    async with postern_of(settings) as postern:
+        return await postern.identity.passwords.hash(Password(password))
 
 
 async def queue_mails(server: Server, count: int) -> frozenset[str]:
-    """Promise so many mails, each in a transaction of its own. Returns their ids: what was promised must come."""
+    """Queues this many mails, each in a transaction of its own. Returns their ids: each of them must be sent."""
     promised = set()
-    async with services_of(server.settings) as services:
+    async with postern_of(server.settings) as postern:
         for number in range(count):
             mail = Mail(f"person-{number}@bench.example", "Measured", "A mail of the benchmark.", "<p>A mail of the benchmark.</p>")
-            async with services.unit_of_work() as uow:
+            async with postern.foundation.unit_of_work() as uow:
                 job = await uow.jobs.add(mail.as_job())
                 await uow.commit()
             promised.add(str(job))

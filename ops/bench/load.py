@@ -1,6 +1,6 @@
-"""A load generator of ours: raw HTTP/1.1 over kept-alive connections, every answer counted and timed, every failure named.
+"""Our load generator: raw HTTP/1.1 over kept-alive connections, every answer counted and timed, every failure named.
 
-`python -m ops.bench.load URL` runs it by itself, with a processor of its own, and prints one JSON object. The cases about faults use it in
+`python -m ops.bench.load URL` runs it alone, with a processor of its own, and prints one JSON object. The cases about faults use it in
 their own process, because they look at each answer.
 """
 
@@ -9,9 +9,10 @@ import json
 import ssl
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -59,7 +60,7 @@ class Target:
         return ("\r\n".join(lines) + "\r\n\r\n").encode() + self.body
 
     def posting(self, content: Mapping[str, object]) -> Self:
-        """The same place, asked with POST and so much JSON."""
+        """The same place, asked with POST and this JSON."""
         headers = {**self.headers, "Content-Type": "application/json"}
         return replace(self, method="POST", headers=headers, body=json.dumps(content).encode())
 
@@ -77,7 +78,7 @@ class Answer:
 
 
 class Broken(Exception):
-    """The connection ended before the answer was complete. `begun` says whether any of it had come."""
+    """The connection ended before the answer was complete. `begun` says whether a part of it had come."""
 
     def __init__(self, *, begun: bool) -> None:
         super().__init__("in the middle of an answer" if begun else "before an answer")
@@ -94,7 +95,7 @@ class Client:
 
     @classmethod
     async def open(cls, target: Target) -> Self:
-        """Raises OSError when nobody takes the connection."""
+        """Raises OSError when nothing accepts the connection."""
         stream: trio.abc.Stream = await trio.open_tcp_stream(target.host, target.port)
         if target.tls:
             secured = trio.SSLStream(stream, _trusting_context(), server_hostname="localhost", https_compatible=True)
@@ -121,7 +122,7 @@ class Client:
         return await self._ask(self._request)
 
     async def ask(self, target: Target) -> Answer:
-        """Something else on the same connection: the target must be of the same server."""
+        """Another request on the same connection: the target must be of the same server."""
         return await self._ask(target.request())
 
     async def _ask(self, request: bytes) -> Answer:
@@ -141,7 +142,7 @@ class Client:
         return Answer(status, headers, body, trio.current_time() - started)
 
     async def send(self, data: bytes) -> None:
-        """Bytes as they are; it does not matter whether anybody reads them."""
+        """Bytes as they are; it does not matter whether anything reads them."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self._stream.send_all(data)
 
@@ -188,7 +189,7 @@ class Client:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of it. `seconds` are the time that the load lasted, `latencies` those of each complete answer."""
+    """The result. `seconds` is how long the load lasted, `latencies` those of each complete answer."""
 
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -251,8 +252,8 @@ async def drive(
     until: trio.Event | None = None,
     watch: Callable[[Answer], None] | None = None,
 ) -> None:
-    """Keep `connections` busy for `seconds`, or until the event. A connection that ends is opened anew; one that cannot be, a moment later.
-    `patience` is how long an answer is waited for.
+    """Keeps `connections` busy for `seconds`, or until the event. A connection that ends is opened again; one that cannot be, a moment
+    later. `patience` is how long it waits for an answer.
     """
     started = trio.current_time()
 
@@ -295,6 +296,43 @@ async def _use(client: Client, tally: Tally, *, patience: float, pause: float, w
             await trio.sleep(pause)
 
 
+async def ask_each(targets: Iterator[Target], tally: Tally, *, connections: int) -> None:
+    """Asks all of these in turn on this many connections, each once. All of them are of one server."""
+    began = trio.current_time()
+
+    async def one() -> None:
+        target = next(targets, None)
+        while target is not None:
+            try:
+                async with Client.connected(target) as client:
+                    closes = False
+                    while target is not None and not closes:
+                        answer = await client.ask(target)
+                        tally.answered(answer)
+                        closes = answer.closes
+                        target = next(targets, None)
+            except (OSError, Broken):
+                tally.failures["no answer"] += 1
+                await trio.sleep(0.05)
+                target = next(targets, None)
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for _ in range(connections):
+                nursery.start_soon(one)
+    finally:
+        tally.seconds += trio.current_time() - began
+
+
+@asynccontextmanager
+async def asking(targets: Iterator[Target], tally: Tally, *, connections: int) -> AsyncIterator[None]:
+    """Keeps this load up meanwhile."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(ask_each, targets, tally, connections=connections))
+        yield
+        nursery.cancel_scope.cancel()
+
+
 async def fetch(target: Target, patience: float = 5.0) -> Answer | None:
     """One request on a connection of its own. None when there was no answer."""
     with trio.move_on_after(patience):
@@ -307,7 +345,7 @@ async def fetch(target: Target, patience: float = 5.0) -> Answer | None:
 
 
 def _trusting_context() -> ssl.SSLContext:
-    # The certificates of a benchmark are made on the spot and signed by nobody.
+    # The certificates of a benchmark are made for the run and signed by nobody.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

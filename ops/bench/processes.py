@@ -1,9 +1,9 @@
-"""What /proc says about a process and all it started: processor time, resident memory, open descriptors."""
+"""What /proc says about a process and all that it started: processor time, resident memory, open descriptors."""
 
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ def _entry(pid: int) -> _Entry | None:
 
 
 def tree(root: int, *, without: str | None = "postgres") -> list[int]:
-    """The process and all that it started, itself first. `without` leaves out a program, and what that one started."""
+    """The process and all that it started, itself first. `without` leaves out a program, and everything that it started."""
     children: dict[int, list[_Entry]] = defaultdict(list)
     for directory in _PROC.iterdir():
         if directory.name.isdigit() and (entry := _entry(int(directory.name))) is not None and entry.state != "Z":
@@ -47,6 +47,30 @@ def cpu_seconds(pids: Sequence[int]) -> float:
     return sum(entry.ticks for pid in pids if (entry := _entry(pid)) is not None) / _TICKS
 
 
+def thread_seconds(pids: Iterable[int], *, at_first_ones_priority: bool = False) -> Mapping[int, float]:
+    """Processor time so far of each thread of these processes, to the nanosecond. Optionally without the threads that run at another
+    priority than the first thread of their process, as Postern's hashing threads do.
+    """
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            first = _niceness(_PROC / str(pid))
+            for thread in (_PROC / str(pid) / "task").iterdir():
+                with suppress(OSError):
+                    if not at_first_ones_priority or _niceness(thread) == first:
+                        found[int(thread.name)] = int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return found
+
+
+def spent(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Seconds used by the threads that exist afterwards; a thread that began meanwhile counts from nought."""
+    return sum(seconds - before.get(thread, 0.0) for thread, seconds in after.items())
+
+
+def _niceness(task: Path) -> int:
+    return int((task / "stat").read_text().rpartition(")")[2].split()[16])
+
+
 def resident_megabytes(pid: int) -> float:
     return _memory(pid, "VmRSS")
 
@@ -57,7 +81,7 @@ def peak_megabytes(pid: int) -> float:
 
 
 def forget_peak(pid: int) -> None:
-    """From now on the peak is what is most from now on."""
+    """From now on the peak is the highest value after this call."""
     (_PROC / str(pid) / "clear_refs").write_text("5")
 
 

@@ -1,4 +1,4 @@
-"""Figures, the bars they are held against, the table that is printed, and the record in docs/benchmarks.md."""
+"""Figures, their bars, the printed table, and the description of the machine."""
 
 import os
 import platform
@@ -6,17 +6,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent.parent
-RECORD: Final = ROOT / "docs" / "benchmarks.md"
+HEADER: Final = ("case", "what", "figure", "bar", "held")
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure must be: at most, or at least, so much."""
+    """The limit of a figure: at most, or at least, this much."""
 
     limit: float
     at_least: bool = False
@@ -38,12 +37,19 @@ def at_least(limit: float) -> Bar:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value. Without a bar it is only worth knowing."""
+    """One measured value. Without a bar it is only for information."""
 
     what: str
     value: float
     unit: str = ""
     bar: Bar | None = None
+    beside: str = ""
+    """What was measured along with it, in words."""
+
+    @property
+    def shown(self) -> str:
+        shown = f"{number(self.value)} {self.unit}".rstrip()
+        return f"{shown} ({self.beside})" if self.beside else shown
 
     @property
     def held(self) -> bool:
@@ -52,7 +58,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One case: its figures, or why there are none."""
+    """One case: its figures, or the reason why there are none."""
 
     case: str
     figures: Sequence[Figure] = ()
@@ -70,36 +76,45 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """A row of the table for each figure, or one with the reason why there is none."""
+    if outcome.skipped is not None:
+        return [(outcome.case, f"skipped: {outcome.skipped}", "", "", "")]
+    if outcome.failed is not None:
+        return [(outcome.case, f"failed: {outcome.failed}", "", "", "**no**")]
+    return [
+        (
+            outcome.case,
+            figure.what,
+            figure.shown,
+            str(figure.bar or ""),
+            "" if figure.bar is None else "yes" if figure.held else "**no**",
+        )
+        for figure in outcome.figures
+    ]
+
+
 def table(outcomes: Sequence[Outcome]) -> str:
-    rows = [("case", "what", "figure", "bar", "held")]
-    for outcome in outcomes:
-        if outcome.skipped is not None:
-            rows.append((outcome.case, f"skipped: {outcome.skipped}", "", "", ""))
-        if outcome.failed is not None:
-            rows.append((outcome.case, f"failed: {outcome.failed}", "", "", "**no**"))
-        rows += [
-            (
-                outcome.case,
-                figure.what,
-                f"{number(figure.value)} {figure.unit}".rstrip(),
-                str(figure.bar or ""),
-                "" if figure.bar is None else "yes" if figure.held else "**no**",
-            )
-            for figure in outcome.figures
-        ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return aligned([HEADER, *(row for outcome in outcomes for row in rows(outcome))])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table that is also readable as plain text. The first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 
 
 def machine() -> str:
-    """The processor, its cores, the memory, the kernel, Python: what a figure means nothing without."""
+    """Without this a figure means nothing."""
+    return f"{hardware()}, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+
+
+def hardware() -> str:
+    """The processor, its cores, the memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    )
+    return f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
 
 
 def _processor() -> str:
@@ -119,19 +134,8 @@ def commit() -> str:
 
 
 def busyness() -> float:
-    """How many tasks wanted a processor in the last minute: what spoils figures when it is not about nought before a run."""
+    """How many tasks wanted a processor in the last minute: unless it is near nought before a run, the figures are spoilt."""
     return os.getloadavg()[0]
-
-
-def record(outcomes: Sequence[Outcome], busy: float, remark: str = "", to: Path = RECORD) -> None:
-    """Append them to docs/benchmarks.md, newest last."""
-    now = datetime.now(UTC)
-    words = [f"## {now:%Y-%m-%d %H:%M} UTC, commit {commit()}", f"{machine()}. Load average before: {busy:.1f}."]
-    if remark:
-        words.append(remark)
-    words.append(table(outcomes))
-    with to.open("a", encoding="utf-8") as file:
-        file.write("\n" + "\n\n".join(words) + "\n")
 
 
 def complain(text: str) -> None:

@@ -1,13 +1,24 @@
-"""What is measured: each case is a function with a sentence, and holds its figures against its bars by itself."""
+"""What is measured: each case is a function with a sentence, and holds its figures against its bars itself."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from ops.bench.cases import clients, faults, identity, scale, services, single_use, speed, starting, tenancy, timing
-from ops.bench.harness import Options
-from ops.bench.report import Figure
-
-Case = Callable[[Options], Awaitable[Sequence[Figure]]]
+from ops.bench.cases import (
+    aftermath,
+    attacks,
+    clients,
+    faults,
+    identity,
+    peers,
+    scale,
+    services,
+    single_use,
+    speed,
+    starting,
+    tenancy,
+    timing,
+)
+from ops.bench.harness import Case
 
 CASES: Final[Mapping[str, Case]] = {
     "start": starting.start,
@@ -19,6 +30,8 @@ CASES: Final[Mapping[str, Case]] = {
     "keepalive": clients.keepalive,
     "h2": clients.h2,
     "connections": clients.connections,
+    "waiting": attacks.waiting,
+    "idle": attacks.idle,
     "kill": faults.kill,
     "postgres": faults.database,
     "sigterm": faults.sigterm,
@@ -28,6 +41,7 @@ CASES: Final[Mapping[str, Case]] = {
     "users": scale.users,
     "redeem": single_use.redeem,
     "timing": timing.timing,
+    "aftermath": aftermath.aftermath,
     "tenants": tenancy.tenants,
     "audit": tenancy.audit,
     "seat": tenancy.seat,
@@ -35,4 +49,5 @@ CASES: Final[Mapping[str, Case]] = {
     "sweeper": tenancy.sweeper,
     "services": services.services,
     "place": services.place,
+    "peers": peers.peers,
 }

@@ -114,7 +114,7 @@ async def connections(_options: Options) -> Sequence[Figure]:
 
 async def _crowd() -> Sequence[Figure]:
     tally, closed, refused = Tally(), 0, 0
-    held = 15.0  # the time-outs here; the crowd must be complete before the first of them runs out
+    held = 15.0  # the time-outs here; the crowd must be complete before the first of them ends
     with directory() as place:
         async with serving(place, settings={"POSTERN_KEEP_ALIVE": f"{held:.0f}s", "POSTERN_HEADER_TIMEOUT": f"{held:.0f}s"}) as server:
             arrived = trio.Event()

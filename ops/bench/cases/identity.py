@@ -1,4 +1,4 @@
-"""Signing in: how much of what the hashing yields arrives, what it costs the others meanwhile, and what a crowd of it costs in memory."""
+"""Signing in: which share of the hashing rate it reaches, what it costs the others meanwhile, and how much memory a crowd of it takes."""
 
 import statistics
 import sys
@@ -15,7 +15,7 @@ from ops.bench import processes
 from ops.bench.fill import Person, fill
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearer, hashed
-from ops.bench.load import Broken, Client, Summary, Tally, Target
+from ops.bench.load import Client, Summary, Tally, Target, asking
 from ops.bench.report import ROOT, Figure, at_least, at_most
 
 PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made up
@@ -23,12 +23,14 @@ TURNS: Final = 5
 CROWD: Final = 200
 # Connections that sign in: enough that a worker never waits for the next password.
 SIGNING_IN: Final = 16
-# One process looks at somebody's profile now and then, on four connections.
+# One process asks for somebody's profile now and then, on four connections.
 PAUSE: Final = 0.005
 
 
 async def signin(options: Options) -> Sequence[Figure]:
-    """Sign-ins a second of one process, each of another account, against what the bare library hashes with as many threads: in turns."""
+    """Sign-ins a second of one process, each of another account, against the rate at which the bare library hashes with as many threads: in
+    turns.
+    """
     figures = []
     for workers in sorted({usable_cores(), 1}, reverse=True):
         by_default = workers == usable_cores()
@@ -89,7 +91,7 @@ async def loaded(options: Options) -> Sequence[Figure]:
 
 
 async def crowd(_options: Options) -> Sequence[Figure]:
-    """200 sign-ins at once, with the queue as it comes and with a short one: memory, and what becomes of those that do not fit in."""
+    """200 sign-ins at once, with the default queue and with a short one: memory, and what happens to those that do not fit in."""
     figures = []
     for queue in (None, 20):
         with directory() as place:
@@ -121,7 +123,7 @@ async def crowd(_options: Options) -> Sequence[Figure]:
 
 
 async def people(server: Server, count: int) -> Sequence[Person]:
-    """Who can sign in with `PASSWORD`."""
+    """People who can sign in with `PASSWORD`."""
     encoded = await hashed(server.settings, PASSWORD)
     return await trio.to_thread.run_sync(fill, server.database_url, count, encoded)
 
@@ -141,27 +143,8 @@ async def sign_in_for(seconds: float, server: Server, strangers: Iterator[Person
 @asynccontextmanager
 async def signing_in(server: Server, strangers: Iterator[Person], tally: Tally) -> AsyncIterator[None]:
     target = server.target("/api/auth/login")
-
-    async def one() -> None:
-        while True:
-            try:
-                async with Client.connected(target) as client:
-                    while True:
-                        answer = await client.ask(target.posting(credentials(next(strangers))))
-                        tally.answered(answer)
-                        if answer.closes:
-                            break
-            except (OSError, Broken):
-                tally.failures["no answer"] += 1
-                await trio.sleep(0.05)
-
-    began = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        for _ in range(SIGNING_IN):
-            nursery.start_soon(one)
+    async with asking((target.posting(credentials(one)) for one in strangers), tally, connections=SIGNING_IN):
         yield
-        nursery.cancel_scope.cancel()
-    tally.seconds += trio.current_time() - began
 
 
 async def _at_once(server: Server, strangers: Iterator[Person], count: int = CROWD) -> Sequence[tuple[int, str | None]]:

@@ -1,4 +1,4 @@
-"""Whether an installation that has grown is as quick as a young one."""
+"""Whether a large installation is as quick as a new one."""
 
 import statistics
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ async def users(options: Options) -> Sequence[Figure]:
 
 
 async def _grown(server: Server, size: tuple[int, int, int]) -> Path:
-    """The file with the tokens of those who ask."""
+    """The file with the tokens of the people who ask."""
     people = await trio.to_thread.run_sync(grow, server.database_url, *size)
     await trio.to_thread.run_sync(_settle, server.data_dir)
     file = server.data_dir / "bench.tokens"
@@ -62,7 +62,7 @@ async def _grown(server: Server, size: tuple[int, int, int]) -> Path:
 
 
 def _settle(data_dir: Path) -> None:
-    """What was filled in is not to be written out while others are measured."""
+    """The filled-in rows must not be written to disk while others are measured."""
     with psycopg.connect(EmbeddedPostgres(data_dir.resolve()).url(APPLICATION), autocommit=True) as connection:
         connection.execute("checkpoint")
 

@@ -1,4 +1,4 @@
-"""The service interface of an installation with many services, keys and users, and the last place for a service in a tier."""
+"""The service API of an installation with many services, keys and users, and the last place for a service in a tier."""
 
 import json
 import statistics
@@ -29,8 +29,8 @@ AT_ONCE: Final = 20
 
 
 async def services(options: Options) -> Sequence[Figure]:
-    """GET /api/service/users/:id by API keys from all over, with a million users, ten thousand services and a hundred thousand keys,
-    against a thousand users: on two servers, in turns. Then pages of a hundred of the service whose users all of them are.
+    """GET /api/service/users/:id by API keys of many services, with a million users, ten thousand services and a hundred thousand keys,
+    against a thousand users: on two servers, in turns. Then pages of a hundred of the service that has all of them as users.
     """
     with directory() as young_place, directory() as grown_place:
         async with serving(young_place) as young, serving(grown_place) as old:
@@ -86,13 +86,13 @@ async def place(options: Options) -> Sequence[Figure]:
 async def _grown(server: Server, size: Size) -> Sequence[Customer]:
     customers = await trio.to_thread.run_sync(grow_services, server.database_url, size)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
-        # What was filled in is not to be written out while others are measured. Only an administrator may say so on some servers.
+        # The filled-in rows must not be written to disk while others are measured. On some servers only an administrator may checkpoint.
         connection.execute("do $$ begin checkpoint; exception when insufficient_privilege then null; end $$")
     return customers
 
 
 def _asked(server: Server, customers: Sequence[Customer]) -> Path:
-    """The file with what is asked: each user by a key of their service."""
+    """The file with the requests: each user, by a key of their service."""
     file = server.data_dir / "bench.keys"
     file.touch(mode=0o600)
     file.write_text("\n".join(f"X-Api-Key: {one.key}\t/api/service/users/{one.user}" for one in customers))
@@ -133,7 +133,7 @@ def _with_one_place(database_url: str) -> None:
 
 
 def _created(database_url: str, organization: uuid.UUID) -> tuple[int, int, int]:
-    """Services, plans of them and entries in the log: what was filled in has no plan and none of these entries."""
+    """Services, their plans and audit entries: the filled-in services have neither plans nor entries."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         found = connection.execute(_CREATED, {"organization": organization}).fetchone()
     there, plans, told = found or (0, 0, 0)

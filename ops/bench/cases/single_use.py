@@ -1,4 +1,4 @@
-"""What can be used once, asked for by fifty at once: a code of an authenticator, a backup code, a pre-auth token, mailed links, a refresh
+"""Single-use things that fifty clients use at once: a code of an authenticator, a backup code, a pre-auth token, mailed links, a refresh
 token.
 """
 
@@ -18,14 +18,14 @@ import trio
 
 from adapters.crypto.backup_codes import HmacBackupCodes
 from core.domain.identifiers import UserId
-from core.domain.mfa import backup_code, sealing_context
+from core.domain.identity.mfa import backup_code, sealing_context
+from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token
-from core.domain.sign_in import preauthentication_claims
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 from entrypoints.settings import read
 from ops.bench.fill import Person, copy, fill
 from ops.bench.harness import Options, Server, directory, serving
-from ops.bench.inside import services_of
+from ops.bench.inside import postern_of
 from ops.bench.load import Answer, Client, Target
 from ops.bench.report import Figure, at_least, at_most
 
@@ -33,10 +33,10 @@ AT_ONCE: Final = 50
 NEW_PASSWORD: Final = "seven measured harbours at noon"  # noqa: S105 - of people made up
 _HOUR: Final = timedelta(hours=1)
 
-# Hashing is not what is measured, and fifty resets hash fifty passwords.
+# Hashing is not measured here, and fifty resets hash fifty passwords.
 _SETTINGS: Final = {"POSTERN_ARGON2_MEMORY": "8KiB", "POSTERN_ARGON2_PASSES": "1"}
 
-# The bucket for codes lets ten of the fifty through. Here all of them shall meet.
+# The bucket for codes lets ten of the fifty through. Here all of them must meet.
 _NO_WAITING: Final = """
     create function bench_no_waiting() returns trigger language plpgsql as 'begin new.wait := 0; return new; end';
     create trigger bench_no_waiting before insert or update on rate_limit_buckets for each row execute function bench_no_waiting();
@@ -45,7 +45,7 @@ _NO_WAITING: Final = """
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What the fifty of one round ask, and what the database must say of it afterwards."""
+    """The fifty requests of one round, and what the database must contain afterwards."""
 
     requests: Sequence[Callable[[Target], Target]]
     subject: UUID
@@ -63,7 +63,7 @@ class _Result:
 
 async def redeem(options: Options) -> Sequence[Figure]:
     """Fifty redeem the same single-use thing at once over kept connections, many rounds: exactly one succeeds each time. Of refresh tokens,
-    exactly one rotation: those who repeat within the grace get the same successor.
+    exactly one rotation: clients that repeat within the grace get the same successor.
     """
     figures = []
     with directory() as place:
@@ -71,8 +71,8 @@ async def redeem(options: Options) -> Sequence[Figure]:
             await trio.to_thread.run_sync(_let_all_through, server.database_url)
             async with _connections(server) as clients:
                 for name, prepare, count in _KINDS:
-                    async with services_of(server.settings) as services:
-                        rounds = await prepare(server, services, options.rounds)
+                    async with postern_of(server.settings) as postern:
+                        rounds = await prepare(server, postern, options.rounds)
                     result = _Result()
                     began = trio.current_time()
                     for one in rounds:
@@ -121,25 +121,25 @@ def _getting(path: str) -> Callable[[Target], Target]:
     return lambda target: Target(target.host, target.port, path)
 
 
-async def _verification(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
-    people, tokens = await _mailed(server, services, rounds, "verify_email")
+async def _verification(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+    people, tokens = await _mailed(server, postern, rounds, "verify_email")
     return [
         _Round([_getting(f"/auth/verify-email?token={token.reveal()}")] * AT_ONCE, one.user)
         for one, token in zip(people, tokens, strict=True)
     ]
 
 
-async def _reset(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
-    people, tokens = await _mailed(server, services, rounds, "reset_password")
+async def _reset(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+    people, tokens = await _mailed(server, postern, rounds, "reset_password")
     return [
         _Round([_posting("/api/auth/reset-password", {"token": token.reveal(), "new_password": NEW_PASSWORD})] * AT_ONCE, one.user)
         for one, token in zip(people, tokens, strict=True)
     ]
 
 
-async def _mailed(server: Server, services: Services, rounds: int, purpose: str) -> tuple[Sequence[Person], Sequence[Token]]:
+async def _mailed(server: Server, postern: Postern, rounds: int, purpose: str) -> tuple[Sequence[Person], Sequence[Token]]:
     people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
-    tokens = [services.secrets.mailed_token() for _ in people]
+    tokens = [postern.foundation.secrets.mailed_token() for _ in people]
     now = datetime.now(UTC)
     with psycopg.connect(server.database_url) as connection:
         copy(
@@ -153,9 +153,9 @@ async def _mailed(server: Server, services: Services, rounds: int, purpose: str)
     return people, tokens
 
 
-async def _refresh(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
+async def _refresh(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
     people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
-    tokens = [services.secrets.token() for _ in people]
+    tokens = [postern.foundation.secrets.token() for _ in people]
     now = datetime.now(UTC)
     with psycopg.connect(server.database_url) as connection:
         copy(
@@ -170,33 +170,33 @@ async def _refresh(server: Server, services: Services, rounds: int) -> Sequence[
     ]
 
 
-async def _step(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
-    """Everybody has a pre-auth token of their own, and the same code."""
-    people, secrets = await _with_second_factor(server, services, rounds)
-    tokens = await _preauthenticated(server, services, [one for one in people for _ in range(AT_ONCE)])
-    # The code is computed when it is asked for: it is good for a minute.
+async def _step(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+    """Each has a pre-auth token of its own, and all have the same code."""
+    people, secrets = await _with_second_factor(server, postern, rounds)
+    tokens = await _preauthenticated(server, postern, [one for one in people for _ in range(AT_ONCE)])
+    # The code is computed for each request: it is good for a minute.
     return [
         _Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user)
         for one, secret, mine in zip(people, secrets, _batched(tokens), strict=True)
     ]
 
 
-async def _backup_code(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
-    """Everybody has a pre-auth token of their own, and the same backup code."""
-    people, _ = await _with_second_factor(server, services, rounds)
-    codes = await _backup_codes(server, services, people, 1)
-    tokens = await _preauthenticated(server, services, [one for one in people for _ in range(AT_ONCE)])
+async def _backup_code(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+    """Each has a pre-auth token of its own, and all have the same backup code."""
+    people, _ = await _with_second_factor(server, postern, rounds)
+    codes = await _backup_codes(server, postern, people, 1)
+    tokens = await _preauthenticated(server, postern, [one for one in people for _ in range(AT_ONCE)])
     return [
         _Round([_second_factor(token, partial(str, code)) for token in mine], one.user)
         for one, (code,), mine in zip(people, codes, _batched(tokens), strict=True)
     ]
 
 
-async def _preauthentication(server: Server, services: Services, rounds: int) -> Sequence[_Round]:
-    """Everybody has the same pre-auth token, and a good backup code of their own."""
-    people, _ = await _with_second_factor(server, services, rounds)
-    codes = await _backup_codes(server, services, people, AT_ONCE)
-    tokens = await _preauthenticated(server, services, people)
+async def _preauthentication(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+    """All have the same pre-auth token, and each has a good backup code of its own."""
+    people, _ = await _with_second_factor(server, postern, rounds)
+    codes = await _backup_codes(server, postern, people, AT_ONCE)
+    tokens = await _preauthenticated(server, postern, people)
     return [
         _Round([_second_factor(token, partial(str, code)) for code in mine], one.user)
         for one, token, mine in zip(people, tokens, codes, strict=True)
@@ -211,7 +211,7 @@ def _second_factor(token: str, code: Callable[[], str]) -> Callable[[Target], Ta
     return lambda target: Target(target.host, target.port, "/api/auth/mfa/verify").posting({"preauth_token": token, "code": code()})
 
 
-async def _with_second_factor(server: Server, services: Services, rounds: int) -> tuple[Sequence[Person], Sequence[str]]:
+async def _with_second_factor(server: Server, postern: Postern, rounds: int) -> tuple[Sequence[Person], Sequence[str]]:
     people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
     secrets = [pyotp.random_base32() for _ in people]
     now = datetime.now(UTC)
@@ -221,15 +221,15 @@ async def _with_second_factor(server: Server, services: Services, rounds: int) -
             "mfa_secrets",
             ("user_id", "sealed_secret", "created_at", "enabled_at"),
             (
-                (one.user, services.keyring.seal(secret.encode(), sealing_context(UserId(one.user))), now, now)
+                (one.user, postern.foundation.keyring.seal(secret.encode(), sealing_context(UserId(one.user))), now, now)
                 for one, secret in zip(people, secrets, strict=True)
             ),
         )
     return people, secrets
 
 
-async def _backup_codes(server: Server, services: Services, people: Sequence[Person], each: int) -> Sequence[Sequence[str]]:
-    making = HmacBackupCodes(services.server_secrets)
+async def _backup_codes(server: Server, postern: Postern, people: Sequence[Person], each: int) -> Sequence[Sequence[str]]:
+    making = HmacBackupCodes(postern.foundation.server_secrets)
     codes = []
     rows = []
     for one in people:
@@ -243,11 +243,11 @@ async def _backup_codes(server: Server, services: Services, people: Sequence[Per
     return codes
 
 
-async def _preauthenticated(server: Server, services: Services, people: Sequence[Person]) -> Sequence[str]:
+async def _preauthenticated(server: Server, postern: Postern, people: Sequence[Person]) -> Sequence[str]:
     """A pre-auth token for each."""
     now = datetime.now(UTC)
     issuer = read(server.settings).public_url
-    ids = [services.ids.new() for _ in people]
+    ids = [postern.foundation.ids.new() for _ in people]
     with psycopg.connect(server.database_url) as connection:
         copy(
             connection,
@@ -256,7 +256,7 @@ async def _preauthenticated(server: Server, services: Services, people: Sequence
             ((id_, one.user, now, now + _HOUR) for id_, one in zip(ids, people, strict=True)),
         )
     return [
-        await services.token_signer.sign_access(
+        await postern.foundation.token_signer.sign_access(
             preauthentication_claims(UserId(one.user), str(id_), issuer=issuer, now=now, expires_at=now + _HOUR)
         )
         for id_, one in zip(ids, people, strict=True)
@@ -268,7 +268,7 @@ def _granted(_database_url: str, _one: _Round, answers: Sequence[Answer]) -> int
 
 
 def _granted_and_used(database_url: str, one: _Round, answers: Sequence[Answer]) -> int:
-    """A code that was not the one that got in is still good."""
+    """A code whose request did not get in is still good."""
     with psycopg.connect(database_url) as connection:
         query = "select count(used_at) from backup_codes where user_id = %s"
         (used,) = connection.execute(query, [one.subject]).fetchone() or (0,)

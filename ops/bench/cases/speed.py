@@ -1,4 +1,4 @@
-"""What a query, a request and a password cost, and what a second process brings."""
+"""The cost of a query, a request and a password, and the gain from a second process."""
 
 import json
 import statistics
@@ -42,7 +42,7 @@ async def requests(options: Options) -> Sequence[Figure]:
         places = [stack.enter_context(directory()) for _ in range(2)]
 
         def cases() -> list[http.Case]:
-            # The log is written, as in real life, and goes to a file.
+            # The log is written, as in production, and goes to a file.
             serve = ["/bin/sh", "-c", 'exec "$0" serve 2>>"$1"', str(COMMAND)]
             settings = [settings_for(place, "127.0.0.1:{port}") for place in places]
             return [
@@ -95,7 +95,7 @@ async def _throughput(server: Server, options: Options) -> Measured:
 
 
 async def passwords(_options: Options) -> Sequence[Figure]:
-    """Argon2id verifications a second on one core: what set-up built, against the wheel."""
+    """Argon2id verifications a second on one core: the build from set-up, against the wheel."""
     figures = await trio.to_thread.run_sync(argon2.measure)
     return [
         Figure("in force: verifications a second on one core", figures.in_force),
@@ -105,7 +105,7 @@ async def passwords(_options: Options) -> Sequence[Figure]:
 
 
 async def _in_a_process_of_its_own(program: str, *words: str) -> list[float]:
-    """What runs event loops of its own, and counts the CPU of its process. The program leaves a list in `result`."""
+    """Runs code with event loops of its own, and counts the CPU of its process. The program leaves a list in `result`."""
     wrapped = f"import json, sys; words = sys.argv[1:]; {program}; print(json.dumps(result))"
     done = await trio.run_process([sys.executable, "-c", wrapped, *words], capture_stdout=True, cwd=ROOT)
     figures: list[float] = json.loads(done.stdout.splitlines()[-1])

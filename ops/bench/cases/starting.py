@@ -1,4 +1,4 @@
-"""How quickly it starts, and what it needs when it has nothing to do."""
+"""How quickly it starts, and how much memory it needs when it is idle."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,9 @@ from ops.bench.report import Figure, at_most
 
 
 async def start(_options: Options) -> Sequence[Figure]:
-    """From the command to the first 200 of /health/ready: on nothing, and on what the first start left. Python's own start is in it."""
+    """From the command to the first 200 of /health/ready: on an empty directory, and on what the first start left. Python's own start is
+    included.
+    """
     with directory() as place:
         async with serving(place) as server:
             first = server.readied_after
@@ -26,7 +28,7 @@ async def start(_options: Options) -> Sequence[Figure]:
 
 
 async def memory(_options: Options) -> Sequence[Figure]:
-    """What one serving process keeps resident, idle, a few seconds after its start; and after some requests to everything public."""
+    """Resident memory of one serving process, idle, a few seconds after its start; and after some requests to everything public."""
     with directory() as place:
         async with serving(place) as server:
             await trio.sleep(3)

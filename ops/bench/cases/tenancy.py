@@ -22,7 +22,7 @@ from ops.bench.report import Figure, at_least, at_most
 TURNS: Final = 5
 YOUNG: Final = Size(organizations=10, members=100, audit_entries=10_000)
 GROWN: Final = Size(organizations=10_000, members=100, audit_entries=10_000_000)
-# What a member may look at; each as the owner of one organization after the other.
+# What a member may read; the owners of the organizations ask in turn.
 READS: Final[Mapping[str, str]] = {
     "own organizations": "/api/organizations",
     "organization": "/api/organizations/{slug}",
@@ -73,14 +73,14 @@ async def asking(server: Server, tenants: Sequence[Tenant]) -> Asking:
 async def grown(server: Server, size: Size, name: str = "tenant") -> Asking:
     tenants = await trio.to_thread.run_sync(grow_tenancy, server.database_url, size, name)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
-        # What was filled in is not to be written out while others are measured. Only an administrator may say so on some servers.
+        # The filled-in rows must not be written to disk while others are measured. On some servers only an administrator may checkpoint.
         connection.execute("do $$ begin checkpoint; exception when insufficient_privilege then null; end $$")
     return await asking(server, tenants)
 
 
 @dataclass(slots=True)
 class Answered:
-    """Latencies in seconds, and how often something else than a good answer came."""
+    """Latencies in seconds, and the number of requests without a good answer."""
 
     latencies: list[float] = field(default_factory=list)
     failures: Counter[int] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Answered:
 
 
 async def ask_all(targets: Iterator[Target], requests: int, connections: int = CONNECTIONS) -> Answered:
-    """So many requests, one after the other on each connection."""
+    """Sends `requests` requests, one after the other on each connection."""
     answered, left = Answered(), iter(range(requests))
 
     async def one() -> None:
@@ -127,8 +127,8 @@ async def asked_meanwhile(targets: Iterator[Target], answered: Answered, *, paus
 
 
 async def tenants(_options: Options) -> Sequence[Figure]:
-    """What members look at, with ten thousand organizations of a hundred members and ten million audit entries, against ten of them:
-    on two servers, in turns.
+    """What members read, with ten thousand organizations of a hundred members and ten million audit entries, against ten of them: on two
+    servers, in turns.
     """
     with directory() as young_place, directory() as grown_place:
         async with serving(young_place) as young_server, serving(grown_place) as grown_server:
@@ -215,7 +215,7 @@ async def seat(options: Options) -> Sequence[Figure]:
 
 
 async def deletion(_options: Options) -> Sequence[Figure]:
-    """An organization of a hundred thousand members is deleted, while the members of others look at theirs."""
+    """An organization of a hundred thousand members is deleted, while the members of others read theirs."""
     with directory() as place:
         async with serving(place) as server:
             others = await grown(server, Size(organizations=100, members=100, audit_entries=100_000))
@@ -246,7 +246,7 @@ async def deletion(_options: Options) -> Sequence[Figure]:
 
 
 async def sweeper(_options: Options) -> Sequence[Figure]:
-    """A million invitations are due at once, while people invite others and look at their invitations."""
+    """A million invitations are due at once, while people invite others and read their invitations."""
     with directory() as place:
         async with serving(place) as server:
             asker = await grown(server, Size(organizations=100, members=10, audit_entries=1_000))
@@ -288,7 +288,7 @@ async def _once(target: Target) -> Answer:
 
 
 async def _until(condition: Callable[[], bool], patience: float) -> float:
-    """The seconds until it came true; `patience`, when it did not by then."""
+    """The seconds until the condition held; `patience` when it did not hold by then."""
     began = trio.current_time()
     with trio.move_on_after(patience):
         while not await trio.to_thread.run_sync(condition):  # noqa: ASYNC110 - the database tells, when it is asked
@@ -313,12 +313,13 @@ def _any_due(database_url: str) -> bool:
         return connection.execute(_LAST_DUE).fetchone() is not None
 
 
-# The sweep begins with the oldest, so the newest stays at the end of the index until the last batch: asked all the time, it costs nothing.
+# The sweep begins with the oldest, so the newest stays at the end of the index until the last batch: asking for it all the time costs
+# nothing.
 _LAST_DUE: Final = "select id from invitations where status = 'pending' and expires_at < now() order by expires_at desc limit 1"
 
 
 async def _watch_locks(database_url: str, waits: list[float]) -> None:
-    """Note, again and again, how long the longest waiting has waited for a lock by then."""
+    """Records, again and again, how long the longest wait for a lock has lasted."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         while True:
             waits.append(await trio.to_thread.run_sync(_longest_wait, connection))
@@ -374,7 +375,7 @@ async def at_once(clients: Sequence[Client], targets: Sequence[Target]) -> Seque
 
 
 def _joined(database_url: str, organization: uuid.UUID) -> tuple[int, int, int, int]:
-    """Members by their rows and by the number that is kept, invitations accepted and still pending."""
+    """Members by their rows and by the stored number, invitations accepted and still pending."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         found = connection.execute(_JOINED, {"organization": organization}).fetchone()
     members, kept, accepted, pending = found or (0, 0, 0, 0)

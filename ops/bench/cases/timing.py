@@ -1,4 +1,4 @@
-"""Whether the time of an answer tells who has an account."""
+"""Whether the time of an answer shows who has an account."""
 
 import random
 import re
@@ -16,7 +16,7 @@ from ops.bench.load import Client
 from ops.bench.report import Figure, at_most
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*"')
-# Long enough for what a request leaves to do afterwards, a mail for instance, so that it does not fall on the next one.
+# Long enough for the work that follows a request, a mail for instance, so that it does not delay the next one.
 PAUSE: Final = 0.02
 
 
@@ -37,7 +37,7 @@ class Comparison:
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """How probable it is, two-sided, that differences as lopsided as these come by chance: Wilcoxon's signed-rank test in its normal
+    """The probability, two-sided, that chance alone makes differences as lopsided as these: Wilcoxon's signed-rank test in its normal
     approximation, with mid-ranks for ties.
     """
     ordered = sorted((difference for difference in differences if difference), key=abs)
@@ -58,8 +58,8 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 
 async def timing(options: Options) -> Sequence[Figure]:
-    """Known addresses against unknown ones at login, forgot-password and resend-verification, in pairs, the order of each by chance: no
-    difference that a rank test sees at p < 0.01, or a median gap under a millisecond.
+    """Known addresses against unknown ones at login, forgot-password and resend-verification, in pairs, each in random order: no difference
+    that a rank test sees at p < 0.01, or a median gap under a millisecond.
     """
     figures = []
     with directory() as place:
@@ -94,7 +94,7 @@ async def _compare(server: Server, path: str, content: Callable[[str], Mapping[s
         for email in ["a-first@nowhere.test"] * 20:
             await client.ask(target.posting(content(email)))
         for number, email in enumerate(known):
-            # As long as the known one, so that nothing but being known differs.
+            # As long as the known one, so that the two differ only in being known.
             stranger = f"nobody-{number}".ljust(email.index("@"), "x")[: email.index("@")] + email[email.index("@") :]
             for is_known in random.sample((True, False), 2):
                 await trio.sleep(PAUSE)

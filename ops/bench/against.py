@@ -1,0 +1,204 @@
+"""`python -m ops.bench against REVISION [case …]`: this tree and an earlier commit, measured in turns in one run.
+
+git extracts the commit's tree into a directory of its own, and it is served with the same virtual environment. Each server has a database
+of its own on one PostgreSQL over TCP, migrated by its own code and filled by its own `ops.bench.fill`; people sign in over HTTP. Both hash
+with the cheapest Argon2id that the settings permit, since everything else is compared.
+"""
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from ops.bench.alternating import alternate
+from ops.bench.harness import Case, DidNotStart, Options, Server, directory, environment_of, generate, serving
+from ops.bench.load import Client, Target
+from ops.bench.paired import Contestant, Side, check, each_once, ratio, take_turns
+from ops.bench.report import ROOT, Figure, at_most
+from ops.bench.shared_postgres import SharedPostgres, shared_postgres
+
+PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made up
+PEOPLE: Final = 20_000
+ASKING: Final = 1_000
+SIGNING_IN: Final = 16
+# Of the look-ups on one connection, for each turn of the others: they take as long on a quiet machine.
+BLOCKS: Final = 100
+SERVER: Final = attrgetter("server")
+UNHASHED: Final = attrgetter("unhashed")
+POSTGRES: Final = attrgetter("postgres")
+SETTINGS: Final[Mapping[str, str]] = {
+    "POSTERN_ARGON2_MEMORY": "8KiB",
+    "POSTERN_ARGON2_PASSES": "1",
+    "POSTERN_ACCESS_TOKEN_LIFETIME": "24h",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A tree that is served, and the people in its database."""
+
+    name: str
+    server: Server
+    side: Side
+    emails: Sequence[str]
+
+    @property
+    def asked(self) -> Path:
+        """Where the tokens of the people who have signed in are kept."""
+        return self.server.data_dir / "tokens"
+
+
+def cases(revision: str, turns: int) -> Mapping[str, Case]:
+    """What can be compared with that commit. Raises `CalledProcessError` when there is no such commit."""
+    short = _git("rev-parse", "--short", "--verify", f"{revision}^{{commit}}").decode().strip()
+    return {name: partial(case, short, turns) for name, case in CASES.items()}
+
+
+async def latency(revision: str, turns: int, _options: Options) -> Sequence[Figure]:
+    """GET /api/user by a thousand people on one connection: how long an answer takes, in blocks of a few requests that alternate."""
+    pairs = BLOCKS * turns
+    async with _pair(revision) as trees:
+        for one in trees:
+            await _sign_in_all(one)
+        ours, before = (cycle(_asking(one)) for one in trees)
+        found = await trio.to_thread.run_sync(alternate, ours, before, pairs)
+    return [
+        Figure(f"{revision}: GET /api/user on one connection, median", found.second * 1e3, "ms"),
+        Figure("this tree: GET /api/user on one connection, median", found.first * 1e3, "ms"),
+        Figure(f"this tree against {revision}: latency, median of {pairs} pairs of blocks", found.ratio, bar=at_most(1.02)),
+    ]
+
+
+async def lookups(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """GET /api/user on 16 and on 64 connections, by a thousand people: processor time of the server and of PostgreSQL."""
+    figures: list[Figure] = []
+    async with _pair(revision) as trees:
+        for one in trees:
+            await _sign_in_all(one)
+        for connections in (16, 64):
+            figures += await _looking_up(trees, connections, turns, options.seconds)
+    return figures
+
+
+async def signin(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """Signing in with a password, each time another person: processor time besides hashing, of the server and of PostgreSQL."""
+    async with _pair(revision) as trees:
+        pair = [_signing_in(one, options.seconds) for one in trees]
+        await take_turns(pair, turns)
+    ours, before = pair
+    return [
+        *(
+            Figure(f"{one.name}: CPU per sign-in besides hashing", one.median(UNHASHED), "µs", beside=one.described())
+            for one in (before, ours)
+        ),
+        Figure(f"this tree against {revision}: CPU per sign-in besides hashing", ratio(ours, before, UNHASHED), bar=at_most(0.6)),
+        Figure(f"this tree against {revision}: PostgreSQL's CPU per sign-in", ratio(ours, before, POSTGRES), bar=at_most(0.7)),
+        Figure("sign-ins that failed", ours.failures + before.failures, bar=at_most(0)),
+    ]
+
+
+CASES: Final = {"latency": latency, "lookups": lookups, "signin": signin}
+
+
+async def _looking_up(trees: Sequence[Revised], connections: int, turns: int, seconds: float) -> Sequence[Figure]:
+    pair = [
+        Contestant(one.name, one.side, partial(generate, one.server.target("/api/user"), connections, seconds, tokens=one.asked))
+        for one in trees
+    ]
+    await take_turns(pair, turns)
+    ours, before = pair
+    at = f"GET /api/user, {connections} connections"
+    return [
+        *(Figure(f"{one.name}: {at}: CPU per request", one.median(SERVER), "µs", beside=one.described()) for one in (before, ours)),
+        Figure(f"{at}: CPU per request, this tree against {before.name}", ratio(ours, before, SERVER)),
+        Figure(f"{at}: PostgreSQL's CPU per request, this tree against {before.name}", ratio(ours, before, POSTGRES)),
+        Figure(f"{at}: requests that failed", ours.failures + before.failures, bar=at_most(0)),
+    ]
+
+
+def _signing_in(one: Revised, seconds: float) -> Contestant:
+    return Contestant(one.name, one.side, each_once(_credentials(one, cycle(one.emails)), SIGNING_IN, seconds))
+
+
+def _credentials(one: Revised, emails: Iterable[str]) -> Iterator[Target]:
+    target = one.server.target("/api/auth/login")
+    return (target.posting({"email": email, "password": PASSWORD}) for email in emails)
+
+
+async def _sign_in_all(one: Revised) -> None:
+    """The first thousand; their tokens are kept."""
+    lines = []
+    async with Client.connected(one.server.target("/")) as client:
+        for target in _credentials(one, one.emails[:ASKING]):
+            answer = await client.ask(target)
+            if answer.status != 200:
+                raise DidNotStart(f"{one.name}: nobody can sign in: {answer}")
+            lines.append(f"Authorization: Bearer {json.loads(answer.body)['access_token']}")
+    file = trio.Path(one.asked)
+    await file.touch(mode=0o600)
+    await file.write_text("\n".join(lines))
+    await check(one.name, one.server.target("/api/user"), one.asked, ASKING)
+
+
+def _asking(one: Revised) -> Sequence[Target]:
+    return [one.server.target("/api/user", {"Authorization": line.partition(": ")[2]}) for line in one.asked.read_text().splitlines()]
+
+
+@asynccontextmanager
+async def _pair(revision: str) -> AsyncIterator[Sequence[Revised]]:
+    """Ours, and then the commit's."""
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(directory())
+        postgres = stack.enter_context(shared_postgres(place))
+        tree = stack.enter_context(taken_out(revision))
+        yield [
+            await _serving("this tree", ROOT, stack, place / "ours", postgres),
+            await _serving(revision, tree, stack, place / "before", postgres),
+        ]
+
+
+async def _serving(name: str, tree: Path, stack: AsyncExitStack, place: Path, postgres: SharedPostgres) -> Revised:
+    await trio.Path(place).mkdir()
+    url = postgres.create(place.name)
+    server = await stack.enter_async_context(serving(place, database_url=url, settings=SETTINGS, tree=tree))
+    given = {"url": url, "settings": dict(server.settings), "password": PASSWORD, "count": PEOPLE}
+    done = await trio.run_process(
+        [sys.executable, "-c", _FILL], stdin=json.dumps(given).encode(), capture_stdout=True, cwd=tree, env=environment_of(tree)
+    )
+    await trio.to_thread.run_sync(postgres.settle)
+    return Revised(name, server, Side(server.pid, place.name, postgres), json.loads(done.stdout.splitlines()[-1]))
+
+
+@contextmanager
+def taken_out(revision: str) -> Iterator[Path]:
+    """A commit's files in a directory that goes away."""
+    with directory() as place:
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", "--format=tar", revision))) as archive:
+            archive.extractall(place, filter="data")
+        yield place
+
+
+def _git(*words: str) -> bytes:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+
+
+# Runs in either tree: the layout of the tables is that tree's own.
+_FILL: Final = """
+import json, sys, trio
+from ops.bench.fill import fill
+from ops.bench.inside import hashed
+given = json.load(sys.stdin)
+encoded = trio.run(hashed, given["settings"], given["password"])
+print(json.dumps([one.email for one in fill(given["url"], given["count"], encoded)]))
+"""

@@ -1,0 +1,102 @@
+// oidc-provider, its models in PostgreSQL: one table, a primary key, prepared statements.
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { BASE, emailOf, forEachPerson, leave, listen, pool } from './seeding.js';
+import { Provider } from 'oidc-provider';
+
+await pool.query(`
+  create table accounts (id text primary key, email text not null, email_verified boolean not null);
+  create table models (
+    model text, id text, payload jsonb not null, uid text, user_code text, grant_id text, expires_at timestamptz,
+    consumed_at timestamptz, primary key (model, id)
+  );
+  create index on models (grant_id);
+  create index on models (model, uid);
+  create index on models (model, user_code)`);
+
+const COLUMNS = 'payload, consumed_at';
+
+class PostgresAdapter {
+  constructor(model) {
+    this.model = model;
+  }
+
+  async upsert(id, payload, expiresIn) {
+    await pool.query({
+      name: 'upsert',
+      text: `
+        insert into models (model, id, payload, uid, user_code, grant_id, expires_at)
+        values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+        on conflict (model, id) do update
+        set payload = excluded.payload, uid = excluded.uid, user_code = excluded.user_code, grant_id = excluded.grant_id,
+            expires_at = excluded.expires_at`,
+      values: [this.model, id, payload, payload.uid, payload.userCode, payload.grantId, expiresIn ?? null],
+    });
+  }
+
+  find(id) {
+    return this.#one('find', `select ${COLUMNS} from models where model = $1 and id = $2 and (expires_at is null or expires_at > now())`, id);
+  }
+
+  findByUid(uid) {
+    return this.#one('find by uid', `select ${COLUMNS} from models where model = $1 and uid = $2 and expires_at > now()`, uid);
+  }
+
+  findByUserCode(code) {
+    return this.#one('find by code', `select ${COLUMNS} from models where model = $1 and user_code = $2 and expires_at > now()`, code);
+  }
+
+  async #one(name, text, value) {
+    const { rows: [row] } = await pool.query({ name, text, values: [this.model, value] });
+    if (row === undefined) return undefined;
+    return row.consumed_at === null ? row.payload : { ...row.payload, consumed: row.consumed_at.getTime() / 1000 };
+  }
+
+  async consume(id) {
+    await pool.query({ name: 'consume', text: 'update models set consumed_at = now() where model = $1 and id = $2', values: [this.model, id] });
+  }
+
+  async destroy(id) {
+    await pool.query({ name: 'destroy', text: 'delete from models where model = $1 and id = $2', values: [this.model, id] });
+  }
+
+  async revokeByGrantId(grant) {
+    await pool.query({ name: 'revoke', text: 'delete from models where grant_id = $1', values: [grant] });
+  }
+}
+
+async function findAccount(_context, id) {
+  const { rows: [account] } = await pool.query({
+    name: 'account',
+    text: 'select email, email_verified from accounts where id = $1',
+    values: [id],
+  });
+  return account && { accountId: id, claims: () => ({ sub: id, ...account }) };
+}
+
+const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' });
+const provider = new Provider(BASE, {
+  adapter: PostgresAdapter,
+  findAccount,
+  claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+  clients: [
+    { client_id: 'bench', client_secret: randomBytes(32).toString('hex'), redirect_uris: [`${BASE}/callback`], id_token_signed_response_alg: 'ES256' },
+  ],
+  cookies: { keys: [randomBytes(32).toString('hex')] },
+  features: { devInteractions: { enabled: false } },
+  jwks: { keys: [{ ...key, use: 'sig', alg: 'ES256' }] },
+  ttl: { AccessToken: 3600, Grant: 86400, IdToken: 3600, Interaction: 3600, Session: 86400 },
+});
+
+const client = await provider.Client.find('bench');
+leave('tokens', await forEachPerson(async (number) => {
+  const accountId = `account-${number}`;
+  await pool.query('insert into accounts values ($1, $2, true)', [accountId, emailOf(number)]);
+  const grant = new provider.Grant({ accountId, clientId: client.clientId });
+  grant.addOIDCScope('openid email offline_access');
+  const grantId = await grant.save();
+  // With offline_access, as for a client that gets a refresh token: such a token is not bound to its session, which saves a look-up.
+  const token = new provider.AccessToken({ accountId, client, grantId, gty: 'authorization_code', scope: 'openid email offline_access' });
+  return `Authorization: Bearer ${await token.save()}`;
+}));
+await pool.query('vacuum analyze');
+listen(provider.callback());
