@@ -1,4 +1,7 @@
-"""What every test can ask for: a freshly cloned database, and a log that fails the test on an unexpected ERROR or a secret in it."""
+"""What every test can ask for: a freshly cloned database, and a log that fails the test on an unexpected ERROR or a secret in it.
+
+The databases are on an embedded PostgreSQL of the run's own, or on the one whose address is in `POSTERN_TEST_DATABASE`.
+"""
 
 import os
 import shutil
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import hypothesis
 import psycopg
@@ -20,6 +24,8 @@ from tests.migrated import migrate_template
 
 # How the workers of one run find the server that their controller started.
 _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
+# The address of a PostgreSQL to use in place of the embedded one, as a superuser. One run at a time: all use the same names.
+_GIVEN_VARIABLE = "POSTERN_TEST_DATABASE"
 _TEMPLATE = "postern_template"
 _numbers = count(1)
 # An example may take as long as the machine lets it: what must be quick is measured by tests of its own.
@@ -31,18 +37,26 @@ _started: list[tuple[EmbeddedPostgres, Path]] = []
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly or _SERVER_VARIABLE in os.environ:
         return
-    directory = Path(tempfile.mkdtemp(prefix="postern-tests-"))
-    # Nothing here outlives the run, so nothing needs to reach the disk.
-    server = EmbeddedPostgres(directory, settings={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
-    server.start()
-    _started.append((server, directory))
-    os.environ[_SERVER_VARIABLE] = server.url("{database}")
+    if given := os.environ.get(_GIVEN_VARIABLE):
+        os.environ[_SERVER_VARIABLE] = urlsplit(given)._replace(path="/{database}").geturl()
+    else:
+        directory = Path(tempfile.mkdtemp(prefix="postern-tests-"))
+        # Nothing here outlives the run, so nothing needs to reach the disk.
+        server = EmbeddedPostgres(directory, settings={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
+        server.start()
+        _started.append((server, directory))
+        os.environ[_SERVER_VARIABLE] = server.url("{database}")
     with _administration() as connection:
-        connection.execute(f"create database {_TEMPLATE}")
-    migrate_template(server.url(_TEMPLATE))
+        connection.execute(f"drop database if exists {_TEMPLATE} with (force)")
+        connection.execute(f"create database {_TEMPLATE} encoding 'UTF8' template template0")
+    migrate_template(_url(_TEMPLATE))
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if os.environ.get(_GIVEN_VARIABLE) and _SERVER_VARIABLE in os.environ and not hasattr(config, "workerinput"):
+        with _administration() as connection:
+            connection.execute(f"drop database if exists {_TEMPLATE} with (force)")
+        os.environ.pop(_SERVER_VARIABLE)
     while _started:
         server, directory = _started.pop()
         server.stop()
@@ -60,6 +74,8 @@ def _administration() -> psycopg.Connection[tuple[Any, ...]]:
 
 def _fresh(name: str, template: str) -> Iterator[str]:
     with _administration() as connection:
+        # A run that was killed leaves its databases on a server that lives on.
+        connection.execute(f"drop database if exists {name} with (force)")
         connection.execute(f"create database {name} template {template} strategy file_copy")
     yield _url(name)
     with _administration() as connection:

@@ -1,9 +1,11 @@
-"""URLs that somebody would like to have users sent to: for every place that takes one. Each is one that some product has let pass."""
+"""Hostile URLs, for every place that takes one: places where an attacker would like users to be sent. Some product has accepted each of
+them.
+"""
 
 from typing import Final
 
-# Whatever the application is: what browsers, proxies and URL parsers disagree about, what runs or reads instead of leading somewhere, and
-# what leads to somebody else than it seems.
+# For any application: where browsers, proxies and URL parsers disagree, what runs or reads instead of leading somewhere, and what leads to
+# another place than it seems to.
 ALWAYS: Final = (
     # not a URL, or not one that stands for itself
     "",
@@ -52,7 +54,7 @@ ALWAYS: Final = (
     "https://app.example.com/callback\u202e",
     "https://app。example.com/callback",
     "https://app.example.com／@evil.example/",  # noqa: RUF001 - a full-width solidus
-    # hosts that are none, or another than they seem
+    # hosts that are no hosts, or other ones than they seem
     "https://*.example.com/callback",
     "https://app.example.com*/callback",
     "https://-app.example.com/callback",
@@ -74,7 +76,7 @@ ALWAYS: Final = (
     "https://127.1/callback",
     "https://app.example.com.0x7f/callback",
     "https://1.2.3.4.5/callback",
-    # ports that are none
+    # ports that are no ports
     "https://app.example.com:/callback",
     "https://app.example.com:0/callback",
     "https://app.example.com:65536/callback",
@@ -139,7 +141,7 @@ ALWAYS: Final = (
     "Https://app.example.com/callback",
     "https ://app.example.com/callback",
     "https;//app.example.com/callback",
-    # schemes that anybody could claim, and others that are none
+    # schemes that anyone could claim, and others that are no schemes
     "myapp://callback",
     "myapp:/callback",
     "app:/callback",

@@ -28,7 +28,7 @@ def watched_steps() -> Iterator[list[float]]:
     machine does.
     """
     gc.collect()
-    gc.disable()  # a collection falls on whoever happens to be there, and in a test there is more to collect than in a server
+    gc.disable()  # a collection falls on the task that happens to run, and in a test there is more to collect than in a server
     watch = _Watch()
     trio.lowlevel.add_instrument(watch)
     try:

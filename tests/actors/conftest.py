@@ -1,4 +1,4 @@
-"""A module here that says `ON_A_JUMPING_CLOCK = True` waits for hours in no time: nothing in it may touch the world outside."""
+"""A module here that says `ON_A_JUMPING_CLOCK = True` lets hours pass in an instant: nothing in it may touch the world outside."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from inspect import iscoroutinefunction
@@ -8,7 +8,7 @@ import trio
 from trio.abc import Clock, Instrument
 from trio.testing import MockClock
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from tests.adapters.postgres.conftest import Store, make_store
 
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 async def store(database_url: str) -> AsyncIterator[Store]:
     """The real store, on a database of the test's own."""
-    pool = Pool(database_url, most=10)
+    pool = Pool(database_url, max_size=10)
     await pool.open()
     yield make_store(database_url, pool)
     await pool.aclose()

@@ -1,5 +1,5 @@
-"""A job queue in memory, on Trio's clock: for what a worker does over hours, tried in no time. What the queue itself must keep is tested on
-PostgreSQL.
+"""A job queue in memory, on Trio's clock: it tests in an instant what a worker does over hours. The guarantees of the queue itself are
+tested on PostgreSQL.
 """
 
 from collections.abc import Sequence

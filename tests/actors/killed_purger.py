@@ -6,12 +6,12 @@ from uuid import UUID
 
 import trio
 
-from actors.job_worker import Pace
+from actors.job_worker import Pace, Workplace
 from actors.purger import Purger
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.organization_remains import PostgresOrganizationRemains
-from adapters.postgres.pool import Pool
-from core.domain.organizations import PURGE_JOB, purge_job
+from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from core.usecases.purge import Purge
 from ports.remains import Swept
 from tests.actors.observed import RememberedMetrics, no_spread
@@ -35,11 +35,7 @@ async def _work(url: str) -> None:
     await Purger(
         PURGE_JOB,
         Purge(store.unit_of_work, _HaltingRemains(pool), purge_job),
-        queue=PostgresJobQueue(pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
         delay=timedelta(0),
         pace=Pace(concurrency=1, lease=timedelta(seconds=1)),
     ).run()

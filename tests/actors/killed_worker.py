@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import trio
 
-from actors.job_worker import JobWorker, Pace, Task
+from actors.job_worker import JobWorker, Pace, Task, Workplace
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.pool import Pool
 from core.domain.jobs import Job, Retry
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import make_store
@@ -26,11 +26,7 @@ async def _work(url: str) -> None:
     await JobWorker(
         "worker",
         [Task("work", _begin, Retry(timedelta(seconds=1), timedelta(seconds=1)))],
-        queue=PostgresJobQueue(pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
         pace=Pace(lease=timedelta(seconds=1)),
     ).run()
 

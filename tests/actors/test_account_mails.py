@@ -1,4 +1,4 @@
-"""The account mailer: what was asked for by naming an address becomes a mail, or nothing, and nothing is lost on the way."""
+"""The account mailer: a request that names an address becomes a mail, or nothing, and nothing is lost on the way."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,16 +12,16 @@ import trio
 
 from actors import mailer
 from actors.account_mails import account_mailer
-from actors.job_worker import JobRefused, Pace
+from actors.job_worker import JobRefused, Pace, Workplace
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.account_mails import ACCOUNT_MAIL_JOB, AccountMail, account_mail_job
-from core.domain.accounts import Account
 from core.domain.email import Email
 from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, account_mail_job
+from core.domain.identity.accounts import Account
+from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.jobs import Job, NewJob, Retry
-from core.domain.mailed_tokens import LinkRefused
 from core.domain.secrets import Token
-from entrypoints.bootstrap import Services, open_services
+from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 from tests.mail_server import mail_server
@@ -31,7 +31,7 @@ EMAIL = Email("ada@example.org")
 
 
 @asynccontextmanager
-async def opened(database_url: str, directory: Path, mail: str) -> AsyncIterator[Services]:
+async def opened(database_url: str, directory: Path, mail: str) -> AsyncIterator[Postern]:
     settings = {
         "POSTERN_DATABASE_URL": database_url,
         "POSTERN_DATA_DIR": str(directory),
@@ -40,14 +40,16 @@ async def opened(database_url: str, directory: Path, mail: str) -> AsyncIterator
         "POSTERN_MAIL": mail,
         "POSTERN_MAIL_SENDER": "Postern <postern@example.org>",
     }
-    async with open_services(read(settings)) as services:
-        yield services
+    async with open_postern(read(settings)) as postern:
+        yield postern
 
 
-async def register(services: Services) -> UserId:
-    user = UserId(services.ids.new())
-    account = Account(user, EMAIL, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=services.clock.now())
-    async with services.unit_of_work() as uow:
+async def register(postern: Postern) -> UserId:
+    user = UserId(postern.foundation.ids.new())
+    account = Account(
+        user, EMAIL, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=postern.foundation.clock.now()
+    )
+    async with postern.foundation.unit_of_work() as uow:
         assert await uow.accounts.add(account, None)
         await uow.jobs.add(account_mail_job(AccountMail.VERIFICATION, EMAIL))
         await uow.commit()
@@ -55,28 +57,22 @@ async def register(services: Services) -> UserId:
 
 
 @asynccontextmanager
-async def at_work(services: Services) -> AsyncIterator[None]:
+async def at_work(postern: Postern) -> AsyncIterator[None]:
     """The two actors that make a mail of a request and send it, in haste."""
     pace = Pace(poll=timedelta(milliseconds=50))
-    parts: dict[str, Any] = {
-        "queue": services.jobs,
-        "doorbell": services.doorbell,
-        "clock": services.clock,
-        "metrics": services.metrics,
-        "spread": services.secrets.spread,
-        "pace": pace,
-    }
+    foundation = postern.foundation
+    workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
     async with trio.open_nursery() as nursery:
-        await nursery.start(account_mailer(services.account_mails, **parts).run)
-        await nursery.start(mailer.mailer(services.mail, **parts).run)
+        await nursery.start(account_mailer(postern.identity.account_mails, workplace, pace=pace).run)
+        await nursery.start(mailer.mailer(postern.foundation.mail, workplace, pace=pace).run)
         yield
         nursery.cancel_scope.cancel()
 
 
 async def test_a_verification_mail_reaches_the_mailbox(emptied_database_url: str, tmp_path: Path, log: CapturedLog) -> None:
     with mail_server() as server:
-        async with opened(emptied_database_url, tmp_path, server.url()) as services, at_work(services):
-            await register(services)
+        async with opened(emptied_database_url, tmp_path, server.url()) as postern, at_work(postern):
+            await register(postern)
             (received,) = await server.wait_for(1)
     assert received.recipients == ["ada@example.org"]
     assert received.message["Subject"] == "Confirm your e-mail address"
@@ -93,69 +89,71 @@ async def test_a_mail_server_that_is_away_delays_mail_and_loses_none(
     with mail_server() as server:
         server.answer("MAIL", "drop", times=1)
         server.answer("MESSAGE", "451 4.3.2 Not now", times=2)
-        async with opened(emptied_database_url, tmp_path, server.url()) as services, at_work(services):
-            await register(services)
+        async with opened(emptied_database_url, tmp_path, server.url()) as postern, at_work(postern):
+            await register(postern)
             (received,) = await server.wait_for(1)
         assert received.message["Subject"] == "Confirm your e-mail address"
     assert server.commands.count("MESSAGE") == 3
 
 
 async def test_a_request_succeeds_while_nobody_takes_mail(emptied_database_url: str, tmp_path: Path) -> None:
-    async with opened(emptied_database_url, tmp_path, "smtp://127.0.0.1:1") as services:
-        async with at_work(services):
-            await register(services)
+    async with opened(emptied_database_url, tmp_path, "smtp://127.0.0.1:1") as postern:
+        async with at_work(postern):
+            await register(postern)
             with trio.fail_after(5):
-                while not [state for state in await services.jobs.state() if state.kind == "mail" and state.waiting]:
+                while not [state for state in await postern.foundation.jobs.state() if state.kind == "mail" and state.waiting]:
                     await trio.sleep(0.02)
-        (mail,) = [state for state in await services.jobs.state() if state.kind == "mail"]
+        (mail,) = [state for state in await postern.foundation.jobs.state() if state.kind == "mail"]
         assert (mail.waiting, mail.dead) == (1, 0)
 
 
 class TestHandling:
     @pytest.fixture
-    async def services(self, emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Services]:
-        async with opened(emptied_database_url, tmp_path, "file:") as services:
-            yield services
+    async def postern(self, emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
+        async with opened(emptied_database_url, tmp_path, "file:") as postern:
+            yield postern
 
-    async def queued(self, services: Services) -> int:
-        return sum(state.waiting for state in await services.jobs.state() if state.kind == "mail")
+    async def queued(self, postern: Postern) -> int:
+        return sum(state.waiting for state in await postern.foundation.jobs.state() if state.kind == "mail")
 
-    async def test_unknown_addresses_leave_nothing(self, services: Services) -> None:
+    async def test_unknown_addresses_leave_nothing(self, postern: Postern) -> None:
         for kind in AccountMail:
-            assert not await services.account_mails.send(kind, EMAIL, "acme")
-        assert await self.queued(services) == 0
+            assert not await postern.identity.account_mails.send(kind, EMAIL, "acme")
+        assert await self.queued(postern) == 0
 
-    async def test_each_kind_has_its_link(self, services: Services) -> None:
-        await register(services)
+    async def test_each_kind_has_its_link(self, postern: Postern) -> None:
+        await register(postern)
         for number, kind in enumerate(AccountMail, start=1):
-            assert await services.account_mails.send(kind, Email("ADA@example.org"), "")
-            assert await self.queued(services) == number
+            assert await postern.identity.account_mails.send(kind, Email("ADA@example.org"), "")
+            assert await self.queued(postern) == number
 
-    async def test_repeated_it_mails_again_and_the_last_link_works(self, services: Services) -> None:
-        await register(services)
+    async def test_repeated_it_mails_again_and_the_last_link_works(self, postern: Postern) -> None:
+        await register(postern)
         for _ in range(2):
-            assert await services.account_mails.send(AccountMail.RESET, EMAIL, "")
-        texts = [str(job.payload["text"]) for job in await services.jobs.claim(["mail"], 10, timedelta(seconds=9))]
+            assert await postern.identity.account_mails.send(AccountMail.RESET, EMAIL, "")
+        texts = [str(job.payload["text"]) for job in await postern.foundation.jobs.claim(["mail"], 10, timedelta(seconds=9))]
         first, last = (Token(text.partition("token=")[2].split()[0]) for text in texts)
         with pytest.raises(LinkRefused):
-            await services.account_passwords.look_at_link(first)
-        assert (await services.account_passwords.look_at_link(last)).email == EMAIL
+            await postern.identity.account_passwords.look_at_link(first)
+        assert (await postern.identity.account_passwords.look_at_link(last)).email == EMAIL
 
     @pytest.mark.parametrize("changes", [{"mail": "other"}, {"mail": None}, {"email": 5}, {"organization": None}])
-    async def test_a_job_that_asks_for_nothing_is_refused(self, changes: dict[str, Any], services: Services) -> None:
+    async def test_a_job_that_asks_for_nothing_is_refused(self, changes: dict[str, Any], postern: Postern) -> None:
         new: NewJob = account_mail_job(AccountMail.RESET, EMAIL)
         worker = account_mailer(
-            services.account_mails,
-            queue=services.jobs,
-            doorbell=services.doorbell,
-            clock=services.clock,
-            metrics=services.metrics,
-            spread=services.secrets.spread,
+            postern.identity.account_mails,
+            Workplace(
+                postern.foundation.jobs,
+                postern.foundation.doorbell,
+                postern.foundation.clock,
+                postern.foundation.metrics,
+                postern.foundation.secrets.spread,
+            ),
         )
-        async with services.unit_of_work() as uow:
+        async with postern.foundation.unit_of_work() as uow:
             await uow.jobs.add(new)
             await uow.commit()
-        (job,) = await services.jobs.claim([ACCOUNT_MAIL_JOB], 1, timedelta(seconds=9))
+        (job,) = await postern.foundation.jobs.claim([ACCOUNT_MAIL_JOB], 1, timedelta(seconds=9))
         broken: Job = replace(job, payload={**job.payload, **changes})
         with pytest.raises(JobRefused):
             await worker._tasks[ACCOUNT_MAIL_JOB].handle(broken)

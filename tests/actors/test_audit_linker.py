@@ -1,4 +1,4 @@
-"""The audit linker: its pace, and an outage. What it does is shown in tests/adapters/postgres/test_audit_chains.py."""
+"""The audit linker: its pace, and an outage. What it does is shown in tests/adapters/postgres/record/test_audit_chains.py."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,8 +8,8 @@ import trio
 
 from actors.audit_linker import AuditLinker
 from core.domain.errors import Unavailable
-from core.usecases.audit import LINKED_AT_ONCE, Audit
-from ports.audit import AuditChains, AuditLog
+from core.usecases.record.audit import LINKED_AT_ONCE, Audit
+from ports.record.audit import AuditChains, AuditLog
 from tests.actors.observed import no_spread
 from tests.conftest import CapturedLog
 

@@ -10,13 +10,13 @@ import trio
 
 from actors.invitation_sweeper import InvitationSweeper
 from adapters.mail.templates import ShippedMailTemplates
-from adapters.postgres.invitations import PostgresInvitations
 from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.tenancy.invitations import PostgresInvitations
 from adapters.system import SystemSecrets
 from core.domain.errors import Unavailable
-from core.domain.links import Links
-from core.usecases.accounts import Accounts
-from core.usecases.invitations import Invitations
+from core.domain.identity.links import Links
+from core.usecases.identity.accounts import Accounts
+from core.usecases.tenancy.invitations import Invitations
 from tests.actors.observed import no_spread
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog
@@ -117,7 +117,7 @@ async def test_several_processes_share_the_work(store: Store) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(4):
             nursery.start_soon(sweep)
-    # Whoever comes late may find its batch in other hands and stop; the next round would go on.
+    # A sweeper that comes late may find its batch taken by another and stop; the next round would go on.
     swept.append(await InvitationSweeper(invitations_on(store), spread=no_spread).sweep())
     assert sum(swept) == 1200
     assert await store.count("audit_entries") == 1200

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from actors.job_worker import JobDelayed, JobWorker, Pace, Task
+from actors.job_worker import JobDelayed, JobWorker, Pace, Task, Workplace
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.identifiers import JobId
 from core.domain.jobs import Job, NewJob, Retry
@@ -27,11 +27,7 @@ def worker(store: Store, handle: Callable[[Job], Awaitable[None]], pace: Pace = 
     return JobWorker(
         "worker",
         [Task("work", handle, RETRY)],
-        queue=PostgresJobQueue(store.pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
         pace=pace,
     )
 

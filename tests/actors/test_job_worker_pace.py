@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task
+from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
 from core.domain.errors import Unavailable
 from core.domain.jobs import Job, Retry
 from tests.actors.kept_queue import KeptDoorbell, KeptQueue
@@ -38,11 +38,7 @@ class Bench:
         return JobWorker(
             "worker",
             [Task("work", noted, retry, timedelta(minutes=minutes)), Task("other", noted, retry)],
-            queue=self.queue,
-            doorbell=self.doorbell,
-            clock=self.queue.clock,
-            metrics=self.metrics,
-            spread=no_spread,
+            Workplace(self.queue, self.doorbell, self.queue.clock, self.metrics, no_spread),
             pace=pace,
         )
 
@@ -109,6 +105,30 @@ async def test_without_a_ring_the_next_poll_finds_the_job() -> None:
         bench.queue.add()
         await trio.sleep(15)
         assert len(bench.handled) == 1
+
+
+async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has_a_part_in() -> None:
+    draws = [0.0, 0.5, 0.2, 0.9, 0.4, 0.0, 0.0, 0.0]
+
+    async def asked(*, busy: bool) -> list[float]:
+        bench = Bench()
+        spread = iter(draws)
+        workplace = Workplace(bench.queue, bench.doorbell, bench.queue.clock, bench.metrics, lambda: next(spread))
+        pace = Pace(poll=timedelta(seconds=4), heeds_bell=False)
+        began = trio.current_time()
+        async with at_work(JobWorker("worker", [Task("work", succeed, RETRY)], workplace, pace=pace)):
+            for due_in in (0.0, 0.1, 0.3):
+                await trio.sleep(1.7)
+                if busy:
+                    bench.queue.add(due_in=due_in)
+                    bench.doorbell.ring("work")
+            await trio.sleep(4)
+        assert bench.state() == ["done"] * (3 if busy else 0)
+        return [round(at - began, 3) for at in bench.queue.times("claim")]
+
+    # A quarter of the poll to a whole one apart.
+    assert await asked(busy=False) == [0, 1.0, 3.5, 5.1, 8.8]
+    assert await asked(busy=True) == [0, 1.0, 3.5, 5.1, 8.8]
 
 
 async def test_the_worker_wakes_when_the_next_job_falls_due() -> None:
@@ -283,7 +303,7 @@ async def test_an_outage_of_the_database_is_waited_out_and_told_once(log: Captur
 
 @pytest.mark.parametrize("seconds", [30, 200, 390])
 async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
-    """Its lease has run out when the database is back: the worker must not claim its own jobs anew before it has spoken for them."""
+    """Its lease has run out when the database is back: the worker must not claim its own jobs again before it has reported their end."""
     bench = Bench()
     for _ in range(4):
         bench.queue.add()

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.job_worker import Pace
+from actors.job_worker import Pace, Workplace
 from actors.mailer import RETRY, mailer
 from adapters.mail.transports import transport_for
 from adapters.postgres.jobs import PostgresJobQueue
@@ -45,11 +45,7 @@ async def settled(store: Store, *, left: int) -> Rows:
 async def work(store: Store, server: MailServer, nursery: trio.Nursery) -> None:
     actor = mailer(
         transport_for(server.url(), "Postern <no-reply@id.example.org>", clock=store.clock),
-        queue=PostgresJobQueue(store.pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
         pace=Pace(poll=timedelta(seconds=1)),
     )
     await nursery.start(actor.run)

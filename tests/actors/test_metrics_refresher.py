@@ -8,8 +8,9 @@ import trio
 
 from actors.metrics_refresher import MetricsRefresher
 from core.domain.errors import Unavailable
-from ports.audit import Backlog
+from ports.database import RoundTrips
 from ports.metrics import PoolState, Population
+from ports.record.audit import Backlog
 from tests.actors.kept_queue import KeptQueue, TrioClock
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
@@ -34,6 +35,15 @@ class CountedDatabase:
 
     async def ping(self) -> bool:
         raise AssertionError("not asked")
+
+    async def write_failure(self) -> str | None:
+        raise AssertionError("not asked")
+
+    def count_round_trips(self) -> RoundTrips:
+        raise AssertionError("not asked")
+
+    def refused(self, error: Exception) -> bool:
+        raise AssertionError("not asked") from error
 
     async def clock(self) -> datetime:
         raise AssertionError("not asked")

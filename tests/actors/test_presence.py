@@ -7,7 +7,7 @@ from uuid import UUID
 
 import trio
 
-from actors.presence import Presence
+from actors.presence import PresenceWriter
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import SessionId
 from tests.actors.observed import RememberedMetrics, no_spread
@@ -41,7 +41,7 @@ def session(number: int) -> SessionId:
 
 
 @asynccontextmanager
-async def at_work(presence: Presence[SessionId]) -> AsyncIterator[None]:
+async def at_work(presence: PresenceWriter[SessionId]) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         await nursery.start(presence.run)
         yield
@@ -50,7 +50,7 @@ async def at_work(presence: Presence[SessionId]) -> AsyncIterator[None]:
 
 async def test_the_marks_of_a_second_are_written_at_once_the_newest_of_each_session() -> None:
     store = KeptMarks()
-    presence = Presence(store, RememberedMetrics(), spread=no_spread)
+    presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
     async with at_work(presence):
         for second in (1, 3, 2):
             presence.seen(session(1), NOON + timedelta(seconds=second))
@@ -61,7 +61,7 @@ async def test_the_marks_of_a_second_are_written_at_once_the_newest_of_each_sess
 
 async def test_steady_traffic_is_written_once_a_second() -> None:
     store = KeptMarks()
-    presence = Presence(store, RememberedMetrics(), spread=no_spread)
+    presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
     async with at_work(presence):
         for number in range(1000):
             presence.seen(session(number % 7), NOON + timedelta(seconds=number))
@@ -71,7 +71,7 @@ async def test_steady_traffic_is_written_once_a_second() -> None:
 
 async def test_nothing_is_written_while_nobody_comes() -> None:
     store = KeptMarks()
-    async with at_work(Presence(store, RememberedMetrics(), spread=no_spread)):
+    async with at_work(PresenceWriter(store, RememberedMetrics(), spread=no_spread)):
         await trio.sleep(3600)
     assert store.attempts == 0
 
@@ -80,7 +80,7 @@ async def test_however_many_marks_are_gathered_others_have_their_turns() -> None
     longest = []
     for _ in range(3):
         store = KeptMarks()
-        presence = Presence(store, RememberedMetrics(), spread=no_spread)
+        presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
         marks = {session(number): NOON for number in range(20_000)}
         for one, at in marks.items():
             presence.seen(one, at)
@@ -95,7 +95,7 @@ async def test_however_many_marks_are_gathered_others_have_their_turns() -> None
 
 async def test_a_full_channel_drops_the_mark_and_counts_it() -> None:
     metrics = RememberedMetrics()
-    presence = Presence(KeptMarks(), metrics, spread=no_spread, most=10)
+    presence = PresenceWriter(KeptMarks(), metrics, spread=no_spread, most=10)
     for number in range(15):
         presence.seen(session(number), NOON)
     assert metrics.dropped == 5
@@ -103,7 +103,7 @@ async def test_a_full_channel_drops_the_mark_and_counts_it() -> None:
 
 async def test_an_outage_keeps_the_newest_marks_of_so_many_sessions(log: CapturedLog) -> None:
     store, metrics = KeptMarks(), RememberedMetrics()
-    presence = Presence(store, metrics, spread=no_spread, most=10)
+    presence = PresenceWriter(store, metrics, spread=no_spread, most=10)
     async with at_work(presence):
         store.away_until = trio.current_time() + 600
         for second in range(0, 590, 2):
@@ -124,7 +124,7 @@ async def test_an_outage_keeps_the_newest_marks_of_so_many_sessions(log: Capture
 
 async def test_what_was_gathered_last_is_written_at_shutdown() -> None:
     store = KeptMarks()
-    presence = Presence(store, RememberedMetrics(), spread=no_spread)
+    presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
     async with at_work(presence):
         await trio.sleep(5)
         presence.seen(session(1), NOON)
@@ -134,7 +134,7 @@ async def test_what_was_gathered_last_is_written_at_shutdown() -> None:
 async def test_shutdown_does_not_wait_for_a_database_that_does_not_answer(log: CapturedLog) -> None:
     store = KeptMarks()
     store.hangs = True
-    presence = Presence(store, RememberedMetrics(), spread=no_spread)
+    presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
     async with at_work(presence):
         presence.seen(session(1), NOON)
         await trio.sleep(1.5)
@@ -146,7 +146,7 @@ async def test_shutdown_does_not_wait_for_a_database_that_does_not_answer(log: C
 
 async def test_marks_outlive_a_restart_of_the_actor() -> None:
     store = KeptMarks()
-    presence = Presence(store, RememberedMetrics(), spread=no_spread)
+    presence = PresenceWriter(store, RememberedMetrics(), spread=no_spread)
     presence.seen(session(1), NOON)
     store.away_until = trio.current_time() + 100
     async with at_work(presence):

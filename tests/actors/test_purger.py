@@ -1,4 +1,4 @@
-"""The purgers on the real store: what is deleted goes, whatever happens to whoever takes it away."""
+"""The purgers on the real store: what is deleted goes, even when the purger dies or is held up."""
 
 import signal
 import subprocess
@@ -12,15 +12,15 @@ from typing import Final
 import pytest
 import trio
 
-from actors.job_worker import Pace
+from actors.job_worker import Pace, Workplace
 from actors.purger import Purger
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.organization_remains import PostgresOrganizationRemains
-from adapters.postgres.service_remains import PostgresServiceRemains
-from core.domain import services
+from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
 from core.domain.identifiers import OrganizationId
 from core.domain.jobs import NewJob
-from core.domain.organizations import PURGE_JOB, purge_job
+from core.domain.services import services
+from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from core.usecases.purge import PATIENCE, Purge
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres import served
@@ -40,11 +40,7 @@ async def working(store: Store, metrics: RememberedMetrics | None = None, *, del
     purger = Purger(
         PURGE_JOB,
         purge_of(store),
-        queue=PostgresJobQueue(store.pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=metrics or RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, metrics or RememberedMetrics(), no_spread),
         delay=delay,
         pace=Pace(concurrency=1, poll=timedelta(seconds=0.3)),
     )
@@ -198,18 +194,14 @@ async def test_a_deleted_service_goes_the_same_way(store: Store, log: CapturedLo
     purger = Purger(
         services.PURGE_JOB,
         Purge(store.unit_of_work, PostgresServiceRemains(store.pool), services.purge_job),
-        queue=PostgresJobQueue(store.pool, store.keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=metrics,
-        spread=no_spread,
+        Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, metrics, no_spread),
         delay=timedelta(0),
     )
     assert purger.name == "service_purger"
     async with trio.open_nursery() as nursery:
         await nursery.start(purger.run)
         with trio.fail_after(10):
-            while await store.query("select from jobs"):
+            while await store.query("select id from jobs"):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
     assert await served.left_of(store, served.SHOP) == 0

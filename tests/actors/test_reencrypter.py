@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import trio
 
+from actors.job_worker import Workplace
 from actors.reencrypter import reencrypter
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.jobs import NewJob
 from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, reencryption_job
 from tests.actors.observed import RememberedMetrics, no_spread
@@ -19,18 +20,14 @@ OLD, NEW = EncryptionKey("first", b"1" * 32), EncryptionKey("second", b"2" * 32)
 async def work(store: Store, keyring: AesGcmKeyRing, nursery: trio.Nursery) -> None:
     actor = reencrypter(
         Reencryption(keyring, PostgresSealedColumns(store.pool, keyring)),
-        queue=PostgresJobQueue(store.pool, keyring),
-        doorbell=store.doorbell,
-        clock=store.clock,
-        metrics=RememberedMetrics(),
-        spread=no_spread,
+        Workplace(PostgresJobQueue(store.pool, keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
     )
     await nursery.start(actor.run)
 
 
 async def reencryption_jobs(store: Store) -> Rows:
     return await store.query(
-        "select state, last_error, run_at - now() as pause from jobs where kind = %(kind)s", {"kind": REENCRYPTION_JOB}
+        "select state, last_error, run_at - clock_timestamp() as pause from jobs where kind = %(kind)s", {"kind": REENCRYPTION_JOB}
     )
 
 

@@ -1,4 +1,4 @@
-"""The subscription expirer on the real store: what it writes down, tells, and leaves alone."""
+"""The subscription expirer on the real store: what it records, what it tells, and what it leaves alone."""
 
 from datetime import datetime
 from typing import Any
@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from actors.subscription_expirer import SubscriptionExpirer
-from adapters.postgres.driver import Connection
-from adapters.postgres.subscriptions import PostgresSubscriptions
-from core.usecases.subscriptions import Subscriptions
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.services.subscriptions import PostgresSubscriptions
+from core.usecases.services.subscriptions import Subscriptions
 from tests.actors.observed import no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog
@@ -118,7 +118,7 @@ async def test_active_ones_whose_period_has_ended_expire_and_it_is_told(shop: Sh
     assert [entry["subscriptions"] for entry in log.events("subscriptions_expired")] == [3]
 
 
-async def test_many_go_in_batches_and_each_once_whoever_helps(shop: Shop, log: CapturedLog) -> None:
+async def test_many_go_in_batches_and_each_once_with_several_processes(shop: Shop, log: CapturedLog) -> None:
     await shop.subscribe("-1 hour", people=430)
     await shop.until_nothing_is_due(*(shop.expirer(batch=20) for _ in range(4)))
     assert await shop.statuses() == {"expired": 430}

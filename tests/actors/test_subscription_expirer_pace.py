@@ -57,7 +57,7 @@ async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(l
     assert [entry["subscriptions"] for entry in log.events("subscriptions_expired")] == [25]
 
 
-async def test_the_rounds_are_fifteen_seconds_apart_and_begin_anew() -> None:
+async def test_the_rounds_are_fifteen_seconds_apart_and_begin_again() -> None:
     due = Due(0)
     async with at_work(due):
         await trio.sleep(100)

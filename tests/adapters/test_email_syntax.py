@@ -1,4 +1,4 @@
-"""Which e-mail addresses are taken: such that mail can be sent to."""
+"""Which e-mail addresses are accepted: those that mail can be sent to."""
 
 import unicodedata
 
@@ -110,7 +110,7 @@ def test_other_scripts_and_forms_stay_welcome(text: str) -> None:
 
 
 @given(LOCAL_PARTS, DOMAINS)
-def test_to_whatever_is_taken_a_mail_can_be_composed(local: str, domain: str) -> None:
+def test_a_mail_can_be_composed_to_every_accepted_address(local: str, domain: str) -> None:
     try:
         email = LibraryEmailSyntax().parse(f"{local}@{domain}")
     except BadRequest:
@@ -121,7 +121,7 @@ def test_to_whatever_is_taken_a_mail_can_be_composed(local: str, domain: str) ->
 
 
 def test_what_is_compared_as_one_address_in_two_forms_is_mailed_as_one() -> None:
-    """Whoever registers the other form gets no mails beside the one whom it keeps out."""
+    """Both forms lead to one mailbox: nobody keeps its owner out by registering the other form for a mailbox of their own."""
     forms = [unicodedata.normalize(form, "\u00e9va@example.com") for form in ("NFC", "NFD")]
     first, second = (LibraryEmailSyntax().parse(form) for form in forms)
     assert first.key == second.key

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from adapters.location import LocationDatabaseUnusable, locations
-from core.domain.devices import Location
+from core.domain.identity.devices import Location
 from tests.conftest import CapturedLog
 from tests.location_database import place, write_location_database
 

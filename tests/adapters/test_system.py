@@ -1,5 +1,6 @@
 """The machine's clock, ids and randomness."""
 
+import os
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,9 @@ import pytest
 
 from adapters.system import PASSWORD_ALPHABET, PASSWORD_LENGTH, SystemClock, SystemIds, SystemSecrets
 from core.domain.identifiers import first_id
+
+# The last 48 bits of an id.
+_RANDOM = (1 << 48) - 1
 
 
 def test_the_clock_speaks_aware_utc() -> None:
@@ -59,6 +63,28 @@ def test_ids_ascend_when_a_millisecond_is_full() -> None:
 def test_two_processes_do_not_make_the_same_id() -> None:
     made = {UUID(int=SystemIds().new().int & (1 << 74) - 1) for _ in range(1000)}
     assert len(made) == 1000
+
+
+def test_a_forked_process_does_not_repeat_its_parents_random_numbers() -> None:
+    ids = SystemIds()
+    ids.new()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, b" ".join(str(ids.new()).encode() for _ in range(20)))
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = {UUID(word.decode()).int & _RANDOM for word in os.read(reading, 4096).split()}
+    ours = {ids.new().int & _RANDOM for _ in range(20)}
+    os.close(reading)
+    os.close(writing)
+    assert (len(theirs), len(ours)) == (20, 20)
+    assert theirs.isdisjoint(ours)
+
+
+def test_random_numbers_come_to_no_end_with_their_block() -> None:
+    ids = SystemIds()
+    assert len({ids.new().int & _RANDOM for _ in range(2000)}) == 2000
 
 
 def test_keys_have_a_public_name_and_256_bits_behind_it() -> None:

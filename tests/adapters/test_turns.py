@@ -1,4 +1,4 @@
-"""Turns: one of each organization, few of all, and nobody waits without end."""
+"""Turns: one for each organization, a few for all, and nobody waits for ever."""
 
 from uuid import UUID
 
@@ -54,7 +54,7 @@ async def test_one_of_each_and_few_of_all_in_the_order_in_which_they_came() -> N
     assert not visitors.refused
 
 
-async def test_whoever_finds_the_queue_full_is_told_at_once_and_others_are_not() -> None:
+async def test_a_caller_who_finds_the_queue_full_is_told_at_once_and_others_are_not() -> None:
     visitors = Visitors(FairTurns(2, most_waiting=1))
     async with trio.open_nursery() as nursery:
         for name, organization in (("a1", ACME), ("a2", ACME), ("a3", ACME), ("b1", GLOBEX)):
@@ -65,7 +65,9 @@ async def test_whoever_finds_the_queue_full_is_told_at_once_and_others_are_not()
 
 
 @pytest.mark.parametrize("organization", [ACME, HOUSE])
-async def test_whoever_waits_too_long_is_told_and_stands_in_nobodys_way(organization: OrganizationId, autojump_clock: MockClock) -> None:
+async def test_a_caller_who_waits_too_long_is_told_and_stands_in_nobodys_way(
+    organization: OrganizationId, autojump_clock: MockClock
+) -> None:
     """For the organization's own turn, or for one of the few."""
     turns = FairTurns(2, patience=3)
     visitors = Visitors(turns)
@@ -84,7 +86,7 @@ async def test_whoever_waits_too_long_is_told_and_stands_in_nobodys_way(organiza
     assert not turns._queues
 
 
-async def test_whoever_goes_leaves_nothing_behind() -> None:
+async def test_a_caller_who_goes_leaves_nothing_behind() -> None:
     turns = FairTurns(1)
     visitors = Visitors(turns)
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What clients say of themselves, and what is made of it. The texts are those of real clients."""
+"""What clients say about themselves, and what we read from it. The texts are those of real clients."""
 
 # ruff: noqa: E501 - real clients say much
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.user_agents import LibraryUserAgents, _load, _part
-from core.domain.devices import LONGEST_NAME, DeviceType, UserAgent
+from core.domain.identity.devices import LONGEST_NAME, DeviceType, UserAgent
 
 # fmt: off
 CLIENTS: Final = [

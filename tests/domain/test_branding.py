@@ -1,8 +1,9 @@
-"""Branding: what is usable of an organization's looks, and writing on its colour that can be read."""
+"""Branding: the usable part of an organization's looks, and readable text on its colour."""
 
 import pytest
 
-from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding, one_line
+from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding
+from core.domain.lines import one_line
 
 
 def test_good_looks_are_kept() -> None:
@@ -33,7 +34,7 @@ def test_a_logo_that_is_no_plain_https_address_is_left_out(logo: str | None) -> 
 
 
 @pytest.mark.parametrize("color", [None, "", "red", "#fff", "#12345g", "#123456;background:url(x)", "url(https://evil.example)"])
-def test_a_colour_that_is_none_gives_way_to_ours(color: str | None) -> None:
+def test_an_invalid_colour_gives_way_to_ours(color: str | None) -> None:
     assert branding("Acme", None, color).color == POSTERN.color
 
 

@@ -1,4 +1,4 @@
-"""When a job is tried again, and when no more."""
+"""When a job is tried again, and when it no longer is."""
 
 from datetime import UTC, datetime, timedelta
 

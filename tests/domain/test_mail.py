@@ -1,6 +1,8 @@
 """A mail in the queue."""
 
-from core.domain.mail import Mail
+import pytest
+
+from core.domain.mail import Mail, NoMail
 
 
 def test_a_queued_mail_is_sealed_since_it_carries_links() -> None:
@@ -8,3 +10,16 @@ def test_a_queued_mail_is_sealed_since_it_carries_links() -> None:
     assert job.sealed
     assert job.kind == "mail"
     assert job.payload == {"to": "ada@example.com", "subject": "Hello", "text": "text", "html": "<p>text</p>"}
+
+
+def test_a_mail_is_what_its_job_was_made_of() -> None:
+    mail = Mail("ada@example.com", "Hello", "text", "<p>text</p>")
+    assert Mail.of_job(mail.as_job().payload) == mail
+
+
+@pytest.mark.parametrize("missing", ["to", "subject", "text", "html"])
+def test_a_payload_without_one_of_its_parts_is_no_mail(missing: str) -> None:
+    payload = dict(Mail("ada@example.com", "Hello", "text", "<p>text</p>").as_job().payload)
+    del payload[missing]
+    with pytest.raises(NoMail):
+        Mail.of_job(payload)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.rate_limits import Bucket, RateLimit, client_key, take
+from core.domain.rate_limits import Bucket, Place, RateLimit, client_key, client_places, take
 
 LIMIT = RateLimit("test", burst=3, seconds_per_request=10)
 
@@ -60,3 +60,15 @@ def test_over_any_stretch_no_more_pass_than_burst_and_rate_allow(pauses: list[fl
 )
 def test_a_customer_of_a_provider_has_one_bucket(address: str, key: str) -> None:
     assert client_key(address) == key
+
+
+def test_around_a_customer_are_the_networks_that_may_be_theirs_with_room_for_more() -> None:
+    around = (Place("2001:db8:1:200::/56", 4), Place("2001:db8:1::/48", 16))
+    assert client_places("2001:db8:1:2f3::4") == (Place("2001:db8:1:2f3::/64"), *around)
+    for address in ("192.0.2.7", "::ffff:192.0.2.7", "not an address"):
+        assert client_places(address) == (Place(client_key(address)),)
+
+
+def test_a_wider_place_has_the_same_limit_so_many_times() -> None:
+    assert Place("network", 4).limit(LIMIT) == RateLimit("test", burst=12, seconds_per_request=2.5)
+    assert Place("client").limit(LIMIT) is LIMIT

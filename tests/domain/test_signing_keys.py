@@ -13,6 +13,7 @@ from core.domain.signing_keys import (
     KeyState,
     Rotation,
     SigningKey,
+    day_of_ring_key,
     in_state,
     key_set,
     missing,
@@ -76,3 +77,17 @@ def test_a_rotation_is_hasty_while_relying_parties_may_not_have_seen_the_new_key
     rotation = Rotation(KeyPurpose.ID, KeyId("a"), KeyId("b"), KeyId("c"), published_for=PUBLISHED_AHEAD - timedelta(seconds=1))
     assert rotation.is_hasty
     assert not replace(rotation, published_for=PUBLISHED_AHEAD).is_hasty
+
+
+@pytest.mark.parametrize(
+    ("key", "day"),
+    [
+        ("2026-01-31.abc", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("2026-02-30.abc", None),
+        ("abc.2026-01-31", None),
+        ("", None),
+    ],
+)
+def test_an_encryption_key_tells_its_day_by_its_id(key: str, day: datetime | None) -> None:
+    assert day_of_ring_key(key) == day

@@ -38,8 +38,8 @@ def installation(e2e_directory: Path) -> Installation:
 
 @pytest.fixture
 def serve(installation: Installation) -> Iterator[Callable[..., Postern]]:
-    """Makes a `postern serve` and waits until it is ready, unless told not to. All tests use the same data, one after the other: whatever
-    they do to the server, the next one must find it whole.
+    """Makes a `postern serve` and waits until it is ready, unless told not to. All tests use the same data, one after the other: whatever a
+    test does to the server, the next one must find it whole.
     """
     made: list[Postern] = []
 

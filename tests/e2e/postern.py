@@ -89,6 +89,8 @@ class Postern:
     arguments: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     expected_errors: set[str] = field(default_factory=set)
+    tree: Path = ROOT
+    """The checkout that it runs from."""
     number: int = field(default_factory=count(1).__next__)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -115,7 +117,7 @@ class Postern:
             self._process = subprocess.Popen(
                 [*COMMAND, "serve", *self.arguments],
                 env=environment(self.data_dir, self.settings),
-                cwd=ROOT,
+                cwd=self.tree,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -180,7 +182,7 @@ class Postern:
         return pid
 
     def close(self) -> None:
-        """Whatever the test left running goes; an error in the log that it did not expect fails it."""
+        """Everything that the test left running is stopped; an error in the log that it did not expect fails it."""
         if self._process is not None and self._process.poll() is None:
             for child in children(self.pid):
                 os.kill(child, signal.SIGKILL)

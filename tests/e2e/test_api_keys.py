@@ -1,4 +1,4 @@
-"""API keys over two serving processes: what ends one is seen by the next request, at whichever of them it arrives."""
+"""API keys over two serving processes: the next request sees that a key has ended, in either of them."""
 
 import re
 from collections import Counter
@@ -84,7 +84,7 @@ def test_what_ends_a_key_ends_it_in_both_processes(firm: Firm) -> None:
 
     revoked = firm.key("shop")
     told = firm.postern("api-key", "revoke", "--prefix", revoked["prefix"])
-    assert told == f"{revoked['prefix']} (Backend), a key of shop of firm, is refused from now on.\n"
+    assert told == f"{revoked['prefix']} (Backend), a key of shop of firm, is deleted and refused from now on.\n"
     assert firm.opens(revoked) == {401}
 
     expired = firm.key("shop")

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres
+from adapters.postgres.migrate import shipped
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, command, until
 
@@ -39,7 +40,7 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     assert (made.returncode, made.stdout, made.stderr) == (0, "Second@Postern.local is a platform owner.\n", "")
     again = command(server.data_dir, "owner", "create", "--email", "second@postern.local")
     assert again.returncode == 0
-    assert "Its password stays as it is" in again.stdout
+    assert "The password stays as it is" in again.stdout
     assert _owners(server.data_dir) == ["owner@postern.local", "Second@Postern.local"]
     assert command(server.data_dir, "migrate").stdout == "The database is current.\n"
     examined = command(server.data_dir, "doctor")
@@ -146,7 +147,7 @@ def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> No
     assert listed.count("outgoing") == 2
 
 
-def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_anew(serve: Serve, stopped: Path) -> None:
+def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_again(serve: Serve, stopped: Path) -> None:
     done = command(stopped, "keys", "rotate", "--encryption")
     assert done.returncode == 0, done.stderr
     assert "not yet under the current encryption key" in command(stopped, "keys", "list").stdout
@@ -164,6 +165,15 @@ def test_commands_start_the_database_when_no_server_runs(stopped: Path) -> None:
     planned = command(stopped, "migrate", "--plan")
     assert planned.returncode == 0
     assert re.match(r"applied  0001_foundation  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
+
+
+def test_the_plan_says_of_each_migration_who_goes_on_meanwhile(empty_database_url: str, tmp_path: Path) -> None:
+    planned = command(tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=empty_database_url, POSTERN_ENCRYPTION_KEYS=f"k:{'A' * 43}=")
+    assert planned.returncode == 0, planned.stderr
+    first, *_, last = planned.stdout.splitlines()
+    assert first == "pending  0001_foundation  breaking: older processes cannot start once it is applied"
+    assert last == f"pending  {shipped()[-1]}  {shipped()[-1].promise}"
+    assert "0006_lagging_processes  additive: older processes go on\n" in planned.stdout
 
 
 def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:

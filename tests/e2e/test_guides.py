@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from entrypoints.http.application import ROUTES
+from entrypoints.http.routes import ROUTES
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy, environment, free_port
 from tests.places import ROOT
@@ -26,29 +28,48 @@ def blocks(guide: Path) -> list[str]:
     return _BLOCK.findall(guide.read_text())
 
 
-def follow(guide: Path, installation: Installation, directory: Path) -> tuple[str, str]:
-    """What the guide's blocks show, and what the server writes into its log meanwhile."""
-    port = free_port()
-    server = Postern(copy(installation.data_dir, directory / guide.stem), settings={"POSTERN_BIND": f"127.0.0.1:{port}"})
+@contextmanager
+def served(name: str, installation: Installation, directory: Path) -> Iterator[Postern]:
+    """On a copy of the installation, and stopped in good order."""
+    server = Postern(copy(installation.data_dir, directory / name), settings={"POSTERN_BIND": f"127.0.0.1:{free_port()}"})
     try:
         server.start()
-        # The first command that fails ends it; the last number told is its block's.
-        told = "\n".join(f"echo --- block {number} >&2\n{block}" for number, block in enumerate(blocks(guide), 1))
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            ["bash", "-euc", told],
-            env=environment(server.data_dir, {"POSTERN": f"http://127.0.0.1:{port}", "PATH": path}),
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        yield server
         assert server.stop() == 0
     finally:
         server.close()
+
+
+def paste(told: str, server: Postern, directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Into one shell; the first command that fails ends it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euc", told],
+        env=environment(server.data_dir, {"POSTERN": f"http://127.0.0.1:{server.port}", "PATH": path, **variables}),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def follow(guide: Path, installation: Installation, directory: Path, **variables: str) -> tuple[str, str]:
+    """What the guide's blocks show, and what the server writes into its log meanwhile."""
+    with served(guide.stem, installation, directory) as server:
+        # The last number told is that of the block that failed.
+        told = "\n".join(f"echo --- block {number} >&2\n{block}" for number, block in enumerate(blocks(guide), 1))
+        done = paste(told, server, directory, **variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "error: 429" not in done.stderr, done.stderr  # a reader who follows it once meets no limit
     return done.stdout, server.err.read_text()
+
+
+def printed_password(installation: Installation) -> str:
+    """What the first start showed to the person who began it."""
+    found = re.search(r"Password +(\S+)", installation.printed)
+    assert found is not None
+    return found[1]
 
 
 @pytest.mark.skipif(shutil.which("oathtool") is None or shutil.which("jq") is None, reason="oathtool or jq is missing")
@@ -56,17 +77,24 @@ def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_
     shown, log = follow(FIRST_SIGN_IN, installation, e2e_directory)
     for part in ("access_token", "backup_codes", "device_trust_token", '"token_type": "Bearer"', '"is_current": true'):
         assert part in shown
-    for secret in ("three wet matches", "nine dry candles", *re.findall(r"[A-Z2-9]{4}-[A-Z2-9]{4}", shown)):
+    codes = re.findall(r'"([A-Z2-9]{4}-[A-Z2-9]{4})"', shown)  # Whole strings only, since an id may have such a part.
+    assert codes
+    for secret in ("three wet matches", "nine dry candles", *codes):
         assert secret not in log
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
 def test_a_first_organization_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
-    shown, log = follow(FIRST_ORGANIZATION, installation, e2e_directory)
+    password = printed_password(installation)
+    shown, log = follow(FIRST_ORGANIZATION, installation, e2e_directory, OWNER_PASSWORD=password)
     for part in ('"status": "pending"', '"role": "auditor"', "301 http://127.0.0.1", '"new_role": "admin"', '"action": "user.joined"'):
         assert part in shown
     assert re.search(r"ok +acme-\d+ +\d+ entries, head \d+:\w+", shown)
-    for secret in ("five tall lighthouses", "three wet matches", "nine dry candles", "@example.org"):
+    # The invitation's token, and not the digest that stands beside it.
+    token = re.search(r'^ {2}"token": "([\w-]+)"', shown, re.MULTILINE)
+    assert token is not None
+    assert not re.fullmatch("[0-9a-f]{64}", token[1])
+    for secret in (password, token[1], "three wet matches", "nine dry candles", "@example.org"):
         assert secret not in log
 
 
@@ -83,3 +111,30 @@ def test_the_service_interface_answers_as_its_guide_says(installation: Installat
     stated = {(one.method, one.path) for one in ROUTES if {"service-interface", "api-keys"} & set(one.tags)}
     assert len(stated) == 17
     assert stated <= answered
+
+
+def test_a_guide_that_is_repeated_at_once_waits_and_says_so(installation: Installation, e2e_directory: Path) -> None:
+    """By the function that all of them have: the limit that is over soonest stands for those that let nobody in for minutes."""
+    functions = {
+        block for guide in (FIRST_SIGN_IN, FIRST_ORGANIZATION, SERVICE_INTERFACE) for block in blocks(guide) if "call() {" in block
+    }
+    assert len(functions) == 1
+    tries = """
+        for each in 1 2 3 4; do
+            call "$POSTERN/api/auth/mfa/verify" -H "Authorization: Bearer none" --json '{"code": "000000"}' || true
+        done
+        call "$POSTERN/health"
+    """
+    with served("limits", installation, e2e_directory) as server:
+        done = paste(functions.pop() + tries, server, e2e_directory)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"429\n.*Will retry in 1 second", done.stderr)
+    assert '"healthy"' in done.stdout
+
+
+def test_a_mail_that_does_not_come_ends_a_guide_with_a_sentence(installation: Installation, e2e_directory: Path) -> None:
+    (function,) = [block for block in blocks(FIRST_SIGN_IN) if "mailed() {" in block]
+    with served("no-mail", installation, e2e_directory) as server:
+        done = paste(f"EMAIL=eve@example.org\n{function.replace('--wait 20', '--wait 1')}\nmailed Anything", server, e2e_directory)
+    assert done.returncode != 0
+    assert done.stderr == "postern: There is no such mail yet; `postern mail list` shows all\n"

@@ -4,6 +4,9 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.e2e.postern import Postern, alive, children, until
@@ -26,7 +29,8 @@ def test_two_serve_as_one(serve: Serve) -> None:
     until(lambda: len(children(server.pid)) == 2)
     assert second in children(server.pid)
     assert first not in children(server.pid)
-    assert _answered_live(server) == 70
+    # The page is made once a second.
+    until(lambda: _answered_live(server) == 70)
 
     pids = [*children(server.pid), server.postgres()]
     assert server.stop() == 0
@@ -35,10 +39,41 @@ def test_two_serve_as_one(serve: Serve) -> None:
 
 
 def _answered_live(server: Postern) -> int:
-    """As one scrape, of whichever process, counts them over all that ever were."""
+    """Counted over all processes that ever were, as a scrape of any of them shows."""
     page = server.get("/metrics").body.decode()
     counted = re.findall(r'^sso_http_request_duration_seconds_count\{.*route="/health/live".*\} (\d+)', page, re.MULTILINE)
     return sum(map(int, counted))
+
+
+def test_metrics_have_an_address_and_a_token_of_their_own(serve: Serve, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-for-scrapers\n")
+    server = serve("--processes", "2", POSTERN_METRICS_BIND="127.0.0.1:0", POSTERN_METRICS_TOKEN_FILE=str(token))
+    port = int(server.logged("metrics_served")[0]["addresses"][0].rpartition(":")[2])
+    assert server.get("/metrics").status == 404
+    assert _scraped(port, "") == (401, False)
+    # One of the two processes answers for both; either of them, and also when the other is gone.
+    server.expected_errors |= {"process_died"}
+    for _ in range(2):
+        assert _scraped(port, "a-token-for-scrapers") == (200, True)
+        first, second = children(server.pid)
+        os.kill(first, signal.SIGKILL)
+        until(partial(_replaced, server, first))
+        assert second in children(server.pid)
+    assert server.stop() == 0
+
+
+def _replaced(server: Postern, gone: int) -> bool:
+    pids = children(server.pid)
+    return len(pids) == 2 and gone not in pids
+
+
+def _scraped(port: int, token: str) -> tuple[int, bool]:
+    """The status, and whether there were metrics."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, b"sso_" in answer.read()
 
 
 def test_children_go_with_their_parent_and_one_that_hangs_does_not_hold_up_the_end(serve: Serve) -> None:

@@ -265,3 +265,10 @@ def test_a_second_interrupt_does_not_wait(serve: Serve) -> None:
         server.process.send_signal(signal.SIGINT)
         server.ended()
     assert server.logged("embedded_postgres_stopped")
+
+
+def test_a_person_who_starts_it_here_is_told_where_mail_can_be_read(installation: Installation, running: Postern) -> None:
+    assert re.search(r"^  Mail +http://127\.0\.0\.1:\d+/dev/mail$", installation.printed, re.MULTILINE)
+    answer = running.get("/dev/mail")
+    assert answer.status == 200
+    assert b"<h1>Mail</h1>" in answer.body

@@ -1,4 +1,4 @@
-"""`postern access`: what it prints, and what its exit status says. What it reads is shown in tests/adapters/postgres/test_relations.py."""
+"""`postern access`: what it prints, and what its exit status says. What it reads is tested with the relations in PostgreSQL."""
 
 import argparse
 from dataclasses import replace
@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.access import Accessor, Related
 from core.domain.email import Email
 from core.domain.errors import NotFound
-from core.domain.organizations import OrganizationStatus
-from core.domain.roles import BuiltInRole, Capability
+from core.domain.tenancy.access import Accessor, Related
+from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.cli.access import lines, run, status
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import read
@@ -53,11 +53,11 @@ def test_a_question_for_one_capability_is_answered_for_that_one() -> None:
 
 
 def test_what_keeps_somebody_out_is_said() -> None:
-    assert lines(NOBODY) == ["ada@example.org is no member of acme"]
+    assert lines(NOBODY) == ["ada@example.org is not a member of acme"]
     out = lines(replace(MEMBER, is_active=False, organization_status=OrganizationStatus.SUSPENDED))
     assert out[1:3] == [
-        "The account is deactivated: it gets in nowhere.",
-        "The organization is suspended: its members see that it is there, and no more.",
+        "The account is deactivated, so it is refused everywhere.",
+        "The organization is suspended: its members can see that it exists, but nothing in it.",
     ]
 
 

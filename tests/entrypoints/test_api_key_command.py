@@ -88,7 +88,7 @@ def street(ask: Ask) -> None:
 @pytest.mark.usefixtures("street")
 async def test_a_key_is_revoked_by_how_it_begins_whosever_it_is(postern: Postern, ask: Ask) -> None:
     printed = await postern("revoke", "--prefix", "sk_bbbbbb")
-    assert printed == "sk_bbbbbb (Back??[2Jend), a key of shop of acme, is refused from now on.\n"
+    assert printed == "sk_bbbbbb (Back??[2Jend), a key of shop of acme, is deleted and refused from now on.\n"
     assert [row["prefix"] for row in ask("select prefix from api_keys order by 1")] == ["sk_aaaaaa", "sk_cccccc"]
     # The organization finds it in its log, with who it was.
     (entry,) = ask("select organization_id, actor_id, action, target_type, details from audit_log")

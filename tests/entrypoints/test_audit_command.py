@@ -1,5 +1,5 @@
 """`postern audit verify`: what it says, and what its exit status says. What it finds is shown in
-tests/adapters/postgres/test_audit_chains.py.
+tests/adapters/postgres/record/test_audit_chains.py.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import trio
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import NotFound
-from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId
-from entrypoints.bootstrap import open_services
+from core.domain.record.events import Actor, Event, Target
+from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
 from entrypoints.cli.audit import run
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
@@ -46,13 +46,13 @@ def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
 
 
 async def _something_is_done(settings: Settings) -> None:
-    async with open_services(settings) as services:
+    async with open_postern(settings) as postern:
         for organization, count in ((ACME, 3), (GONE, 1), (None, 2)):
-            async with services.unit_of_work() as uow:
+            async with postern.foundation.unit_of_work() as uow:
                 event = Event("role.created", Actor(address="192.0.2.7"), Target("role", "1"), organization)
                 await uow.record_all([event] * count)
                 await uow.commit()
-        await services.audit.link()
+        await postern.record.audit.link()
 
 
 Verify = Callable[..., tuple[int, list[str]]]
@@ -105,23 +105,23 @@ def test_a_gap_and_entries_in_no_chain_are_named(verify: Verify, settings: Setti
     status, lines = verify("--organization", "acme")
     assert status == FAILURE
     assert lines[0] == "FAIL  acme  1 to 2: links are missing"
-    assert [re.sub("[0-9a-f-]{36}", "ID", line) for line in lines[2:4]] == ["FAIL  acme  entry ID: the entry stands in no chain"] * 2
+    assert [re.sub("[0-9a-f-]{36}", "ID", line) for line in lines[2:4]] == ["FAIL  acme  entry ID: the entry is in no chain"] * 2
 
 
 def test_where_everything_is_wrong_not_all_of_it_is_printed(verify: Verify, settings: Settings) -> None:
     async def much() -> None:
-        async with open_services(settings) as services:
-            async with services.unit_of_work() as uow:
+        async with open_postern(settings) as postern:
+            async with postern.foundation.unit_of_work() as uow:
                 await uow.record_all([Event("role.created", Actor(), Target("role", "1"), ACME)] * 50)
                 await uow.commit()
-            await services.audit.link()
+            await postern.record.audit.link()
 
     trio.run(much)
     _alter(settings, "update audit_entries set success = false where organization_id = %s")
     status, lines = verify()
     assert status == FAILURE
     assert len([line for line in lines if "was altered" in line]) == 20
-    assert "FAIL  acme  … and more" in lines
+    assert "FAIL  acme  … and more faults" in lines
     assert lines[-1] == "3 chains, 56 entries: 53 faults found."
 
 
@@ -138,7 +138,7 @@ def test_a_cut_off_chain_is_found_by_the_head_that_was_printed(verify: Verify, s
 
 def test_what_was_forgotten_and_what_waits_is_told_and_no_fault(verify: Verify, settings: Settings) -> None:
     async def more() -> None:
-        async with open_services(settings) as services, services.unit_of_work() as uow:
+        async with open_postern(settings) as postern, postern.foundation.unit_of_work() as uow:
             await uow.record(Event("role.created", Actor(), Target("role", "1"), ACME))
             await uow.commit()
 

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from core.domain.devices import Client, Location
+from core.domain.identity.devices import Client, Location
+from core.usecases.key_care import KeyCare
 from entrypoints import bootstrap
+from entrypoints.assembly import configured
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError, read
 from tests.conftest import CapturedLog
 from tests.location_database import place, write_location_database
+from tests.signing import SettableClock
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -21,62 +24,71 @@ def _settings(data_dir: Path, **others: str) -> Settings:
 
 def test_the_keys_of_an_installation_are_made_once_and_are_nobody_elses(tmp_path: Path) -> None:
     settings = _settings(tmp_path)
-    made = bootstrap.key_ring(settings).key_ids()
-    assert bootstrap.key_ring(settings).key_ids() == made
+    made = configured.key_ring(settings).key_ids()
+    assert configured.key_ring(settings).key_ids() == made
     assert (tmp_path / "encryption.keys").stat().st_mode & 0o777 == 0o600
 
 
 def test_keys_that_are_a_setting_make_no_file(tmp_path: Path) -> None:
     settings = _settings(tmp_path, POSTERN_ENCRYPTION_KEYS=KEY)
-    assert bootstrap.key_ring(settings).key_ids() == ("2026-01-31.abc",)
-    assert bootstrap.key_file(settings) is None
+    assert configured.key_ring(settings).key_ids() == ("2026-01-31.abc",)
+    assert configured.key_file(settings) is None
     assert not list(tmp_path.iterdir())
 
 
 def test_keys_that_cannot_be_used_are_named_and_not_shown(tmp_path: Path, log: CapturedLog) -> None:
     log.remember("c2hvcnQ")
     with pytest.raises(SettingsError, match="POSTERN_ENCRYPTION_KEYS cannot be used: ") as caught:
-        bootstrap.key_ring(_settings(tmp_path, POSTERN_ENCRYPTION_KEYS="k:c2hvcnQ="))
+        configured.key_ring(_settings(tmp_path, POSTERN_ENCRYPTION_KEYS="k:c2hvcnQ="))
     assert "c2hvcnQ" not in str(caught.value)
     (tmp_path / "encryption.keys").write_text("k:c2hvcnQ=")
     with pytest.raises(StartFailed, match=r"encryption\.keys: ") as also:
-        bootstrap.key_ring(_settings(tmp_path))
+        configured.key_ring(_settings(tmp_path))
     assert "c2hvcnQ" not in str(also.value)
     (tmp_path / "encryption.keys").unlink()
     (tmp_path / "encryption.keys").mkdir()
     with pytest.raises(StartFailed, match="cannot be used: Is a directory"):
-        bootstrap.key_ring(_settings(tmp_path))
+        configured.key_ring(_settings(tmp_path))
 
 
 async def test_mail_goes_below_the_data_directory_by_itself(tmp_path: Path) -> None:
-    assert str(tmp_path / "mail") in await bootstrap.mail_transport(_settings(tmp_path)).check()
+    assert str(tmp_path / "mail") in await configured.mail_transport(_settings(tmp_path)).check()
 
 
 def test_mail_settings_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"POSTERN_MAIL, .* cannot be used: The mail URL names a user, and there is no password"):
-        bootstrap.mail_transport(_settings(tmp_path, POSTERN_MAIL="smtp://user@127.0.0.1"))
+        configured.mail_transport(_settings(tmp_path, POSTERN_MAIL="smtp://user@127.0.0.1"))
 
 
 def test_argon2_settings_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="POSTERN_ARGON2_MEMORY, POSTERN_ARGON2_PASSES or POSTERN_ARGON2_LANES cannot be used"):
-        bootstrap.argon2_parameters(_settings(tmp_path, POSTERN_ARGON2_MEMORY="8KiB", POSTERN_ARGON2_LANES="4"))
+        configured.argon2_parameters(_settings(tmp_path, POSTERN_ARGON2_MEMORY="8KiB", POSTERN_ARGON2_LANES="4"))
 
 
 async def test_services_open_without_the_database_and_close(tmp_path: Path, log: CapturedLog) -> None:
     settings = _settings(tmp_path, POSTERN_DATABASE_URL="postgresql://me:hunter2@127.0.0.1:1/none", POSTERN_ENCRYPTION_KEYS=KEY)
     log.remember("hunter2")
-    async with bootstrap.open_services(settings) as services:
-        assert not await services.database.ping()
+    async with bootstrap.open_postern(settings) as postern:
+        assert not await postern.foundation.database.ping()
     assert log.events("database_away")
 
 
 async def test_the_ages_of_keys_are_known_by_purpose(tmp_path: Path, database_url: str) -> None:
     settings = _settings(tmp_path, POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=KEY)
-    async with bootstrap.open_services(settings) as services:
-        now = datetime(2026, 2, 2, tzinfo=UTC)
-        assert await bootstrap.ages(services.signing_keys, services.keyring, now) == {"encryption": timedelta(days=2)}
-        await services.signing_keys.ensure()
-        assert set(await bootstrap.ages(services.signing_keys, services.keyring, now)) == {"access", "id", "encryption"}
+    async with bootstrap.open_postern(settings) as postern:
+        foundation = postern.foundation
+        care = KeyCare(foundation.signing_keys, foundation.keyring, SettableClock(datetime(2026, 2, 2, tzinfo=UTC)))
+        assert await care.ages() == {"encryption": timedelta(days=2)}
+        await foundation.signing_keys.ensure()
+        assert set(await care.ages()) == {"access", "id", "encryption"}
+
+
+async def test_an_encryption_key_whose_id_names_no_day_has_no_age(tmp_path: Path, database_url: str) -> None:
+    settings = _settings(tmp_path, POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=KEY.replace("2026-01-31", "first"))
+    async with bootstrap.open_postern(settings) as postern:
+        foundation = postern.foundation
+        care = KeyCare(foundation.signing_keys, foundation.keyring, SettableClock(datetime(2026, 2, 2, tzinfo=UTC)))
+        assert await care.ages() == {}
 
 
 async def test_places_and_proxies_are_known_from_what_the_settings_name(tmp_path: Path, log: CapturedLog) -> None:
@@ -90,13 +102,13 @@ async def test_places_and_proxies_are_known_from_what_the_settings_name(tmp_path
         POSTERN_PROXY_NETWORKS="203.0.113.0/24",
         POSTERN_PROXY_NETWORKS_FILE=str(tmp_path / "networks.txt"),
     )
-    async with bootstrap.open_services(settings) as services:
+    async with bootstrap.open_postern(settings) as postern:
         for address, location, through_proxy in (
             ("192.0.2.1", Location("DE", "Bonn"), False),
             ("198.51.100.1", None, True),
             ("203.0.113.1", None, True),
         ):
-            approach = await services.devices.observe(Client(address, ""))
+            approach = await postern.identity.devices.observe(Client(address, ""))
             assert (approach.location, approach.through_proxy) == (location, through_proxy)
     assert log.events("database_away")
 
@@ -110,6 +122,6 @@ async def test_a_file_of_places_or_proxies_that_cannot_be_used_is_named(tmp_path
         **{name: str(tmp_path / "missing")},
     )
     with pytest.raises(StartFailed, match=rf"{name} .*/missing cannot be used: No such file or directory"):
-        async with bootstrap.open_services(settings):
+        async with bootstrap.open_postern(settings):
             pass
     assert log.events("database_away")

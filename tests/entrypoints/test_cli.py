@@ -29,7 +29,7 @@ def test_a_password_is_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     _answers(monkeypatch, "correct-horse", "correct-horse")
     assert owner._ask_for_password().reveal() == "correct-horse"
     _answers(monkeypatch, "correct-horse", "correct-house")
-    with pytest.raises(StartFailed, match="The two passwords differ"):
+    with pytest.raises(StartFailed, match="The two passwords differ: try again"):
         owner._ask_for_password()
 
 

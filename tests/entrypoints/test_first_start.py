@@ -1,12 +1,13 @@
-"""What a start tells whoever began it."""
+"""What a start tells the person who began it."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
 from core.domain.secrets import Password
-from entrypoints.bootstrap import open_services
+from entrypoints.bootstrap import open_postern
 from entrypoints.failures import StartFailed
 from entrypoints.first_start import FirstOwner, announce, complete
 from entrypoints.settings import Settings, read
@@ -28,7 +29,7 @@ def test_a_password_that_we_made_is_told() -> None:
     assert "https://id.example.com/docs" in told
     assert "owner@example.com" in told
     assert "made-by-us" in told
-    assert "shown this once" in told
+    assert "shown only once" in told
 
 
 def test_a_password_that_was_given_is_not_told() -> None:
@@ -42,10 +43,18 @@ async def test_encryption_keys_of_another_database_end_the_start_with_a_sentence
 
     async def start(keys: str) -> None:
         settings = read({"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": keys, "POSTERN_DATA_DIR": str(tmp_path)})
-        async with open_services(settings) as services:
-            await complete(services, settings)
+        async with open_postern(settings) as postern:
+            await complete(postern, settings)
 
     await start(lost)
     await start(f"{ours},{lost}")
-    with pytest.raises(StartFailed, match=r"The encryption keys \(ours\) are not those of this database"):
+    with pytest.raises(StartFailed, match=r"The encryption keys \(ours\) do not belong to this database"):
         await start(ours)
+
+
+def test_where_mail_can_be_read_is_told_where_there_is_such_a_page() -> None:
+    settings, owner = read({}), FirstOwner("owner@example.com", None)
+    assert "/dev/mail" not in _announced(owner, settings)
+    out = io.StringIO()
+    announce(settings, owner, out, shows_mail=True)
+    assert re.search(r"^  Mail +http://127\.0\.0\.1:8000/dev/mail$", out.getvalue(), re.MULTILINE)

@@ -1,6 +1,7 @@
-"""Sockets to listen on, and the sentences when there are none."""
+"""Sockets to listen on, and the messages when one cannot be had."""
 
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ def test_several_sockets_share_one_port_and_all_get_connections() -> None:
     release(address, sockets)
 
 
+def test_where_connections_are_not_spread_several_processes_are_refused_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(StartFailed, match=r"^--processes needs Linux, which spreads connections"):
+        listen(Address("127.0.0.1", 0), 2)
+    for address, count in ((Address("127.0.0.1", 0), 1), (Address("", 0, tmp_path / "socket"), 2)):
+        release(address, listen(address, count))
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_address_in_use_is_named_even_when_its_user_would_share(count: int) -> None:
     with socket.socket() as taken:
@@ -40,7 +51,9 @@ def test_an_address_in_use_is_named_even_when_its_user_would_share(count: int) -
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(StartFailed, match=rf"^127\.0\.0\.1:{port} is in use by another program; POSTERN_BIND"):
+        with pytest.raises(
+            StartFailed, match=rf"^127\.0\.0\.1:{port} is in use by another program; choose another address with POSTERN_BIND"
+        ):
             listen(Address("127.0.0.1", port), count)
 
 
@@ -50,7 +63,7 @@ def test_an_address_that_is_not_ours_is_named() -> None:
 
 
 def test_a_host_that_does_not_exist_is_named() -> None:
-    with pytest.raises(StartFailed, match="POSTERN_BIND names a host that cannot be found: no such host"):
+    with pytest.raises(StartFailed, match="POSTERN_BIND names a host that does not resolve: no such host"):
         listen(Address("no such host", 8000))
 
 
@@ -78,7 +91,7 @@ def test_the_socket_of_a_killed_predecessor_is_replaced(tmp_path: Path) -> None:
 def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "precious"
     file.write_text("data")
-    with pytest.raises(StartFailed, match="there is something else at this path"):
+    with pytest.raises(StartFailed, match="this path exists and is not a socket"):
         listen(Address("", 0, file))
     assert file.read_text() == "data"
 

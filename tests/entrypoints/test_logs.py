@@ -3,8 +3,10 @@
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -186,3 +188,53 @@ def test_the_row_that_violates_a_constraint_is_not_quoted(form: str, out: io.Str
     assert "violates not-null constraint" in out.getvalue()
     assert "first line" not in out.getvalue()
     assert SECRET not in out.getvalue()
+
+
+REQUEST = {"method": "GET", "route": "/api/user", "status": 200, "duration_ms": 1.25, "bytes": 94, "client": "192.0.2.1", "user": "u"}
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize(
+    "more", [{}, {"client": "two words"}, {"client": "ada@example.org", "token": "t"}, {"client": "grün", "bytes": None}]
+)
+def test_the_line_of_a_request_is_the_one_that_the_general_way_makes(out: io.StringIO, form: str, more: dict[str, Any]) -> None:
+    logs.configure("debug", form, out)
+    fields = {**REQUEST, **more}
+    with structlog.contextvars.bound_contextvars(request_id="r1"):
+        structlog.get_logger().info("request", **fields)
+        logs.RequestLog().tell(dict(fields), is_probe=False)
+        structlog.get_logger().debug("request", **fields)
+        logs.RequestLog().tell(dict(fields), is_probe=True)
+    lines = out.getvalue().splitlines()
+    # Any time has one form.
+    timeless = [re.sub(r"[0-9]", "0", line[:40]) + line[40:] for line in lines]
+    assert timeless[::2] == timeless[1::2]
+    assert len(lines) == 4
+    assert "ada" not in out.getvalue()
+
+
+def test_the_line_of_a_request_is_written_in_one_piece_to_a_file_and_fails_nobody(tmp_path: Path) -> None:
+    place = tmp_path / "log"
+    with place.open("w") as file:
+        logs.configure("info", "json", file)
+        requests = logs.RequestLog()
+        structlog.get_logger().info("before")
+        requests.tell(dict(REQUEST), is_probe=False)
+        structlog.get_logger().info("after")
+    requests.tell(dict(REQUEST), is_probe=False)
+    assert [json.loads(line)["event"] for line in place.read_text().splitlines()] == ["before", "request", "after"]
+
+
+def test_requests_are_told_from_the_level_of_information_on_and_probes_from_that_of_debugging(out: io.StringIO) -> None:
+    told = {}
+    for level in ("debug", "info", "warning"):
+        logs.configure(level, "json", out)
+        requests = logs.RequestLog()
+        told[level] = (requests.tells_requests, requests.tells_probes)
+    assert told == {"debug": (True, True), "info": (True, False), "warning": (False, False)}
+
+
+def test_a_log_that_was_configured_in_another_way_gets_the_line_of_a_request_too() -> None:
+    with structlog.testing.capture_logs() as captured:
+        logs.RequestLog().tell(dict(REQUEST), is_probe=False)
+    assert captured == [{**REQUEST, "event": "request", "log_level": "info"}]

@@ -14,11 +14,12 @@ import pytest
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import EncryptionKey
+from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, NotFound
-from core.domain.governance import UNCHANGED, GovernedOrganization, OrganizationOwner
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.organizations import Organization, OrganizationStatus
-from core.domain.tiers import FREE, Tier
+from core.domain.platform.governance import GovernedOrganization, OrganizationOwner
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.tiers import FREE, Tier
 from entrypoints.cli import main, organization
 from entrypoints.cli.organization import NothingToChange, lines, override, table
 from entrypoints.failures import StartFailed
@@ -48,7 +49,7 @@ def test_a_new_organization_as_it_is_shown() -> None:
         "id: 00000000-0000-0000-0000-000000000001",
         "slug: acme",
         "name: Acme? Ltd?[2J",
-        "status: pending: waits for approval",
+        "status: pending: waiting for approval",
         "tier: free (Free)",
         "members: 1 of 100 (tier)",
         "services: at most 3 (tier)",
@@ -181,7 +182,7 @@ async def test_an_organization_is_led_through_its_states(postern: Postern, rows:
     assert "status    suspended" in (shown := await postern("show", "--organization", "acme"))
     assert shown.count("Unpaid") == 1
     assert await postern("activate", "--organization", "acme") == "acme is active again.\n"
-    assert await postern("reject", "--organization", "spam", "--reason", "Spam") == "spam is rejected, for good.\n"
+    assert await postern("reject", "--organization", "spam", "--reason", "Spam") == "spam is rejected for good.\n"
     entries = rows("select action, actor_id, organization_id, details from audit_log order by id")
     assert [(entry["action"], entry["organization_id"], entry["details"]) for entry in entries] == [
         ("organization.approved", acme, {"tier": "professional", "operator": "grace"}),
@@ -204,7 +205,7 @@ async def test_tier_and_limits_are_changed_alone_or_together(postern: Postern, r
     assert "members   0 of 1000 (tier)\nservices  at most 10 (tier)\n" in shown
     with pytest.raises(NothingToChange):
         await postern("tier", "--organization", "acme")
-    with pytest.raises(NotFound, match="there are free, professional"):
+    with pytest.raises(NotFound, match="the tiers are free, professional"):
         await postern("tier", "--organization", "acme", "--tier", "gold")
     assert len(rows("select id from audit_log where action = 'organization.tier.changed'")) == 3
 
@@ -231,7 +232,7 @@ async def test_what_is_deleted_was_asked_about(postern: Postern, rows: Rows, mon
     acme, other = rows.add("acme", "active"), rows.add("other")
     for answer in ("", "\n", "ACME\n", "yes\n"):
         monkeypatch.setattr(sys, "stdin", StringIO(answer))
-        with pytest.raises(StartFailed, match="Nothing was deleted"):
+        with pytest.raises(StartFailed, match="Nothing was deleted: the answer is not the organization's slug"):
             await postern("delete", "--organization", "acme")
     assert len(rows("select id from organizations")) == 2
     monkeypatch.setattr(sys, "stdin", StringIO("acme\n"))
@@ -269,7 +270,7 @@ async def test_refusals_are_those_of_the_interface(postern: Postern, rows: Rows)
     rows.add("acme", "active")
     with pytest.raises(BadRequest, match="Only a pending organization can be approved"):
         await postern("approve", "--organization", "acme")
-    with pytest.raises(BadRequest, match="reason is required"):
+    with pytest.raises(BadRequest, match="reason: must not be empty"):
         await postern("reject", "--organization", "acme", "--reason", " ")
     for action in ("show", "approve", "suspend", "activate", "tier", "delete"):
         more = {"tier": ["--tier", "free"], "delete": ["--yes"]}.get(action, [])

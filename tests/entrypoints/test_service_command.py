@@ -13,7 +13,7 @@ import pytest
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import NotFound
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
-from core.domain.services import RegisteredService, Service, ServiceType
+from core.domain.services.services import RegisteredService, Service, ServiceType
 from entrypoints.cli import main, service
 from entrypoints.cli.service import lines, table
 from entrypoints.settings import read
@@ -65,7 +65,7 @@ def test_a_service_as_it_is_shown() -> None:
 def test_what_it_does_not_have_is_said_too() -> None:
     bare = replace(SHOP.service, service_type=ServiceType.MOBILE, redirect_uris=(), device_activation_uri="https://shop.example/tv")
     shown = dict(lines(replace(SHOP, service=bare, organization_is_active=False)))
-    assert shown["type"] == "mobile (can keep no secret: PKCE)"
+    assert shown["type"] == "mobile (can keep no secret: uses PKCE)"
     assert shown["organization"] == "acme (not active)"
     assert shown["redirect URIs"] == "none"
     assert shown["activation"] == "https://shop.example/tv"

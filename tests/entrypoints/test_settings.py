@@ -48,7 +48,7 @@ def test_an_unknown_name_stops_the_start_and_gets_a_hint() -> None:
     assert _refused({"POSTERN_ZZZZZZ": ""}) == "POSTERN_ZZZZZZ is not a setting of Postern"
     assert (
         _refused({"POSTERN_BIND_FILE": "/x"})
-        == "POSTERN_BIND_FILE is unknown: only secrets can be read from a file, and POSTERN_BIND is none"
+        == "POSTERN_BIND_FILE is unknown: only secrets can be read from a file, and POSTERN_BIND is not a secret"
     )
 
 
@@ -250,3 +250,17 @@ def test_every_setting_says_what_it_is() -> None:
 def test_the_page_is_current() -> None:
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert written == settings_page.render(), "run: .venv/bin/python -m entrypoints.settings_page > docs/settings.md"
+
+
+def test_the_metrics_need_an_address_that_is_not_taken_already() -> None:
+    with pytest.raises(SettingsError, match="POSTERN_METRICS_BIND must differ from POSTERN_BIND"):
+        read({"POSTERN_BIND": "127.0.0.1:8000", "POSTERN_METRICS_BIND": "127.0.0.1:8000"})
+
+
+def test_the_token_for_the_metrics_is_a_secret_and_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a-token-for-scrapers\n")
+    settings = read({"POSTERN_METRICS_TOKEN_FILE": str(file)})
+    assert settings.metrics_token is not None
+    assert settings.metrics_token.reveal() == "a-token-for-scrapers"
+    assert dict(in_force(settings))["POSTERN_METRICS_TOKEN"] == "***"

@@ -1,4 +1,6 @@
-"""`postern user`: what it prints. What it does is shown in tests/usecases/test_account_administration.py and tests/e2e/test_commands.py."""
+"""`postern user`: what it prints. What it does is shown in
+tests/usecases/platform/test_account_administration.py and tests/e2e/test_commands.py.
+"""
 
 import getpass
 import os
@@ -8,11 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
-from core.domain.accounts import Account
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from entrypoints.cli.user import _lines, operator, printable
+from core.domain.identity.accounts import Account
+from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from entrypoints.cli.printing import printable
+from entrypoints.cli.user import _lines, operator
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 ACCOUNT = Account(UserId(UUID(int=1)), Email("ada@example.org"), False, None, None, NOON)
@@ -90,7 +93,7 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     assert printable("x" * 100) == "x" * 60 + "…"
 
 
-def test_the_operator_is_whoever_is_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operator_is_the_person_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "grace")
     assert operator() == "grace"
     monkeypatch.delenv("SUDO_USER")

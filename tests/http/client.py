@@ -28,6 +28,12 @@ class Received:
     def json(self) -> Any:
         return msgspec.json.decode(self.body)
 
+    def ok(self, status: int = 200) -> dict[str, Any]:
+        """The object of an answer that must have this status."""
+        assert self.status == status, self.body
+        body: dict[str, Any] = self.json()
+        return body
+
     @property
     def error_code(self) -> str:
         """Checks the shape that all failures have."""
@@ -35,6 +41,10 @@ class Received:
         assert set(body) == {"error", "error_code", "timestamp"}, body
         assert self.header("content-type") == "application/json"
         return str(body["error_code"])
+
+
+def refused(answer: Received) -> tuple[int, str]:
+    return answer.status, answer.error_code
 
 
 class Client:

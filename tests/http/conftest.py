@@ -10,9 +10,9 @@ import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.signing_keys import KeyPurpose
-from entrypoints.bootstrap import Services, open_services
+from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.http.application import HttpSettings, PosternApplication, build_application
-from entrypoints.http.endpoints import Endpoints
+from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.settings import read
 from tests.http import examples as examples_module
 from tests.http.client import Client
@@ -24,7 +24,7 @@ SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", versio
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
-def services_on(database_url: str, directory: Path) -> AbstractAsyncContextManager[Services]:
+def postern_on(database_url: str, directory: Path) -> AbstractAsyncContextManager[Postern]:
     settings = read(
         {
             "POSTERN_DATABASE_URL": database_url,
@@ -37,7 +37,7 @@ def services_on(database_url: str, directory: Path) -> AbstractAsyncContextManag
             "POSTERN_ARGON2_PASSES": "1",
         }
     )
-    return open_services(settings)
+    return open_postern(settings)
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def database_url(emptied_database_url: str) -> str:
 
 
 @pytest.fixture
-async def services(database_url: str, tmp_path: Path) -> AsyncIterator[Services]:
-    async with services_on(database_url, tmp_path) as opened:
-        async with opened.unit_of_work() as uow:
+async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
+    async with postern_on(database_url, tmp_path) as opened:
+        async with opened.foundation.unit_of_work() as uow:
             await uow.signing_keys.hold()
             for purpose in KeyPurpose:
                 await uow.signing_keys.add(current_key(purpose))
@@ -58,33 +58,33 @@ async def services(database_url: str, tmp_path: Path) -> AsyncIterator[Services]
 
 
 @pytest.fixture
-async def lonely_services(tmp_path: Path) -> AsyncIterator[Services]:
+async def lonely_postern(tmp_path: Path) -> AsyncIterator[Postern]:
     """The services without their database."""
-    async with services_on(NOWHERE, tmp_path) as opened:
+    async with postern_on(NOWHERE, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def client(services: Services) -> Client:
-    return Client(build_application(services, SETTINGS))
+def client(postern: Postern) -> Client:
+    return Client(build_application(postern, SETTINGS))
 
 
 @pytest.fixture
-def lonely_client(lonely_services: Services) -> Client:
-    return Client(build_application(lonely_services, SETTINGS))
+def lonely_client(lonely_postern: Postern) -> Client:
+    return Client(build_application(lonely_postern, SETTINGS))
 
 
 @pytest.fixture
-def examples(lonely_services: Services) -> Callable[..., Client]:
+def examples(lonely_postern: Postern) -> Callable[..., Client]:
     """A client of the endpoints in tests/http/examples.py, under the settings given."""
 
     def build(**changes: Any) -> Client:
-        return Client(PosternApplication(lonely_services, replace(SETTINGS, **changes), Endpoints.of(examples_module)))
+        return Client(PosternApplication(lonely_postern, replace(SETTINGS, **changes), Endpoints.of(examples_module)))
 
     return build
 
 
 @pytest.fixture
-def people(services: Services, database_url: str) -> Iterator[People]:
-    with People(services, database_url) as people:
+def people(postern: Postern, database_url: str) -> Iterator[People]:
+    with People(postern, database_url) as people:
         yield people

@@ -1,7 +1,7 @@
 """Endpoints that do what the machinery must cope with, declared as real ones are."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -11,11 +11,17 @@ import trio
 from core.domain.errors import Conflict, Forbidden, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unavailable
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Password
-from entrypoints.bootstrap import Services
-from entrypoints.http.answers import NO_BODY, NOTHING, Answer, NoBody, Nothing
-from entrypoints.http.callers import ANYONE
-from entrypoints.http.calls import Call
-from entrypoints.http.endpoints import endpoint
+from core.domain.services.api_keys import Permission
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Form, Json, Raw
+from entrypoints.http.machinery.answers import NO_BODY, NOTHING, Answer, NoBody, Nothing
+from entrypoints.http.machinery.callers import ANYONE, key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.error_shapes import OAUTH, SCIM
+from entrypoints.http.machinery.headers import PagePolicy
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages.declaring import page
 
 TAGS = ("operations",)
 FEW = RateLimit("few", burst=3, seconds_per_request=10)
@@ -57,50 +63,50 @@ class Echo(msgspec.Struct):
     text: str
 
 
-@endpoint.post("/orders", caller=ANYONE, tags=TAGS, status=201)
-async def order(call: Call[Order], _services: Services) -> Order:
+@endpoint.post("/orders", caller=ANYONE, limit=UNLIMITED, tags=TAGS, status=201)
+async def order(call: Call[Order], _postern: Postern) -> Order:
     """Give back an order"""
     return call.body
 
 
-@endpoint.get("/orders", caller=ANYONE, tags=TAGS)
-async def orders(call: Call[None, Page], _services: Services) -> Page:
+@endpoint.get("/orders", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def orders(call: Call[None, Page], _postern: Postern) -> Page:
     """Give back a query"""
     return call.query
 
 
-@endpoint.patch("/shops/{shop}/orders/{id}", caller=ANYONE, tags=TAGS)
-async def change(call: Call[Order, Page, OrderPath], _services: Services) -> Answer[Sequence[str]]:
+@endpoint.patch("/shops/{shop}/orders/{id}", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def change(call: Call[Order, Page, OrderPath], _postern: Postern) -> Answer[Sequence[str]]:
     """Give back all three"""
     return Answer([call.path.shop, str(call.path.id), call.query.query, call.body.email], 202, ((b"x-extra", b"1"),))
 
 
-@endpoint.put("/small", caller=ANYONE, tags=TAGS, body_limit=40)
-async def small(call: Call[Order], _services: Services) -> Order:
+@endpoint.put("/small", caller=ANYONE, limit=UNLIMITED, tags=TAGS, accepts=Json(limit=40))
+async def small(call: Call[Order], _postern: Postern) -> Order:
     """Take little"""
     return call.body
 
 
-@endpoint.post("/sign-in", caller=ANYONE, tags=TAGS)
-async def give_password(call: Call[Credentials], _services: Services) -> Echo:
+@endpoint.post("/sign-in", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def give_password(call: Call[Credentials], _postern: Postern) -> Echo:
     """Show what a secret looks like"""
     return Echo(f"{call.body!r} {type(call.body.password).__name__}")
 
 
-@endpoint.post("/leak", caller=ANYONE, tags=TAGS)
-async def leak(call: Call[Credentials], _services: Services) -> Credentials:
+@endpoint.post("/leak", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def leak(call: Call[Credentials], _postern: Postern) -> Credentials:
     """Try to give a secret back"""
     return call.body
 
 
-@endpoint.post("/nothing", caller=ANYONE, tags=TAGS)
-async def nothing(_call: Call, _services: Services) -> Nothing:
+@endpoint.post("/nothing", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def nothing(_call: Call, _postern: Postern) -> Nothing:
     """Say nothing"""
     return NOTHING
 
 
-@endpoint.delete("/nothing", caller=ANYONE, tags=TAGS, status=204)
-async def delete_nothing(_call: Call, _services: Services) -> NoBody:
+@endpoint.delete("/nothing", caller=ANYONE, limit=UNLIMITED, tags=TAGS, status=204)
+async def delete_nothing(_call: Call, _postern: Postern) -> NoBody:
     """Say even less"""
     return NO_BODY
 
@@ -122,15 +128,15 @@ FAILURES: dict[str, Callable[[], Exception]] = {
 }
 
 
-@endpoint.get("/troubles/{kind}", caller=ANYONE, tags=TAGS, refuses=(Conflict, Forbidden))
-async def trouble(call: Call[None, None, Trouble], _services: Services) -> Nothing:
+@endpoint.get("/troubles/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, refuses=(Conflict, Forbidden))
+async def trouble(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
     """Fail in the way that is asked for"""
     failure = FAILURES[call.path.kind]()
     raise failure
 
 
-@endpoint.get("/slow/{kind}", caller=ANYONE, tags=TAGS)
-async def slow(call: Call[None, None, Trouble], _services: Services) -> Nothing:
+@endpoint.get("/slow/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def slow(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
     """Take an hour"""
     with trio.fail_after(1 if call.path.kind == "too-slow" else 7200):
         async with trio.open_nursery() as nursery:
@@ -139,31 +145,103 @@ async def slow(call: Call[None, None, Trouble], _services: Services) -> Nothing:
     return NOTHING
 
 
-@endpoint.get("/caller", caller=ANYONE, tags=TAGS)
-async def caller(call: Call, _services: Services) -> Echo:
+@endpoint.get("/caller", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def caller(call: Call, _postern: Postern) -> Echo:
     """Ask for a caller where there is none"""
     return Echo(str(call.caller))
 
 
-@endpoint.get("/address", caller=ANYONE, tags=TAGS)
-async def address(call: Call, _services: Services) -> Echo:
+@endpoint.get("/address", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+async def address(call: Call, _postern: Postern) -> Echo:
     """Say where the request comes from"""
     return Echo(f"{call.client_address} {call.user_agent}")
 
 
 @endpoint.get("/limited", caller=ANYONE, tags=TAGS, limit=FEW)
-async def limited(_call: Call, _services: Services) -> Nothing:
+async def limited(_call: Call, _postern: Postern) -> Nothing:
     """Be asked seldom"""
     return NOTHING
 
 
 @endpoint.get("/doubly-limited", caller=ANYONE, tags=TAGS, limit=(FEW, FEWER))
-async def doubly_limited(_call: Call, _services: Services) -> Nothing:
+async def doubly_limited(_call: Call, _postern: Postern) -> Nothing:
     """Be asked even less"""
     return NOTHING
 
 
-@endpoint.get("/kept", caller=ANYONE, tags=TAGS, cache="public, max-age=60", produces="text/plain")
-def kept(_call: Call, _services: Services) -> bytes:
+@endpoint.get("/kept", caller=ANYONE, limit=UNLIMITED, tags=TAGS, cache="public, max-age=60", produces="text/plain")
+def kept(_call: Call, _postern: Postern) -> bytes:
     """Be cached"""
     return b"kept"
+
+
+class TokenRequest(msgspec.Struct, frozen=True):
+    grant_type: str
+    code: str
+    count: int = 0
+    scope: list[str] = []
+
+
+@endpoint.post(
+    "/token", caller=ANYONE, limit=UNLIMITED, tags=TAGS, accepts=Form(limit=300, most_fields=6), errors=OAUTH, refuses=(Conflict,)
+)
+async def token(call: Call[TokenRequest], _postern: Postern) -> TokenRequest:
+    """Take a form, and refuse in OAuth's words"""
+    if call.body.code == "taken":
+        raise Conflict("The code was redeemed")
+    return call.body
+
+
+@endpoint.get("/token/{kind}", caller=ANYONE, limit=FEW, tags=TAGS, errors=OAUTH, refuses=(Forbidden,))
+async def trouble_with_token(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
+    """Fail in OAuth's words"""
+    failure = FAILURES[call.path.kind]()
+    raise failure
+
+
+@endpoint.get("/keyed-token", caller=key(Permission.READ_SERVICE), tags=TAGS, errors=OAUTH)
+async def token_by_key(_call: Call[None, None, None, Any], _postern: Postern) -> Nothing:
+    """Want an API key, in OAuth's words"""
+    return NOTHING
+
+
+@endpoint.post("/scim/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, errors=SCIM, refuses=(Conflict,), status=201)
+async def provision(call: Call[Part, None, Trouble], _postern: Postern) -> Part:
+    """Refuse as SCIM does"""
+    if call.path.kind in FAILURES:
+        failure = FAILURES[call.path.kind]()
+        raise failure
+    return call.body
+
+
+@endpoint.post("/events", caller=ANYONE, limit=UNLIMITED, tags=TAGS, accepts=Raw("application/json", limit=100))
+async def receive(call: Call[bytes], _postern: Postern) -> Echo:
+    """Take bytes as they are"""
+    return Echo(call.body.hex())
+
+
+def advice(refused: object) -> str:
+    return "Try another one." if isinstance(refused, Conflict) else ""
+
+
+@page.get(
+    "/pages/{kind}",
+    caller=ANYONE,
+    limit=FEW,
+    policy=PagePolicy(
+        scripts=("'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",), form_action=None, opener="same-origin-allow-popups"
+    ),
+    advice=advice,
+)
+async def leaving_page(call: Call[None, None, Trouble], _postern: Postern) -> bytes:
+    """A page with a policy of its own, which may fail"""
+    if call.path.kind in FAILURES:
+        failure = FAILURES[call.path.kind]()
+        raise failure
+    return b"<!doctype html><title>Here</title>"
+
+
+@page.post("/pages", caller=ANYONE, limit=UNLIMITED)
+def pressed(_call: Call, _postern: Postern) -> bytes:
+    """A button, and nothing but the button"""
+    return b"<!doctype html><title>Pressed</title>"

@@ -1,51 +1,39 @@
 """An organization that invites people, and what is seen of that in the tables and the mail."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import trio
 
-from entrypoints.bootstrap import Services
-from tests.conftest import CapturedLog
-from tests.http.client import Client, Received
-from tests.http.people import People, Person
+from tests.http.cast import Cast
+from tests.http.client import Received
+from tests.http.people import Person
 from tests.http.postbox import Postbox, token_in
-from tests.http.tenants import OwnRole, Tenant, Tenants
+from tests.http.tenants import OwnRole, Tenant
 
 ACCEPT, DECLINE, OWN = "/api/invitations/accept", "/api/invitations/decline", "/api/invitations"
 Body = dict[str, Any]
 
 
-@dataclass
-class Inviting:
+class Inviting(Cast):
     """Acme with its owner, on the free tier: a hundred members."""
 
-    client: Client
-    services: Services
-    people: People
-    tenants: Tenants
-    postbox: Postbox
-    log: CapturedLog
-    acme: Tenant = field(init=False)
-    ada: Person = field(init=False)
-
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self.postbox = Postbox(self.postern)
         self.acme = self.tenants.add("acme")
-        self.ada = self.tenants.member(self.acme, "owner", "ada@acme.example")
+        self.ada = self.speaker = self.resident(self.acme, "owner", "ada")
 
     def path(self, of: Tenant | None = None) -> str:
         return f"/api/organizations/{(of or self.acme).slug}/invitations"
 
     async def ask(self, method: str, rest: str = "", body: Any = None, *, by: Person | None = None, of: Tenant | None = None) -> Received:
-        return await self.client.request(method, self.path(of) + rest, body=body, token=await self.people.token(by or self.ada))
+        return await self.request(method, self.path(of) + rest, body, by=by)
 
     async def invite(
         self, email: str = "bob@example.org", role: str = "member", *, by: Person | None = None, of: Tenant | None = None
     ) -> Body:
-        answer = await self.ask("POST", "", {"email": email, "role": role}, by=by, of=of)
-        assert answer.status == 200, answer.body
-        issued: Body = answer.json()
+        issued = (await self.ask("POST", "", {"email": email, "role": role}, by=by, of=of)).ok()
         self.log.remember(issued["token"])
         return issued
 

@@ -12,7 +12,7 @@ import trio
 from psycopg.rows import dict_row
 
 from core.domain.secrets import Password
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 
 BASE_URL = "https://id.example.org"
 
@@ -25,8 +25,8 @@ class Person:
 
 
 class People:
-    def __init__(self, services: Services, database_url: str) -> None:
-        self._services = services
+    def __init__(self, postern: Postern, database_url: str) -> None:
+        self._postern = postern
         self._database_url = database_url
         self._numbers = count(1)
 
@@ -46,8 +46,10 @@ class People:
         self._connection.execute(statement.encode(), values)
 
     def add(self, email: str | None = None, *, platform_owner: bool = False) -> Person:
-        person = Person(self._services.ids.new(), self._services.ids.new(), email or f"person{next(self._numbers)}@example.org")
-        now = self._services.clock.now()
+        person = Person(
+            self._postern.foundation.ids.new(), self._postern.foundation.ids.new(), email or f"person{next(self._numbers)}@example.org"
+        )
+        now = self._postern.foundation.clock.now()
         self.change(
             "insert into users (id, email, email_key, is_platform_owner) values (%s, %s, %s, %s)",
             person.user,
@@ -56,14 +58,26 @@ class People:
             platform_owner,
         )
         self.change(
-            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at) values (%s, %s, %s, %s, %s)",
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, proved_at) values (%s, %s, %s, %s, %s, %s)",
             person.session,
             person.user,
             now,
             now,
             now + timedelta(days=30),
+            now,
         )
         return person
+
+    def session_of(self, person: Person) -> Person:
+        """The same person in one more session."""
+        session = self._postern.foundation.ids.new()
+        self.change(
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, proved_at)"
+            " values (%s, %s, now(), now(), now() + interval '1 day', now())",
+            session,
+            person.user,
+        )
+        return Person(person.user, session, person.email)
 
     async def with_password(self, password: str, email: str | None = None, *, verified: bool = True) -> Person:
         """A person who can sign in, and never has."""
@@ -71,7 +85,7 @@ class People:
         self.change("delete from sessions where id = %s", person.session)
         self.change(
             "update users set password_hash = %s, email_verified_at = case when %s then now() end where id = %s",
-            await self._services.passwords.hash(Password(password)),
+            await self._postern.identity.passwords.hash(Password(password)),
             verified,
             person.user,
         )
@@ -89,14 +103,14 @@ class People:
 
     async def token(self, person: Person, *, at: datetime | None = None, **claims: Any) -> str:
         """An access token of the person's session, made at `at` or now; a claim given as None is left out."""
-        issued = int((at or self._services.clock.now()).timestamp())
+        issued = int((at or self._postern.foundation.clock.now()).timestamp())
         stated = {
             "iss": BASE_URL,
             "sub": str(person.user),
             "aud": "platform",
             "exp": issued + 900,
             "iat": issued,
-            "jti": str(self._services.ids.new()),
+            "jti": str(self._postern.foundation.ids.new()),
             "sid": str(person.session),
             "email": person.email,
             "is_platform_owner": False,
@@ -104,4 +118,4 @@ class People:
             "amr": ["pwd"],
             **claims,
         }
-        return await self._services.token_signer.sign_access({name: value for name, value in stated.items() if value is not None})
+        return await self._postern.foundation.token_signer.sign_access({name: value for name, value in stated.items() if value is not None})

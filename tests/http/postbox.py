@@ -2,37 +2,37 @@
 
 import re
 from datetime import timedelta
-from typing import cast
 
 from actors.account_mails import account_mailer
-from core.domain.account_mails import ACCOUNT_MAIL_JOB
+from actors.job_worker import Workplace
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.jobs import Job
 from core.domain.mail import MAIL_JOB, Mail
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 
 _LINK = re.compile(r"https?://\S+\?token=\S+")
 _LEASE = timedelta(minutes=1)
 
 
 class Postbox:
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, postern: Postern) -> None:
+        self._postern = postern
 
     async def asked_for(self) -> list[Job]:
         """The account mails that were asked for, handled as they are taken."""
-        jobs = list(await self._services.jobs.claim([ACCOUNT_MAIL_JOB], 100, _LEASE))
+        jobs = list(await self._postern.foundation.jobs.claim([ACCOUNT_MAIL_JOB], 100, _LEASE))
         for job in jobs:
             await self._handle(job)
-            await self._services.jobs.complete(job)
+            await self._postern.foundation.jobs.complete(job)
         return jobs
 
     async def empty(self) -> list[Mail]:
         """All mails since the last time, oldest first."""
         await self.asked_for()
         mails = []
-        for job in await self._services.jobs.claim([MAIL_JOB], 100, _LEASE):
-            mails.append(Mail(*(cast("str", job.payload[part]) for part in ("to", "subject", "text", "html"))))
-            await self._services.jobs.complete(job)
+        for job in await self._postern.foundation.jobs.claim([MAIL_JOB], 100, _LEASE):
+            mails.append(Mail.of_job(job.payload))
+            await self._postern.foundation.jobs.complete(job)
         return mails
 
     async def link(self) -> str:
@@ -44,14 +44,16 @@ class Postbox:
         return token_in(await self.link())
 
     async def _handle(self, job: Job) -> None:
-        services = self._services
+        postern = self._postern
         worker = account_mailer(
-            services.account_mails,
-            queue=services.jobs,
-            doorbell=services.doorbell,
-            clock=services.clock,
-            metrics=services.metrics,
-            spread=services.secrets.spread,
+            postern.identity.account_mails,
+            Workplace(
+                postern.foundation.jobs,
+                postern.foundation.doorbell,
+                postern.foundation.clock,
+                postern.foundation.metrics,
+                postern.foundation.secrets.spread,
+            ),
         )
         await worker._tasks[job.kind].handle(job)
 

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from entrypoints.http.protocol import Application, Message
-from entrypoints.http.server import ServerSettings, serve
-from entrypoints.http.wire import Scope
+from entrypoints.http.server.protocol import Application, Message
+from entrypoints.http.server.serving import ServerSettings, serve
+from entrypoints.http.server.wire import Scope
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -130,6 +130,12 @@ class Client:
         return await self.raw() == b""
 
 
+async def until(true: Callable[[], object], patience: float = 10.0) -> None:
+    with trio.fail_after(patience):
+        while not true():
+            await trio.sleep(0.005)
+
+
 @dataclass(frozen=True, slots=True)
 class RunningServer:
     port: int
@@ -138,17 +144,20 @@ class RunningServer:
     tls: ssl.SSLContext | None
     # Connections that a test leaves open are closed when the server has ended.
     opened: list[trio.SocketStream] = field(default_factory=list)
+    # Why the server has refused connections, or closed them.
+    closed: list[str] = field(default_factory=list)
 
-    async def connect(self) -> Client:
-        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
+    async def connect(self, source: str | None = None) -> Client:
+        """From `source`, another address of this machine."""
+        stream = await trio.open_tcp_stream("127.0.0.1", self.port, local_address=source)
         self.opened.append(stream)
         if self.tls is None:
             return Client(stream)
         secure = trio.SSLStream(stream, self.tls, server_hostname="127.0.0.1", https_compatible=True)
         return Client(secure)
 
-    async def ask(self, data: bytes = GET) -> Answer:
-        client = await self.connect()
+    async def ask(self, data: bytes = GET, source: str | None = None) -> Answer:
+        client = await self.connect(source)
         async with client.stream:
             return await client.ask(data)
 
@@ -162,7 +171,9 @@ async def running(
     server = RunningServer(listener.getsockname()[1], trio.Event(), trio.Event(), trusted)
 
     async def run(task_status: trio.TaskStatus[list[str]]) -> None:
-        await serve(served, [listener], settings or ServerSettings(), shutdown=server.shutdown, task_status=task_status)
+        await serve(
+            served, [listener], settings or ServerSettings(), shutdown=server.shutdown, closed=server.closed.append, task_status=task_status
+        )
         server.finished.set()
 
     try:

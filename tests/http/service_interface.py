@@ -1,14 +1,17 @@
-"""A service's own servers, which call with its key; and whatever is left of a person anywhere."""
+"""A service's own servers, which call with its key; and all that is left of a person anywhere."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from core.domain.services.services import ServiceProfile, ServiceType
 from tests.http.client import Received
 from tests.http.people import Person
 from tests.http.subscribing import Market
 from tests.http.tenants import UsedService
 
+PROFILE: Final = ServiceProfile("Shop", ServiceType.WEB, datetime(2026, 1, 1, tzinfo=UTC))
 USERS: Final = "/api/service/users"
 # Every table that tells anything of somebody, and by which columns.
 TRACES: Final = {
@@ -27,10 +30,6 @@ TRACES: Final = {
     "impersonations": "user_id = {0} or impersonator_id = {0}",
     "audit_personal": "actor_id = {0} or entry_id in (select id from audit_entries where target_type = 'user' and target_id = {0}::text)",
 }
-
-
-def refused(answer: Received) -> tuple[int, str]:
-    return answer.status, answer.error_code
 
 
 class Backend:
@@ -77,7 +76,7 @@ def leave_traces(market: Market, person: Person, *services: UsedService) -> None
     """Of a life: signed in on the platform and in these services, with a second factor and a link, on record as the one who did something
     and as the one it was done to.
     """
-    people, new = market.people, market.services.ids.new
+    people, new = market.people, market.postern.foundation.ids.new
     device, entry, about = new(), new(), new()
     people.change(
         "insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)"

@@ -1,19 +1,23 @@
 """Somebody at the door: signs in, keeps what it is given, and comes back with it."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import pyotp
 
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 from entrypoints.http.application import HttpSettings, build_application
 from tests.http.client import Client, Received
+from tests.http.conftest import SETTINGS
 from tests.http.people import People, Person
 
 LOGIN, VERIFY, REFRESH, LOGOUT = "/api/auth/login", "/api/auth/mfa/verify", "/api/auth/refresh", "/api/auth/logout"
 PASSWORD = "the moon over the harbour"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 SAFARI = "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15"
+
+UNLIMITED: Final = replace(SETTINGS, rate_limits=False)
 
 
 class Browser:
@@ -51,15 +55,16 @@ class Browser:
         return await self.post(VERIFY, {"code": code, **more}, token=preauth_token)
 
 
-def unlimited(services: Services, settings: HttpSettings, address: str = "192.0.2.1") -> Client:
+def unlimited(postern: Postern, settings: HttpSettings = UNLIMITED, address: str = "192.0.2.1") -> Client:
     """Without the limits by address, which have tests of their own."""
-    return Client(build_application(services, settings), address)
+    return Client(build_application(postern, settings), address)
 
 
 async def enable_mfa(client: Client, people: People, person: Person) -> pyotp.TOTP:
     """Through the front door, in another session. The code that enabled it is used up: the next one comes from `later`."""
     people.change(
-        "insert into sessions (id, user_id, created_at, last_seen_at, expires_at) values (%s, %s, now(), now(), now() + interval '1 day')",
+        "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, proved_at)"
+        " values (%s, %s, now(), now(), now() + interval '1 day', now())",
         person.session,
         person.user,
     )

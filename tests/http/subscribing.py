@@ -1,60 +1,35 @@
-"""A service with plans, users and API keys, beside one of another organization, put there past the interface."""
+"""Services with plans, users and API keys, put there past the API."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from core.domain.api_keys import Permission
 from core.domain.secrets import Token
-from entrypoints.bootstrap import Services
-from tests.conftest import CapturedLog
-from tests.http.client import Client, Received
-from tests.http.people import People, Person
-from tests.http.tenants import Tenant, Tenants, UsedService
+from core.domain.services.api_keys import Permission
+from tests.http.cast import Shops
+from tests.http.client import Received
+from tests.http.people import Person
+from tests.http.tenants import UsedService
 
 SUBSCRIPTIONS = "/api/service/subscriptions"
 PLANS = "/api/organizations/acme/services/shop/plans"
 
 
-@dataclass
-class Market:
-    """Acme with a shop and an app, globex with an app of the same slug."""
-
-    services: Services
-    tenants: Tenants
-    people: People
-    client: Client
-    log: CapturedLog
-    acme: Tenant = field(init=False)
-    globex: Tenant = field(init=False)
-    shop: UsedService = field(init=False)
-    app: UsedService = field(init=False)
-    theirs: UsedService = field(init=False)
-    admin: Person = field(init=False)
-    key: str = field(init=False)
+class Market(Shops):
+    """Shops with plans and API keys. Acme's administrator speaks for the people, the shop's key for its servers."""
 
     def __post_init__(self) -> None:
-        self.acme, self.globex = self.tenants.add("acme"), self.tenants.add("globex")
-        self.shop, self.app = self.tenants.service(self.acme, "shop"), self.tenants.service(self.acme, "app")
-        self.theirs = self.tenants.service(self.globex, "app")
-        self.admin = self.tenants.member(self.acme, "admin", "admin@acme.example")
+        super().__post_init__()
+        self.admin = self.speaker = self.resident(self.acme, "admin")
         self.key = self.key_of(self.shop)
 
     @property
     def now(self) -> datetime:
-        return self.services.clock.now()
-
-    def user(self, *services: UsedService, email: str | None = None) -> Person:
-        """Of the shop, if nothing is said."""
-        person = self.people.add(email)
-        for service in services or (self.shop,):
-            self.tenants.uses(person, service)
-        return person
+        return self.postern.foundation.clock.now()
 
     def plan(self, service: UsedService | None = None, name: str = "Pro", *, price: int = 900, features: Collection[str] = ()) -> UUID:
-        plan = self.services.ids.new()
+        plan = self.postern.foundation.ids.new()
         self.people.change(
             "insert into plans (id, service_id, name, price_cents, currency, features, created_at, updated_at)"
             " values (%s, %s, %s, %s, 'usd', %s, now(), now())",
@@ -67,7 +42,7 @@ class Market:
         return plan
 
     def key_of(self, service: UsedService, permissions: Collection[Permission] = tuple(Permission)) -> str:
-        identifier = self.services.ids.new()
+        identifier = self.postern.foundation.ids.new()
         text = f"sk_{identifier.hex[-6:]}_{identifier.hex}"
         self.people.change(
             "insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)"
@@ -90,27 +65,23 @@ class Market:
         return await self.ask("POST", body={"user_id": str(person.user), "plan_id": str(plan), **more}, key=key)
 
     async def subscribed(self, person: Person, plan: UUID, **more: Any) -> dict[str, Any]:
-        answer = await self.subscribe(person, plan, **more)
-        assert answer.status == 200, answer.body
-        body: dict[str, Any] = answer.json()
-        return body
+        return (await self.subscribe(person, plan, **more)).ok()
 
     async def get(self, person: Person) -> dict[str, Any]:
-        answer = await self.ask("GET", f"/{person.user}")
-        assert answer.status == 200, answer.body
-        body: dict[str, Any] = answer.json()
-        return body
+        return (await self.ask("GET", f"/{person.user}")).ok()
 
     async def manage(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None, plans: str = PLANS) -> Received:
         """The shop's plans, as its administrator."""
-        return await self.client.request(method, plans + path, body=body, token=await self.tenants.token(by or self.admin))
+        return await self.request(method, plans + path, body, by=by)
 
-    def events(self, table: str = "events") -> list[dict[str, Any]]:
-        """What was told, in order: to webhooks, or to the audit log."""
-        name = "name" if table == "events" else "action"
-        return self.people.rows(
-            f"select {name} as name, organization_id, actor_id, target_type, target_id, details from {table} order by id"
-        )
+    def by_key(self, told: dict[str, Any]) -> dict[str, Any]:
+        """What the audit log says where webhooks are told this: it names the shop's key as the actor."""
+        (key,) = self.people.rows("select id, name, prefix from api_keys where digest = %s", Token(self.key).digest())
+        return {
+            **told,
+            "actor_id": key["id"],
+            "details": {**told["details"], "acting_key": {"name": key["name"], "prefix": key["prefix"]}},
+        }
 
     def counts(self, plan: UUID) -> tuple[int, ...]:
         """Of a plan's subscriptions: active, past due, cancelled, expired, and of them those that live."""

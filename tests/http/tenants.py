@@ -1,4 +1,6 @@
-"""Organizations with their people, roles, services and end users, put there past the interface, which has tests of its own."""
+"""Organizations with their people, roles, services and end users, written straight into the database, because the API
+has tests of its own.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.domain.roles import Capability
-from entrypoints.bootstrap import Services
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
 from tests.http.people import People, Person
 
 
@@ -33,12 +35,12 @@ class UsedService:
 
 
 class Tenants:
-    def __init__(self, services: Services, people: People) -> None:
-        self._services = services
+    def __init__(self, postern: Postern, people: People) -> None:
+        self._postern = postern
         self._people = people
 
     def add(self, slug: str, *, status: str = "active", name: str = "") -> Tenant:
-        tenant = Tenant(self._services.ids.new(), slug)
+        tenant = Tenant(self._postern.foundation.ids.new(), slug)
         self._people.change(
             "insert into organizations (id, slug, name, status, created_at, updated_at) values (%s, %s, %s, %s, now(), now())",
             tenant.id,
@@ -49,7 +51,7 @@ class Tenants:
         return tenant
 
     def role(self, tenant: Tenant, slug: str, capabilities: Collection[Capability]) -> OwnRole:
-        role = OwnRole(self._services.ids.new(), slug)
+        role = OwnRole(self._postern.foundation.ids.new(), slug)
         self._people.change(
             "insert into roles (id, org_id, slug, name, created_at, updated_at) values (%s, %s, %s, %s, now(), now())",
             role.id,
@@ -74,7 +76,7 @@ class Tenants:
         slug = role if isinstance(role, str) else role.slug
         self._people.change(
             "insert into memberships (id, org_id, user_id, role, role_id, created_at) values (%s, %s, %s, %s, %s, now())",
-            self._services.ids.new(),
+            self._postern.foundation.ids.new(),
             tenant.id,
             person.user,
             slug,
@@ -97,7 +99,7 @@ class Tenants:
         return self.join(self._people.add(email), tenant, role)
 
     def service(self, tenant: Tenant, slug: str, service_type: str = "web") -> UsedService:
-        service = UsedService(self._services.ids.new(), slug, tenant)
+        service = UsedService(self._postern.foundation.ids.new(), slug, tenant)
         self._people.change(
             "insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)"
             " values (%s, %s, %s, %s, %s, %s, now(), now())",
@@ -106,7 +108,7 @@ class Tenants:
             slug,
             slug.title(),
             service_type,
-            self._services.ids.new(),
+            self._postern.foundation.ids.new(),
         )
         return service
 
@@ -125,19 +127,20 @@ class Tenants:
 
     def session(self, person: Person, place: Tenant | UsedService | None = None, *, began: datetime | None = None) -> Person:
         """The same person in one more session: on the platform, in an organization, or in one of its services."""
-        session = self._services.ids.new()
+        session = self._postern.foundation.ids.new()
         tenant = place.tenant if isinstance(place, UsedService) else place
-        at = began or self._services.clock.now()
+        at = began or self._postern.foundation.clock.now()
         self._people.change(
-            "insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at, authenticated_by)"
-            " values (%s, %s, %s, %s, %s, %s, %s, '{pwd}')",
+            "insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at, authenticated_by,"
+            " proved_at) values (%s, %s, %s, %s, %s, %s, %s, '{pwd}', %s)",
             session,
             person.user,
             None if tenant is None else tenant.id,
             place.id if isinstance(place, UsedService) else None,
             at,
             at,
-            self._services.clock.now() + timedelta(days=30),
+            self._postern.foundation.clock.now() + timedelta(days=30),
+            at,
         )
         return Person(person.user, session, person.email)
 

@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from entrypoints.bootstrap import Services
+import trio
+
+from adapters.postgres.driver.connection import Connection
+from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from tests.http.client import Client
-from tests.http.conftest import NOWHERE, SETTINGS, services_on
+from tests.http.client import Client, Received
+from tests.http.conftest import NOWHERE, SETTINGS, postern_on
 
 
-async def test_health_says_that_the_process_is_up_and_which_version(lonely_client: Client, lonely_services: Services) -> None:
+async def test_health_says_that_the_process_is_up_and_which_version(lonely_client: Client, lonely_postern: Postern) -> None:
     answer = await lonely_client.get("/health")
-    assert (answer.status, answer.json()) == (200, {"status": "healthy", "version": lonely_services.version})
+    assert (answer.status, answer.json()) == (200, {"status": "healthy", "version": lonely_postern.foundation.version})
 
 
 async def test_live_answers_without_a_body(lonely_client: Client) -> None:
@@ -19,14 +23,53 @@ async def test_live_answers_without_a_body(lonely_client: Client) -> None:
     assert (answer.status, answer.body, answer.header("content-length")) == (200, b"", "0")
 
 
-async def test_ready_with_its_database_and_not_without_it(client: Client, services: Services, tmp_path: Path) -> None:
+async def test_ready_with_its_database_and_not_without_it(client: Client, postern: Postern, tmp_path: Path) -> None:
     answer = await client.get("/health/ready")
     assert answer.status == 200
-    assert answer.json() == {"status": "ready", "version": services.version, "database": "connected"}
-    async with services_on(NOWHERE, tmp_path) as lonely:
+    assert answer.json() == {"status": "ready", "version": postern.foundation.version, "database": "connected"}
+    async with postern_on(NOWHERE, tmp_path) as lonely:
         # The same process, as the probe sees it when the database goes, and when it comes back.
-        away = Client(build_application(replace(services, database=lonely.database), SETTINGS))
+        away = Client(
+            build_application(replace(postern, foundation=replace(postern.foundation, database=lonely.foundation.database)), SETTINGS)
+        )
         answer = await away.get("/health/ready")
         assert answer.status == 503
-        assert answer.json() == {"status": "unhealthy", "version": services.version, "database": "disconnected"}
+        assert answer.json() == {"status": "unhealthy", "version": postern.foundation.version, "database": "disconnected"}
     assert (await client.get("/health/ready")).status == 200
+
+
+async def test_not_ready_while_writes_fail_and_ready_again_by_itself(client: Client, postern: Postern, database_url: str) -> None:
+    """Reading goes on: a standby, as a full disk, answers every trivial query."""
+
+    async def turn(change: str) -> None:
+        async with await Connection.connect(database_url, options="-c default_transaction_read_only=off") as connection:
+            await connection.execute(f"alter database {connection.info.dbname} {change}".encode())
+            await connection.execute(_END_THE_OTHERS)
+
+    async def until(status: int, has: str) -> Received:
+        with trio.fail_after(20):
+            while (answer := await client.get("/health/ready")).status != status or has not in answer.json():
+                # A write, for the server to refuse.
+                await client.post("/api/auth/login", {"email": "ada@example.com", "password": "wrong password"})
+                await trio.sleep(0.05)
+        return answer
+
+    await until(200, "database")
+    await turn("set default_transaction_read_only = on")
+    try:
+        failing = await until(503, "reason")
+    finally:
+        await turn("reset default_transaction_read_only")
+    assert failing.json() == {
+        "status": "unhealthy",
+        "version": postern.foundation.version,
+        "database": "disconnected",
+        "reason": "writes fail: read only",
+    }
+    ready = await until(200, "database")
+    assert ready.json() == {"status": "ready", "version": postern.foundation.version, "database": "connected"}
+
+
+_END_THE_OTHERS: Final = (
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+)

@@ -6,9 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -18,11 +18,13 @@ import trio
 from ops.bench import processes
 from ops.bench.__main__ import main
 from ops.bench.cases import CASES
+from ops.bench.cases.aftermath import Probed, area_under_curve
 from ops.bench.cases.timing import signed_rank
 from ops.bench.fill import fill, grow
 from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
-from ops.bench.report import Figure, Outcome, at_least, at_most, machine, record, table
+from ops.bench.record import PAGE, record, renewed
+from ops.bench.report import Figure, Outcome, at_least, at_most, hardware, machine, table
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 
@@ -204,16 +206,121 @@ def test_the_table_says_what_did_not_hold() -> None:
     ]
 
 
-def test_a_run_is_appended_to_the_record(tmp_path: Path) -> None:
-    file = tmp_path / "benchmarks.md"
-    file.write_text("# Benchmarks\n")
-    record([Outcome("start", [Figure("to ready", 1.0, "s", at_most(4))])], 0.25, "On a quiet machine.", to=file)
-    lines = file.read_text().splitlines()
-    assert lines[0] == "# Benchmarks"
+def test_what_was_measured_along_with_a_figure_stands_beside_it() -> None:
+    assert Figure("CPU per request", 381.4, "µs", beside="PostgreSQL 86 µs").shown == "381 µs (PostgreSQL 86 µs)"
+
+
+PAGE_BEFORE = f"""# Benchmarks
+
+How to read it.
+
+Machine: {hardware()}.
+
+## Starting and memory
+
+`.venv/bin/python -m ops.bench start memory`
+
+| case   | what                    | figure   | bar   | held   | measured            |
+|--------|-------------------------|----------|-------|--------|---------------------|
+| start  | to ready                | 9 s      | ≤ 4   | **no** | 2026-01-01, 1234567 |
+| start  | what is measured no more | 1 s      |       |        | 2026-01-01, 1234567 |
+| memory | resident, idle          | 80.9 MiB | ≤ 110 | yes    | 2026-01-01, 1234567 |
+
+## Races
+
+`.venv/bin/python -m ops.bench seat`
+
+| case | what   | figure | bar | held | measured            |
+|------|--------|--------|-----|------|---------------------|
+| seat | rounds | 200    |     |      | 2026-01-01, 1234567 |
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The two files, before a run or after."""
+
+    page: Path
+    history: Path
+
+    def record(self, outcomes: Sequence[Outcome], remark: str = "") -> None:
+        record(outcomes, 0.25, remark, page=self.page, history=self.history)
+
+    def rows(self) -> dict[tuple[str, str], list[str]]:
+        """What the page's tables say of each case and figure."""
+        found = {}
+        for line in self.page.read_text().splitlines():
+            if line.startswith("| ") and not line.startswith("| case"):
+                case, what, *others = (cell.strip() for cell in line.strip("|").split(" | "))
+                found[case, what] = others
+        return found
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    files = Kept(tmp_path / "page.md", tmp_path / "history.md")
+    files.page.write_text(PAGE_BEFORE)
+    files.history.write_text("# Benchmarks: history\n")
+    return files
+
+
+def test_a_run_is_appended_to_the_history(kept: Kept) -> None:
+    kept.record([Outcome("start", [Figure("to ready", 1.0, "s", at_most(4))])], "On a quiet machine.")
+    lines = kept.history.read_text().splitlines()
+    assert lines[0] == "# Benchmarks: history"
     assert re.fullmatch(r"## \d{4}-\d\d-\d\d \d\d:\d\d UTC, commit \w+( with changes)?", lines[2])
     assert lines[4] == f"{machine()}. Load average before: 0.2."
     assert lines[6] == "On a quiet machine."
     assert lines[-1].startswith("| start | to ready")
+
+
+def test_a_run_replaces_the_figures_of_its_cases_in_the_page_and_no_others(kept: Kept) -> None:
+    kept.record([Outcome("start", [Figure("to ready", 1.0, "s", at_most(4), beside="cold 2 s")])])
+    rows = kept.rows()
+    assert set(rows) == {("start", "to ready"), ("memory", "resident, idle"), ("seat", "rounds")}
+    *figures, measured = rows["start", "to ready"]
+    assert figures == ["1 s (cold 2 s)", "≤ 4", "yes"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d, \w+( with changes)?", measured)
+    assert rows["memory", "resident, idle"] == ["80.9 MiB", "≤ 110", "yes", "2026-01-01, 1234567"]
+    assert rows["seat", "rounds"] == ["200", "", "", "2026-01-01, 1234567"]
+    assert kept.page.read_text().startswith(PAGE_BEFORE.partition("\n## ")[0])
+
+
+def test_a_case_that_is_new_comes_under_its_subject_with_its_command(kept: Kept) -> None:
+    kept.record(
+        [Outcome("redeem", [Figure("rounds", 200)]), Outcome("against signin", [Figure("ratio", 0.5)]), Outcome("odd", [Figure("a", 1)])]
+    )
+    text = kept.page.read_text()
+    assert re.findall(r"^## (.*)\n\n`(.*)`$", text, re.MULTILINE) == [
+        ("Starting and memory", ".venv/bin/python -m ops.bench start memory"),
+        ("Races", ".venv/bin/python -m ops.bench redeem seat"),
+        ("Beside an earlier commit", ".venv/bin/python -m ops.bench against REVISION signin"),
+        ("Everything else", ".venv/bin/python -m ops.bench odd"),
+    ]
+
+
+def test_a_case_that_was_skipped_keeps_its_figures_and_one_that_failed_does_not(kept: Kept) -> None:
+    kept.record([Outcome("memory", skipped="no /proc"), Outcome("seat", failed="it did not start")])
+    rows = kept.rows()
+    assert rows["memory", "resident, idle"][0] == "80.9 MiB"
+    assert rows["seat", "failed: it did not start"][2] == "**no**"
+    assert ("seat", "rounds") not in rows
+    assert "skipped: no /proc" in kept.history.read_text()
+
+
+def test_the_page_tells_of_one_machine(kept: Kept) -> None:
+    kept.page.write_text(PAGE_BEFORE.replace(hardware(), "Another processor, 64 cores, 512 GiB"))
+    kept.record([Outcome("start", [Figure("to ready", 1.0, "s")])])
+    assert set(kept.rows()) == {("start", "to ready")}
+    assert f"Machine: {hardware()}.\n" in kept.page.read_text()
+    assert "Another processor" not in kept.page.read_text()
+
+
+def test_the_page_of_this_tree_stays_as_it_is_when_nothing_was_measured() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    on = re.search(r"^Machine: (.*)\.$", text, re.MULTILINE)
+    assert on is not None
+    assert renewed(text, {}, on[1]) == text
 
 
 def test_the_machine_is_described() -> None:
@@ -245,6 +352,30 @@ sys.stdin.read()
     assert not processes.is_alive(parent.pid)
 
 
+def test_processor_time_of_threads_is_told_apart_by_their_priority() -> None:
+    program = """
+import os, sys, threading
+def work(): os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19); sum(range(3_000_000)); done.set(); sys.stdin.read()
+done = threading.Event()
+threading.Thread(target=work).start()
+done.wait()
+print("worked", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"worked\n"
+        seconds = processes.thread_seconds([process.pid])
+        assert len(seconds) == 2
+        assert all(spent > 0 for spent in seconds.values())
+        assert set(processes.thread_seconds([process.pid], at_first_ones_priority=True)) == {process.pid}
+        process.communicate()
+    assert processes.thread_seconds([process.pid]) == {}
+
+
+def test_a_thread_that_came_meanwhile_began_at_nought_and_one_that_went_is_left_out() -> None:
+    assert processes.spent({1: 2.0, 2: 5.0}, {1: 2.5, 3: 0.25}) == 0.75
+
+
 def test_a_grown_database_has_what_was_asked_for_and_all_its_indexes(database_url: str) -> None:
     structure = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
 
@@ -270,6 +401,16 @@ def test_the_signed_rank_test_sees_a_shift_and_no_noise() -> None:
     assert signed_rank([]) == 1
     # Darwin's maize, from Fisher's "The Design of Experiments": 15 pairs, whose exact probability is 0.041.
     assert signed_rank([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]) == pytest.approx(0.04, abs=0.01)
+
+
+def test_the_area_under_the_curve_is_a_half_for_noise_and_one_for_what_is_always_longer() -> None:
+    noise = [number % 17 / 1000 for number in range(170)]
+    assert area_under_curve(noise, noise) == 0.5
+    assert area_under_curve([1, 2], [0]) == 1
+    probed = Probed(0.1, known=[[0.02, 0.04, 0.001]] * 5, unknown=[[0.02, 0.02, 0.02]] * 5)
+    areas = probed.areas()
+    assert (areas["longest within 0.05 s"], areas["mean within 0.05 s"]) == (1, 1)
+    assert "longest within 0.25 s" not in areas
 
 
 def test_people_and_their_sessions_are_filled_in(database_url: str) -> None:

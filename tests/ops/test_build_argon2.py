@@ -73,7 +73,9 @@ def test_what_a_baseline_needs_is_told_in_the_kernels_words() -> None:
         ((), {"CC": "/no/such/compiler"}, "of FileNotFoundError"),
     ],
 )
-def test_whatever_is_lacking_the_set_up_goes_on_with_one_line(arguments: tuple[str, ...], environment: dict[str, str], reason: str) -> None:
+def test_the_set_up_goes_on_with_one_line_when_anything_is_missing(
+    arguments: tuple[str, ...], environment: dict[str, str], reason: str
+) -> None:
     before = build_argon2._module_digest()
     ended = run(*arguments, **environment)
     assert ended.returncode == 0

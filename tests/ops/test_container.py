@@ -1,20 +1,30 @@
 """The house rules of the container image and of the compose file, read from the files themselves."""
 
 import fnmatch
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import psycopg
 import pytest
+import trio
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
-from entrypoints.settings import read
+from adapters.mail.transports import mail_directory
+from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
+from adapters.postgres.migrate import migrate, require_current
+from entrypoints.settings import Settings, read
 from tests.places import ROOT
 
 DOCKERFILE = ROOT / "ops" / "container" / "Dockerfile"
@@ -213,16 +223,83 @@ def compose() -> dict[str, Any]:
 
 def interpolated(value: str) -> str:
     """`${NAME:?…}` and `${NAME:-default}` as compose fills them when only the required ones are given."""
-    given = {"POSTGRES_PASSWORD": "secret", "POSTERN_ENCRYPTION_KEYS": "one:" + "A" * 43 + "="}
+    passwords = {"POSTGRES_PASSWORD": "superuser", "DATABASE_OWNER_PASSWORD": "owner", "DATABASE_APP_PASSWORD": "app"}
+    given = {**passwords, "POSTERN_ENCRYPTION_KEYS": "one:" + "A" * 43 + "="}
     return re.sub(r"\$\{(\w+)(?::([-?])([^}]*))?\}", lambda found: given.get(found[1], found[3] if found[2] == "-" else ""), value)
 
 
-@pytest.mark.parametrize("service", ["migrate", "postern"])
-def test_compose_gives_settings_that_postern_takes(service: str) -> None:
-    environment = {name: interpolated(value) for name, value in compose()["services"][service]["environment"].items()}
-    settings = read(environment)
+def settings_of(service: str) -> Settings:
+    return read({name: interpolated(value) for name, value in compose()["services"][service]["environment"].items()})
+
+
+@pytest.mark.parametrize(("service", "role", "migrates"), [("migrate", "owner", True), ("postern", "app", False)])
+def test_compose_gives_settings_that_postern_takes(service: str, role: str, migrates: bool) -> None:
+    settings = settings_of(service)
     assert settings.database_url is not None
-    assert settings.database_url.reveal() == "postgresql://postern:secret@database:5432/postern"
+    assert settings.database_url.reveal() == f"postgresql://postern_{role}:{role}@database:5432/postern"
+    assert settings.migrate is migrates
+    assert "superuser" not in str(compose()["services"][service]["environment"])
+
+
+def test_compose_trusts_the_proxy_of_its_own_host_and_no_other() -> None:
+    """What comes by the published port comes from the gateway of the network: without this all clients would share one limit."""
+    (network,) = compose()["networks"]["outside"]["ipam"]["config"]
+    trusted = settings_of("postern").trusted_proxies
+    assert [str(one) for one in trusted] == [f"{network['gateway']}/32"]
+    assert ip_address(network["gateway"]) in ip_network(network["subnet"])
+
+
+def test_until_a_server_is_named_mail_goes_to_where_it_can_be_written_and_read() -> None:
+    settings = settings_of("postern")
+    assert settings.mail_url == "file:.postern/mail"  # of the data directory, which the image moves into its volume
+    assert mail_directory(settings.mail_url).parent == settings.data_dir
+    (volume,) = compose()["services"]["postern"]["volumes"]
+    assert volume.partition(":")[2] == only(final_stage(), "VOLUME").text.strip('[]"')
+
+
+def test_compose_takes_the_database_for_ready_only_once_its_roles_are_made() -> None:
+    assert "--host=127.0.0.1" in compose()["services"]["database"]["healthcheck"]["test"]
+
+
+def test_the_roles_of_the_container_serve_and_migrate_and_are_no_superusers() -> None:
+    mounted = [volume.split(":")[0] for volume in compose()["services"]["database"]["volumes"] if "initdb.d" in volume]
+    (script,) = [COMPOSE.parent / one for one in mounted]
+    # A place of our own: pytest's is closed to other users, and root's PostgreSQL runs as one.
+    with (
+        tempfile.TemporaryDirectory(prefix="postern-roles-") as directory,
+        EmbeddedPostgres(Path(directory), settings={"fsync": "off"}) as server,
+    ):
+        administrator = conninfo_to_dict(server.url("postgres"))
+        environment = {
+            "PATH": f"{BINARIES}:{os.environ['PATH']}",
+            "POSTGRES_USER": str(administrator["user"]),
+            "PGHOST": str(administrator["host"]),
+            "PGPORT": str(administrator["port"]),
+            "DATABASE_OWNER_PASSWORD": "it's the owner's",
+            "DATABASE_APP_PASSWORD": "app",
+        }
+        done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        owner, app = (server.url("postern", role) for role in ("postern_owner", "postern_app"))
+        trio.run(migrate, owner, lambda _line: None)
+        trio.run(require_current, app)
+        with psycopg.connect(app, autocommit=True) as connection:
+            assert connection.execute("select count(*) from users").fetchone() == (0,)
+            for forbidden in ("create table surplus (id int)", "create role surplus", "create database surplus", "truncate users"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(forbidden.encode())
+        with psycopg.connect(server.url("postgres")) as connection:
+            rights = "select rolname, rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls, rolpassword is not null"
+            found = connection.execute(f"{rights} from pg_authid where rolname like 'postern\\_%' order by 1".encode()).fetchall()
+        assert found == [("postern_app", False, True), ("postern_owner", False, True)]
+
+
+def test_the_image_takes_the_newest_python_that_is_supported() -> None:
+    (version,) = [one.text.partition("=")[2] for one in instructions() if one.word == "ARG" and one.text.startswith("PYTHON=")]
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        classifiers = tomllib.load(file)["project"]["classifiers"]
+    supported = [one.rpartition(" ")[2] for one in classifiers if re.fullmatch(r".*Python :: 3\.\d+", one)]
+    assert version.partition("-")[0] == max(supported, key=lambda one: int(one.partition(".")[2]))
 
 
 def test_compose_builds_from_the_dockerfile_and_starts_in_order() -> None:
@@ -258,5 +335,7 @@ def test_compose_lets_postern_finish_what_is_in_flight() -> None:
 def test_compose_uses_only_volumes_and_networks_that_it_declares() -> None:
     whole = compose()
     for service in whole["services"].values():
-        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= set(whole["volumes"])
+        named = {volume.split(":")[0] for volume in service.get("volumes", [])}
+        assert {one for one in named if not one.startswith("./")} <= set(whole["volumes"])
+        assert all((COMPOSE.parent / one).exists() for one in named if one.startswith("./"))
         assert set(service.get("networks", [])) <= set(whole["networks"])

@@ -128,6 +128,15 @@ def test_the_serving_container_never_sees_the_role_that_owns_the_tables() -> Non
     assert "migration-database-url" not in yaml.safe_dump(server)
 
 
+def test_names_are_asked_for_wherever_the_cluster_answers_them() -> None:
+    """Also from a cache on the node, whose address is no pod's, and where the DNS pods are in another namespace and on another port."""
+    (names,) = [rule for rule in manifest("networkpolicy.yaml")["spec"]["egress"] if {"protocol": "UDP", "port": 53} in rule["ports"]]
+    assert "to" not in names
+    for protocol in ("UDP", "TCP"):
+        for port in (53, 5353):
+            assert {"protocol": protocol, "port": port} in names["ports"]
+
+
 def test_no_way_out_leads_to_the_metadata_service_of_a_cloud() -> None:
     (world,) = [rule for rule in manifest("networkpolicy.yaml")["spec"]["egress"] if any("ipBlock" in peer for peer in rule.get("to", []))]
     assert "169.254.0.0/16" in world["to"][0]["ipBlock"]["except"]

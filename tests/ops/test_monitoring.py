@@ -44,6 +44,16 @@ def exported() -> set[str]:
     return names
 
 
+def test_only_counters_end_in_total_but_for_the_gauges_whose_names_are_promised() -> None:
+    """To the author of a query, `_total` says that `rate` makes sense."""
+    families = list(text_string_to_metric_families(PrometheusMetrics().render().decode()))
+    assert {family.name for family in families if family.type != "counter" and family.name.endswith("_total")} == {
+        "sso_db_pool_connections_total",
+        "sso_active_users_total",
+        "sso_mfa_enabled_users_total",
+    }
+
+
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_every_alert_watches_a_metric_that_exists(rule: dict[str, Any]) -> None:
     names = names_in(rule["expr"])
@@ -59,6 +69,23 @@ def test_every_alert_says_what_is_wrong_and_where_to_read_on(rule: dict[str, Any
     assert ROOT / page == RUNBOOK
     assert anchor == rule["alert"].lower()
     assert anchor in anchors()
+
+
+def test_no_alert_and_no_panel_knows_how_the_scrape_job_is_called() -> None:
+    for rule in rules():
+        assert "job=" not in rule["expr"], rule["alert"]
+        # What every program exports, or Prometheus about each, counts only where what is Postern's alone is exported too.
+        if not names_in(rule["expr"]) <= exported_by_postern_alone():
+            assert names_in(rule["expr"]) & exported_by_postern_alone(), rule["alert"]
+    for panel in panels():
+        for target in panel.get("targets", []):
+            assert set(re.findall(r'job=~?"[^"]*"', target["expr"])) <= {'job=~"$job"'}, panel["title"]
+    (job,) = [one for one in json.loads(DASHBOARD.read_text())["templating"]["list"] if one["name"] == "job"]
+    assert names_in(job["query"]["query"]) <= exported_by_postern_alone()
+
+
+def exported_by_postern_alone() -> set[str]:
+    return {name for name in exported() if name.startswith("sso_")}
 
 
 def test_every_section_about_an_alert_belongs_to_a_rule_and_gives_its_severity() -> None:

@@ -14,13 +14,14 @@ import trio
 from psycopg.conninfo import make_conninfo
 
 from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres import grants
 from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
 from adapters.postgres.migrate import migrate, require_current
-from core.domain.audit import AuditFilter
-from core.domain.events import Actor, Event, Target
 from core.domain.identifiers import OrganizationId
 from core.domain.pages import Page
-from entrypoints.bootstrap import open_services
+from core.domain.record.audit import AuditFilter
+from core.domain.record.events import Actor, Event, Target
+from entrypoints.bootstrap import open_postern
 from entrypoints.cli.main import _parser
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read
 from tests.places import ROOT
@@ -36,7 +37,7 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[str]:
     """Every `postern …` with arguments, in a block or in a sentence."""
     lines = [line.partition("  #")[0] for block in blocks("sh") for line in block.splitlines()] + INLINE
-    words = r"(?:serve|migrate|owner|organization|access|keys|audit|config|doctor|version)"
+    words = r"(?:serve|migrate|owner|organization|access|keys|audit|grants|config|doctor|version)"
     found = [re.search(rf"(?:^|[\s/&|(])postern ({words}\b[^;&|)]*)", line) for line in lines]
     return sorted({match[1].strip() for match in found if match})
 
@@ -58,7 +59,7 @@ def test_every_command_is_one_that_postern_takes(command: str) -> None:
 
 
 def test_the_runbook_was_read_right() -> None:
-    assert {"doctor", "keys rotate --signing", "migrate --plan", "serve --processes N"} <= set(commands())
+    assert {"doctor", "grants --apply", "keys rotate --signing", "migrate --plan", "serve --processes N"} <= set(commands())
     assert len(statements()) > 10
 
 
@@ -145,8 +146,8 @@ def test_the_role_that_serves_reads_and_writes_rows_and_changes_no_table(install
 def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[str, str], worker_id: str, tmp_path: Path) -> None:
     """With what the runbook takes from it, everything that the application does with the log goes on, and nothing else does."""
     trio.run(migrate, installation["postern_owner"], lambda _line: None)
-    (taken,) = [block for block in blocks("sql") if block.startswith("revoke update")]
-    _run(installation["postern_owner"], taken.replace("postern_app", f"postern_app_{worker_id}"))
+    assert "postern_owner:…@db/postern postern grants --apply\n" in RUNBOOK
+    assert trio.run(grants.apply, installation["postern_owner"], f"postern_app_{worker_id}").fault is None
     settings = read(
         {
             "POSTERN_DATABASE_URL": installation["postern_app"],
@@ -168,18 +169,29 @@ def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[s
 async def _use_the_audit_log(settings: Settings) -> None:
     acme = OrganizationId(UUID(int=7))
     faults: list[object] = []
-    async with open_services(settings) as services:
-        async with services.unit_of_work() as uow:
+    async with open_postern(settings) as postern:
+        async with postern.foundation.unit_of_work() as uow:
             event = Event("role.created", Actor(address="192.0.2.7"), Target("role", "1"), acme)
             await uow.record(event)
             await uow.record_all([event, event])
             await uow.commit()
-        assert await services.audit.link() == 3
-        assert (await services.audit.list(acme, AuditFilter(), Page())).total == 3
-        assert (await services.audit.list(acme, AuditFilter(success=True), Page())).total == 3
-        await services.audit.verify(lambda _name, finding: faults.append(finding), lambda _chain: None)
-        assert (await services.audit.backlog()).pending == 0
+        assert await postern.record.audit.link() == 3
+        assert (await postern.record.audit.list(acme, AuditFilter(), Page())).total == 3
+        assert (await postern.record.audit.list(acme, AuditFilter(success=True), Page())).total == 3
+        await postern.record.audit.verify(lambda _name, finding: faults.append(finding), lambda _chain: None)
+        assert (await postern.record.audit.backlog()).pending == 0
     assert not faults
+
+
+def _tools_for(url: str) -> Path:
+    """Where pg_dump and pg_restore of the server's own version are: newer ones say what an older server does not know."""
+    with psycopg.connect(url) as connection:
+        major = connection.info.server_version // 10_000
+    own = subprocess.run([BINARIES / "pg_dump", "--version"], capture_output=True, text=True, check=True).stdout
+    place = BINARIES if f" {major}." in own else Path(f"/usr/lib/postgresql/{major}/bin")
+    if not (place / "pg_dump").exists():
+        pytest.skip(f"there is no pg_dump of PostgreSQL {major} here")
+    return place
 
 
 def test_a_dump_made_as_written_restores_as_written(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
@@ -191,7 +203,10 @@ def test_a_dump_made_as_written_restores_as_written(database_url: str, empty_dat
         lines = [line for line in shell if re.match(rf'("\$BIN/)?{tool}"? --(format|dbname)', line)]
         assert len(lines) == 2, lines  # external, embedded
         for line in lines:
-            words = [str(BINARIES / tool), *shlex.split(re.sub(r"postern(-\$\(date \+%F\)|-[\d-]+)?\.dump", file, line))[1:]]
+            words = [
+                str(_tools_for(database_url) / tool),
+                *shlex.split(re.sub(r"postern(-\$\(date \+%F\)|-[\d-]+)?\.dump", file, line))[1:],
+            ]
             words = [re.sub(r"\$(URL|backup_url|owner_url)", target, word) for word in words]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
@@ -207,6 +222,11 @@ def test_the_embedded_database_is_found_as_written(tmp_path: Path) -> None:
     shown = subprocess.run(["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
     assert shown[0] == str(BINARIES)
     assert shown[1] == EmbeddedPostgres((tmp_path / ".postern").resolve()).application_url
+
+
+def test_the_log_of_the_embedded_database_is_where_the_runbook_says(tmp_path: Path) -> None:
+    (written,) = re.findall(r"its log is `<data dir>/([^`]+)`", RUNBOOK)
+    assert tmp_path / written == EmbeddedPostgres(tmp_path).log_file
 
 
 def test_connections_are_counted_as_the_runbook_says() -> None:

@@ -1,27 +1,30 @@
-"""SECURITY.md row 9: whoever administers one organization gets nothing of another by any id, and no count of theirs moves with another's.
+"""Cross-tenant access: an administrator of one organization gets nothing of another by any id, and none of their counts changes with
+another's.
 
-Two organizations are furnished alike. What is asked, and with what, comes from the declarations: a route that is new here has to say what
-its body would be, or the test of the list fails.
+Two organizations are furnished alike. The requests and their credentials come from the declarations: a new route has to say what its body
+would be, or the test of the list fails.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from core.domain.roles import Capability
-from entrypoints.bootstrap import Services
-from entrypoints.http.application import ROUTES
-from entrypoints.http.endpoints import Endpoint, parameters
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.routes import ROUTES
+from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.client import Client, Received
+from tests.http.cast import Cast
+from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
+from tests.http.tenants import OwnRole, Tenant, UsedService
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
 WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1]
@@ -46,13 +49,11 @@ class House:
         return self.tenant.slug
 
 
-@dataclass
-class Street:
-    client: Client
-    tenants: Tenants
-    people: People
-    guest: Person
-    """Belongs to both houses, and uses the services of both."""
+class Street(Cast):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Belongs to both houses, and uses the services of both.
+        self.guest = self.people.add("guest@both.example")
 
     async def furnish(self, name: str) -> House:
         tenants = self.tenants
@@ -61,10 +62,10 @@ class Street:
         service = tenants.service(tenant, f"shop-of-{name}")
         house = House(
             tenant=tenant,
-            owner=tenants.member(tenant, "owner", f"owner@{name}.example"),
-            admin=tenants.member(tenant, "admin", f"admin@{name}.example"),
-            member=tenants.member(tenant, "member", f"member@{name}.example"),
-            clerk=tenants.member(tenant, role, f"clerk@{name}.example"),
+            owner=self.resident(tenant, "owner"),
+            admin=self.resident(tenant, "admin"),
+            member=self.resident(tenant, "member"),
+            clerk=self.resident(tenant, role, "clerk"),
             role=role,
             service=service,
             end_user=tenants.uses(self.people.add(f"user@{name}.example"), service),
@@ -115,13 +116,12 @@ class Street:
         house.ids["users"] = [one.user for one in members]
 
     async def ask(self, house: House, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
-        return await self.client.request(method, path, body=body, token=await self.tenants.token(by or house.owner))
+        return await self.request(method, path, body, by=by or house.owner)
 
 
 @pytest.fixture
-async def street(services: Services, people: People) -> Street:
-    client = unlimited(services, replace(http.SETTINGS, rate_limits=False))
-    return Street(client, Tenants(services, people), people, people.add("guest@both.example"))
+def street(postern: Postern, people: People, log: CapturedLog) -> Street:
+    return Street(postern, people, unlimited(postern), log)
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ async def test_no_id_of_another_organization_opens_anything(street: Street, acme
     assert state(street, acme) == own
 
 
-async def test_whoever_belongs_to_both_is_looked_after_in_each_for_itself(street: Street, acme: House, globex: House) -> None:
+async def test_a_member_of_both_is_treated_in_each_separately(street: Street, acme: House, globex: House) -> None:
     guest = street.guest
     for house in (acme, globex):
         street.tenants.session(guest, house.service)
@@ -279,18 +279,18 @@ async def test_filters_by_what_is_anothers_find_nothing(street: Street, acme: Ho
         assert "globex" not in text, path
 
 
-async def test_no_list_and_no_count_moves_with_anothers(street: Street, acme: House, globex: House, services: Services) -> None:
+async def test_no_list_and_no_count_moves_with_anothers(street: Street, acme: House, globex: House, postern: Postern) -> None:
     paths = ["/api/organizations", *reads(acme, of=acme)]
 
     async def seen() -> Mapping[str, Any]:
         return {path: (await street.ask(acme, "GET", path)).json() for path in paths}
 
-    # Whether an entry of the log is linked yet is none of anybody's business here.
+    # Whether an entry of the log is linked yet does not matter here.
     before = await seen()
     for _ in range(3):
         await street.act(globex, "globex")
         someone = street.tenants.member(globex.tenant, globex.role)
-        street.tenants.uses(someone, street.tenants.service(globex.tenant, f"more-{uuid4().hex[:8]}"), last=services.clock.now())
+        street.tenants.uses(someone, street.tenants.service(globex.tenant, f"more-{uuid4().hex[:8]}"), last=postern.foundation.clock.now())
         street.tenants.session(someone, globex.service)
     street.tenants.session(street.guest, globex.service)
     street.people.change("update service_users set last_login_at = now() where org_id = %s", globex.tenant.id)

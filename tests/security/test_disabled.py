@@ -1,28 +1,27 @@
-"""SECURITY.md rows 3 and 20: what is disabled is refused on the next request, at every entry; what comes back does not bring its old keys.
+"""Disabled things are refused on the next request, at every entry; what comes back does not bring its old keys.
 
-Row 13 beside it: none of the keys to these entries shows in the log.
+None of the keys to these entries shows in the log.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from core.domain.email import Email
-from entrypoints.bootstrap import Services
-from entrypoints.http.application import ROUTES
-from entrypoints.http.callers import OWN_USER, PLATFORM_OWNER, USER
-from entrypoints.http.endpoints import Endpoint, parameters
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWN_USER, PLATFORM_OWNER, USER
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.routes import ROUTES
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.client import Client
+from tests.http.cast import Cast
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, LOGOUT, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
-from tests.http.tenants import Tenants
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 ENTRIES = [one for one in ROUTES if one.caller in {USER, OWN_USER, PLATFORM_OWNER}]
 
@@ -50,13 +49,7 @@ class SignedIn:
             assert (await self.browser.refresh(self.tokens["refresh_token"])).status in statuses
 
 
-@dataclass(frozen=True)
-class House:
-    services: Services
-    people: People
-    client: Client
-    log: CapturedLog
-
+class House(Cast):
     async def sign_in(self, person: Person, agent: str = FIREFOX, **more: Any) -> SignedIn:
         browser = Browser(self.client, agent)
         tokens = await browser.tokens(person, **more)
@@ -81,15 +74,15 @@ class House:
         )
 
     async def deactivate(self, person: Person) -> None:
-        await self.services.account_administration.deactivate(Email(person.email), "test")
+        await self.postern.platform.account_administration.deactivate(Email(person.email), "test")
 
     async def activate(self, person: Person) -> None:
-        await self.services.account_administration.activate(Email(person.email), "test")
+        await self.postern.platform.account_administration.activate(Email(person.email), "test")
 
 
 @pytest.fixture
-def house(services: Services, people: People, log: CapturedLog) -> House:
-    return House(services, people, unlimited(services, replace(http.SETTINGS, rate_limits=False)), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
 
 
 @pytest.fixture
@@ -98,7 +91,7 @@ async def ada(people: People) -> Person:
 
 
 async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(house: House, ada: Person) -> None:
-    postbox = Postbox(house.services)
+    postbox = Postbox(house.postern)
     first, second = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
     await postbox.empty()
     await house.client.post("/api/auth/forgot-password", {"email": ada.email})
@@ -203,11 +196,10 @@ async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
 async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
     house: House, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
 ) -> None:
-    tenants = Tenants(house.services, house.people)
-    acme = tenants.add("acme")
-    tenants.service(acme, "shop")
+    acme = house.tenants.add("acme")
+    house.tenants.service(acme, "shop")
     # Belonging to the organization opens nothing that the service's end has closed.
-    tenants.join(ada, acme, "owner")
+    house.tenants.join(ada, acme, "owner")
     inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
     assert await inside.profile() == 200
     house.people.change(disabled)
@@ -221,8 +213,7 @@ async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
 
 
 async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: House, ada: Person) -> None:
-    tenants = Tenants(house.services, house.people)
-    tenants.service(tenants.add("acme"), "shop")
+    house.tenants.service(house.tenants.add("acme"), "shop")
     inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
     outside = await house.sign_in(ada, SAFARI)
     body = {"current_password": PASSWORD, "new_password": "three wet matches"}

@@ -1,23 +1,31 @@
-"""Enumeration: whoever asks for a mail by naming an address learns nothing about who has an account; not from the answer, nor from the work
-that is done before it.
+"""Enumeration: a stranger who requests a mail by naming an address learns nothing about who has an account; not from the answer, nor from
+the work that is done before it or after it.
 """
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from adapters.postgres import sign_in
+from actors.account_mails import PACE
+from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.mail.templates import ShippedMailTemplates
+from adapters.postgres import branding, rate_limits
+from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.identity import sign_in
 from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identity.account_mails import AccountMail
 from core.domain.secrets import Password
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
-from tests.http.conftest import client, database_url, people, services
+from tests.http.conftest import client, database_url, people, postern
 from tests.http.people import People
 from tests.http.tenants import Tenants
 
-__all__ = ["client", "database_url", "people", "services"]  # fixtures
+__all__ = ["client", "database_url", "people", "postern"]  # fixtures
 
 FORGOT, RESEND, LOGIN = "/api/auth/forgot-password", "/api/auth/resend-verification", "/api/auth/login"
 SHOP = {"org_slug": "acme", "service_slug": "shop"}
@@ -30,13 +38,13 @@ def said(answer: Received) -> tuple[int, list[tuple[str, str]], bytes]:
 
 
 @pytest.fixture
-async def addresses(people: People, services: Services) -> dict[str, str]:
+async def addresses(people: People, postern: Postern) -> dict[str, str]:
     """One of each kind of account, and nobody's."""
     kinds = {kind: f"{kind}@example.org" for kind in ("verified", "unverified", "passwordless", "deactivated", "strangers")}
     for kind, address in kinds.items():
         if kind != "strangers":
             people.add(address)
-    encoded = await services.passwords.hash(Password("a long and quiet afternoon"))
+    encoded = await postern.identity.passwords.hash(Password("a long and quiet afternoon"))
     people.change("update users set email_verified_at = now(), password_hash = %s", encoded)
     people.change("update users set email_verified_at = null where email = 'unverified@example.org'")
     people.change("update users set password_hash = null where email = 'passwordless@example.org'")
@@ -79,17 +87,81 @@ async def test_the_same_statements_run_for_everybody_and_none_of_them_looks_an_a
         assert one == ran["strangers"], kind
 
 
+@pytest.mark.parametrize("kind", [AccountMail.RESET, AccountMail.VERIFICATION])
+@pytest.mark.parametrize("organization", ["", "acme"])
+async def test_the_work_that_follows_a_request_is_the_same_for_everybody(
+    kind: AccountMail,
+    organization: str,
+    addresses: dict[str, str],
+    people: People,
+    postern: Postern,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Statements, waits for the database, mails rendered and texts sealed: all that takes the process's time."""
+    Tenants(postern, people).add("acme")
+    done: list[str] = []
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (rate_limits, "ask"), (branding, "ask")):
+        _record(monkeypatch, where, name, done)
+    _count(monkeypatch, ShippedMailTemplates, "mail", done)
+    _count(monkeypatch, AesGcmKeyRing, "seal", done)
+    worked, trips = {}, {}
+    # The first prepares the statements.
+    for role, address in [("first", "first@example.org"), *addresses.items()]:
+        done.clear()
+        counted = RoundTrips()
+        round_trips.set(counted)
+        queued = await postern.identity.account_mails.send(kind, Email(address), organization)
+        worked[role], trips[role] = list(done), counted.count
+        assert queued is (role in MAILED[kind])
+    assert {"mail", "seal"} <= set(worked["strangers"])
+    for role in addresses:
+        assert worked[role] == worked["strangers"], role
+        assert trips[role] == trips["strangers"], role
+
+
+MAILED = {
+    AccountMail.RESET: {"verified", "unverified", "passwordless"},
+    AccountMail.VERIFICATION: {"unverified"},
+}
+
+
+def _record(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done: list[str]) -> None:
+    real = getattr(where, name)
+
+    async def recorded(*args: Any) -> Any:
+        done.append(next(argument for argument in args if isinstance(argument, str)))
+        return await real(*args)
+
+    monkeypatch.setattr(where, name, recorded)
+
+
+def _count(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done: list[str]) -> None:
+    real = getattr(where, name)
+
+    def counted(*args: Any, **named: Any) -> Any:
+        done.append(name)
+        return real(*args, **named)
+
+    monkeypatch.setattr(where, name, counted)
+
+
+def test_the_account_mailer_heeds_no_request() -> None:
+    """What a request leaves is done at times of the mailer's own: tests/actors/test_job_worker_pace.py."""
+    assert not PACE.heeds_bell
+    assert timedelta(seconds=2) <= PACE.poll <= timedelta(seconds=5)
+
+
 @pytest.mark.parametrize("named", [{}, SHOP, {**SHOP, "service_slug": "none"}, {**SHOP, "org_slug": "halted"}])
 async def test_signing_in_runs_the_same_statements_for_everybody_who_is_turned_away(
     named: dict[str, str],
     client: Client,
     addresses: dict[str, str],
     people: People,
-    services: Services,
+    postern: Postern,
     monkeypatch: pytest.MonkeyPatch,
     log: CapturedLog,
 ) -> None:
-    tenants = Tenants(services, people)
+    tenants = Tenants(postern, people)
     shop = tenants.service(tenants.add("acme"), "shop")
     tenants.service(tenants.add("halted", status="suspended"), "shop")
     user = people.add("user@example.org")
@@ -126,9 +198,9 @@ def _untimed(answer: tuple[int, list[tuple[str, str]], bytes]) -> tuple[int, lis
     return status, headers, re.sub(rb'"timestamp":"[^"]*"', b"", body)
 
 
-async def test_only_whoever_reads_the_mailbox_learns_of_an_account(client: Client, addresses: dict[str, str], services: Services) -> None:
+async def test_only_the_reader_of_the_mailbox_learns_of_an_account(client: Client, addresses: dict[str, str], postern: Postern) -> None:
     for number, address in enumerate(addresses.values()):
         await Client(client.application, f"198.51.100.{number}").post(FORGOT, {"email": address})
         await Client(client.application, f"198.51.100.{number}").post(RESEND, {"email": address})
-    states = {state.kind: state.waiting for state in await services.jobs.state()}
+    states = {state.kind: state.waiting for state in await postern.foundation.jobs.state()}
     assert states == {"account.mail": 10}

@@ -1,18 +1,17 @@
-"""SECURITY.md rows 8 and 14 for tenants: hostile text in any field of theirs, from those who may send it, is data or a refusal and never a
-fault; and the one redirect leads where we are configured to send people.
+"""Hostile tenants: hostile text in any field of theirs, from those who may send it, is data or a refusal and never a fault; and the one
+redirect leads where we are configured to send people.
 """
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 import pytest
 
-from entrypoints.bootstrap import Services
-from entrypoints.http.application import ROUTES
-from entrypoints.http.callers import PLATFORM_OWNER
-from entrypoints.http.endpoints import Endpoint, parameters
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.routes import ROUTES
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.client import Client
@@ -21,7 +20,7 @@ from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
 from tests.security.test_requests import HOSTILE
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 # Like them, and longer than any field of ours; the largest bodies are tried where there is no database.
 TEXTS = [text for text in HOSTILE if len(text) <= 10_000] + [
@@ -51,8 +50,8 @@ WALKED = [
 
 
 @pytest.fixture
-def client(services: Services) -> Client:
-    return unlimited(services, replace(http.SETTINGS, rate_limits=False))
+def client(postern: Postern) -> Client:
+    return unlimited(postern)
 
 
 def bodies(one: Endpoint, text: str) -> list[Any]:
@@ -65,8 +64,8 @@ def bodies(one: Endpoint, text: str) -> list[Any]:
     return [*alone, dict.fromkeys(fields, text), {name: [text] for name in fields}]
 
 
-async def test_hostile_text_from_those_who_may_send_it_is_data_or_a_refusal(client: Client, people: People, services: Services) -> None:
-    tenants = Tenants(services, people)
+async def test_hostile_text_from_those_who_may_send_it_is_data_or_a_refusal(client: Client, people: People, postern: Postern) -> None:
+    tenants = Tenants(postern, people)
     acme = tenants.add("acme")
     owner = tenants.join(people.add("owner@acme.example", platform_owner=True), acme, "owner")
     tenants.uses(owner, tenants.service(acme, "shop"))
@@ -97,8 +96,8 @@ async def test_hostile_text_from_those_who_may_send_it_is_data_or_a_refusal(clie
     assert relations == [{"relation": "owner"}]
 
 
-async def test_names_come_back_as_they_were_given_or_not_at_all(client: Client, people: People, services: Services) -> None:
-    tenants = Tenants(services, people)
+async def test_names_come_back_as_they_were_given_or_not_at_all(client: Client, people: People, postern: Postern) -> None:
+    tenants = Tenants(postern, people)
     owner = tenants.join(people.add("owner@acme.example"), tenants.add("acme"), "owner")
     token = await tenants.token(owner)
     for text in ("<script>alert(1)</script>", "O'Brien & Söhne", '"; drop table users; --', "{{7*7}}", "%_\\"):
@@ -140,7 +139,7 @@ REDIRECTS = [
 
 
 # All in one test: a test's set-up takes longer than all of these.
-async def test_the_link_of_an_invitation_leads_to_our_own_page_whatever_it_carries(client: Client, log: CapturedLog) -> None:
+async def test_the_link_of_an_invitation_leads_to_our_own_page_with_anything_in_it(client: Client, log: CapturedLog) -> None:
     configured = urlsplit(http.SETTINGS.frontend_url)
     for token in REDIRECTS:
         answer = await client.get(f"/invitations/accept?token={quote(token, safe='')}", headers=[("host", "evil.example")])
@@ -168,7 +167,7 @@ async def test_the_link_of_an_invitation_leads_to_our_own_page_whatever_it_carri
 
 
 async def test_a_token_of_any_shape_is_one_that_nobody_gave(client: Client) -> None:
-    """Whoever asks need not be anybody. Those of a person's own list have 118 characters."""
+    """The caller need not be anyone. The tokens of a person's own list have 118 characters."""
     for length in (1, 36, *range(112, 125), 1000):
         for end in ("", "!", "!!", "==", "-_", "\u00e9"):
             token = ("A" * length)[: length - len(end)] + end

@@ -1,4 +1,4 @@
-"""SECURITY.md row 11: whoever guesses is slowed down, over all addresses, and the owner still gets in from a device that is known."""
+"""Known devices: a guesser is slowed down, over all addresses, and the owner still gets in from a known device."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -8,9 +8,9 @@ import pytest
 from psycopg.rows import dict_row
 
 from adapters.crypto.passwords import Argon2Passwords
+from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE, TRIES_FROM_DEVICE
 from core.domain.secrets import Password
-from core.domain.sign_in import TRIES_FROM_ANYWHERE, TRIES_FROM_DEVICE
-from entrypoints.bootstrap import Services
+from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from tests.http import conftest as http
 from tests.http.client import Client, Received
@@ -18,7 +18,7 @@ from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, LOGIN, PASSWORD, SAFARI, Browser, enable_mfa
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 GUESS: Final = "the sun over the harbour"
 
@@ -26,8 +26,8 @@ GUESS: Final = "the sun over the harbour"
 class Street:
     """Addresses without end: each has buckets of its own, so that only the account's are in the way."""
 
-    def __init__(self, services: Services) -> None:
-        self._application = build_application(services, http.SETTINGS)
+    def __init__(self, postern: Postern) -> None:
+        self._application = build_application(postern, http.SETTINGS)
         self._last = 0
 
     def client(self) -> Client:
@@ -45,8 +45,8 @@ class Street:
 
 
 @pytest.fixture
-def street(services: Services) -> Street:
-    return Street(services)
+def street(postern: Postern) -> Street:
+    return Street(postern)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_a_revoked_device_is_a_stranger(street: Street, ada: Person) -> No
     assert (await here.login(ada)).status == 200
 
 
-async def test_whoever_has_the_device_may_not_guess_without_end_and_locks_nobody_else_out(street: Street, ada: Person) -> None:
+async def test_a_holder_of_the_device_may_not_guess_without_end_and_locks_nobody_else_out(street: Street, ada: Person) -> None:
     stolen, other = Browser(street.client()), Browser(street.client(), SAFARI)
     await stolen.tokens(ada)
     await other.tokens(ada)
@@ -144,9 +144,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *val
     """Something happens while passwords are checked."""
     verify = Argon2Passwords.verify
 
-    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password) -> bool:
+    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *precedence: Any) -> bool:
         people.change(change, *values)
-        return await verify(passwords, encoded, password)
+        return await verify(passwords, encoded, password, *precedence)
 
     monkeypatch.setattr(Argon2Passwords, "verify", slowly)
 
@@ -178,9 +178,9 @@ async def test_a_second_factor_that_is_enabled_while_the_password_is_checked_is_
 
 
 async def test_after_many_guesses_an_owner_without_second_factor_gets_in_and_is_told(
-    street: Street, ada: Person, services: Services, database_url: str
+    street: Street, ada: Person, postern: Postern, database_url: str
 ) -> None:
-    postbox = Postbox(services)
+    postbox = Postbox(postern)
     browser = Browser(street.client())
     await browser.tokens(ada)
     assert await postbox.empty() == []
@@ -192,7 +192,7 @@ async def test_after_many_guesses_an_owner_without_second_factor_gets_in_and_is_
     assert mail.to == ada.email
     last = rows(database_url, "select flagged, risk_score, risk_factors from login_events order by id desc limit 1")
     assert [(row["flagged"], round(row["risk_score"], 2), row["risk_factors"]) for row in last] == [(True, 0.8, ["failed_attempts"])]
-    # The tries before a success count no more.
+    # The tries before a success no longer count.
     assert (await browser.login(ada)).status == 200
     assert await postbox.empty() == []
 

@@ -1,5 +1,5 @@
-"""SECURITY.md row 10: what is taken from somebody while their request waits, it does not do any more. Here for what outlives the request;
-members, roles, invitations and API keys have theirs with their own tests.
+"""Lost rights: a request that waits while its caller loses a right no longer does what the right allowed. This file covers what outlives
+the request; members, roles, invitations and API keys have such tests in their own files.
 """
 
 from typing import Any
@@ -8,14 +8,14 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.roles import Capability
-from entrypoints.bootstrap import Services
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
 from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People
 from tests.http.tenants import Tenants
 
-database_url, services, people, client = http.database_url, http.services, http.people, http.client
+database_url, postern, people, client = http.database_url, http.postern, http.people, http.client
 
 SHOP = "/api/organizations/acme/services/shop"
 
@@ -29,9 +29,9 @@ SHOP = "/api/organizations/acme/services/shop"
 )
 @pytest.mark.parametrize("loss", ["delete from memberships where user_id = %s", "delete from relations where user_id = %s"])
 async def test_what_is_asked_in_the_last_moment_is_not_done(
-    client: Client, services: Services, people: People, emptied_database_url: str, method: str, path: str, body: Any, loss: str
+    client: Client, postern: Postern, people: People, emptied_database_url: str, method: str, path: str, body: Any, loss: str
 ) -> None:
-    tenants = Tenants(services, people)
+    tenants = Tenants(postern, people)
     acme = tenants.add("acme")
     tenants.service(acme, "shop")
     clerk = tenants.member(acme, tenants.role(acme, "clerk", [Capability.SERVICES_MANAGE]))

@@ -1,40 +1,36 @@
-"""SECURITY.md row 10: nobody gets further in an organization than they were let, by any way that leads up; its owner stays."""
+"""Privilege: nobody gets more rights in an organization than they were given, by any way that leads up; its owner stays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from core.domain.roles import BuiltInRole, Capability
-from entrypoints.bootstrap import Services
+from core.domain.tenancy.roles import BuiltInRole, Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.client import Client, Received
+from tests.http.cast import Cast
+from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.tenants import OwnRole, Tenant, Tenants
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 ACME = "/api/organizations/acme"
 # Somebody who looks after people and roles, and holds nothing else that members do not.
 STEWARD = (*sorted(BuiltInRole.MEMBER.capabilities), Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE)
 
 
-@dataclass
-class House:
-    client: Client
-    tenants: Tenants
-    people: People
-    acme: Tenant
-    steward_role: OwnRole
-    owner: Person
-    admin: Person
-    steward: Person
-    member: Person
+class House(Cast):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.acme = self.tenants.add("acme")
+        self.steward_role = self.tenants.role(self.acme, "steward", STEWARD)
+        roles = ("owner", "admin", self.steward_role, "member")
+        self.owner, self.admin, self.steward, self.member = (self.resident(self.acme, role) for role in roles)
 
     async def ask(self, by: Person, method: str, path: str, body: Any = None) -> Received:
-        return await self.client.request(method, ACME + path, body=body, token=await self.tenants.token(by))
+        return await self.request(method, ACME + path, body, by=by)
 
     def standing(self) -> Mapping[str, Any]:
         """Who is what, and what that permits."""
@@ -47,21 +43,8 @@ class House:
 
 
 @pytest.fixture
-def house(services: Services, people: People) -> House:
-    tenants = Tenants(services, people)
-    acme = tenants.add("acme")
-    steward_role = tenants.role(acme, "steward", STEWARD)
-    return House(
-        client=unlimited(services, replace(http.SETTINGS, rate_limits=False)),
-        tenants=tenants,
-        people=people,
-        acme=acme,
-        steward_role=steward_role,
-        owner=tenants.member(acme, "owner", "owner@acme.example"),
-        admin=tenants.member(acme, "admin", "admin@acme.example"),
-        steward=tenants.member(acme, steward_role, "steward@acme.example"),
-        member=tenants.member(acme, "member", "member@acme.example"),
-    )
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
 
 
 async def test_a_role_is_no_ladder(house: House) -> None:
@@ -125,7 +108,7 @@ async def test_members_change_nothing(house: House) -> None:
     assert house.standing() == before
 
 
-async def test_the_owner_stays_whoever_wants_them_gone_and_is_one(house: House) -> None:
+async def test_nobody_removes_the_owner_or_adds_another(house: House) -> None:
     before = house.standing()
     owner = house.owner.user
     for by in (house.owner, house.admin):
@@ -159,7 +142,9 @@ async def test_what_somebody_may_give_ends_with_their_own_rights(house: House) -
 
 @pytest.mark.parametrize("how", ["demoted", "removed", "deactivated", "of a lesser role"])
 async def test_nobody_comes_back_by_an_invitation_of_their_own(house: House, how: str) -> None:
-    """Made to another address while they could, for the day on which they can no more. They have its link: they were shown it."""
+    """An invitation to another address, made while they could, for the day on which they no longer can. They have its link: they were shown
+    it.
+    """
     role, by = ("steward", house.steward) if how == "of a lesser role" else ("admin", house.admin)
     invited = await house.ask(by, "POST", "/invitations", {"email": "again@example.org", "role": role})
     assert invited.status == 200, invited.body
@@ -180,5 +165,5 @@ async def test_nobody_comes_back_by_an_invitation_of_their_own(house: House, how
     for refused in (await house.client.post("/api/invitations/accept", {"token": token}), await house.client.get(page)):
         assert refused.status == 400
     assert house.standing() == before
-    # Whoever still may can let them in all the same.
+    # A person who still may can let them in all the same.
     assert (await house.ask(house.owner, "POST", f"/invitations/{invitation}/accept")).status == 200

@@ -1,34 +1,39 @@
-"""Row 8, open redirects: what is registered is what was sent, byte for byte, or it is refused, by every door, for every type of service."""
+"""Open redirects: what is registered is what was sent, byte for byte, or it is refused, by every door, for every type of service."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 import pytest
 
-from core.domain.services import ServiceType
-from entrypoints.bootstrap import Services
-from tests.domain.test_redirect_uris import GOOD, GOOD_ON_A_PHONE
+from core.domain.services.services import ServiceType
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.domain.services.test_redirect_uris import GOOD, GOOD_ON_A_PHONE
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB
 from tests.http import conftest as http
+from tests.http.cast import Cast
 from tests.http.client import Client, Received
 from tests.http.people import People
-from tests.http.tenants import Tenants
 
-database_url, services, people, client = http.database_url, http.services, http.people, http.client
+database_url, postern, people, client = http.database_url, http.postern, http.people, http.client
 
 SERVICES: Final = "/api/organizations/acme/services"
 
 
-class House:
+class House(Cast):
     """Acme with a service of each type, that has one good redirect URI."""
 
-    def __init__(self, people: People, client: Client, token: str) -> None:
-        self.people = people
-        self.client = client
-        self._token = token
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        acme = self.tenants.add("acme")
+        self.speaker = self.resident(acme, "owner")
+        for service_type in ServiceType:
+            self.tenants.service(acme, service_type.value, service_type.value)
+        self.people.change("update all_organizations set max_services = 100")
+        self.people.change("update services set redirect_uris = '{https://app.example.com/callback}'")
 
     async def ask(self, method: str, path: str, body: dict[str, Any]) -> Received:
-        return await self.client.request(method, f"{SERVICES}{path}", body=body, token=self._token)
+        return await self.request(method, SERVICES + path, body)
 
     async def is_refused(self, service_type: ServiceType, said: dict[str, Any], complaint: str) -> None:
         create = {"slug": "new", "name": "New", "service_type": service_type, **said}
@@ -42,14 +47,8 @@ class House:
 
 
 @pytest.fixture
-async def house(services: Services, people: People, client: Client) -> House:
-    tenants = Tenants(services, people)
-    acme = tenants.add("acme")
-    for service_type in ServiceType:
-        tenants.service(acme, service_type.value, service_type.value)
-    people.change("update all_organizations set max_services = 100")
-    people.change("update services set redirect_uris = '{https://app.example.com/callback}'")
-    return House(people, client, await tenants.token(tenants.member(acme, "owner")))
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
 
 
 def hostile_to(service_type: ServiceType) -> Iterable[str]:

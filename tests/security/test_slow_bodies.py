@@ -1,17 +1,16 @@
-"""SECURITY.md rows 2 and 3: whoever sends the head of a request, and its body only when they have lost their rights, has lost them."""
+"""Slow bodies: a caller who sends the head of a request, and its body only after losing their rights, has lost them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
 
-from core.domain.api_keys import Permission
-from entrypoints.bootstrap import Services
-from entrypoints.http.application import ROUTES
-from entrypoints.http.callers import BEARER, LEAVING
-from entrypoints.http.endpoints import Endpoint, parameters
+from core.domain.services.api_keys import Permission
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import BEARER, LEAVING
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.routes import ROUTES
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.client import Client, Pairs
@@ -19,7 +18,7 @@ from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people = http.database_url, http.postern, http.people
 
 TAKING_A_BODY = [one for one in ROUTES if one.body_type is not None]
 BY_PEOPLE = [one for one in TAKING_A_BODY if one.caller.scheme is BEARER and one.caller is not LEAVING]
@@ -29,8 +28,8 @@ A_WHILE = 0.15
 
 
 @pytest.fixture
-def client(services: Services) -> Client:
-    return unlimited(services, replace(http.SETTINGS, rate_limits=False))
+def client(postern: Postern) -> Client:
+    return unlimited(postern)
 
 
 async def let_in_too_early(
@@ -76,9 +75,9 @@ async def let_in_too_early(
     ],
 )
 async def test_who_is_signed_out_meanwhile_gets_nothing_done(
-    client: Client, services: Services, people: People, change: str, refusal: int
+    client: Client, postern: Postern, people: People, change: str, refusal: int
 ) -> None:
-    tenants = Tenants(services, people)
+    tenants = Tenants(postern, people)
     acme = tenants.add("acme")
     tenants.service(acme, "shop")
     owner = tenants.join(people.add(platform_owner=True), acme, "owner")
@@ -90,9 +89,9 @@ async def test_who_is_signed_out_meanwhile_gets_nothing_done(
 
 
 async def test_who_leaves_the_organization_or_the_office_meanwhile_does_nothing_there(
-    client: Client, services: Services, people: People
+    client: Client, postern: Postern, people: People
 ) -> None:
-    tenants = Tenants(services, people)
+    tenants = Tenants(postern, people)
     acme = tenants.add("acme")
     tenants.service(acme, "shop")
     owner = tenants.join(people.add(platform_owner=True), acme, "owner")
@@ -107,9 +106,9 @@ async def test_who_leaves_the_organization_or_the_office_meanwhile_does_nothing_
     [("delete from api_keys", 401), ("update all_organizations set status = 'suspended'", 403)],
 )
 async def test_a_key_that_ends_meanwhile_opens_nothing(
-    client: Client, services: Services, people: People, log: CapturedLog, change: str, refusal: int
+    client: Client, postern: Postern, people: People, log: CapturedLog, change: str, refusal: int
 ) -> None:
-    tenants = Tenants(services, people)
+    tenants = Tenants(postern, people)
     acme = tenants.add("acme")
     tenants.service(acme, "shop")
     asked: dict[str, Any] = {"name": "Backend", "permissions": [permission.value for permission in Permission]}

@@ -1,4 +1,6 @@
-"""SECURITY.md rows 6, 9 and 10: whoever has a service and a key of it gets hold of nobody's account by it, and rids nobody of theirs."""
+"""Takeover by a service: the owner of a service and of a key for it takes over nobody's account with them, and takes
+nobody's account away.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -7,28 +9,22 @@ import pytest
 import trio
 from psycopg.errors import LockNotAvailable
 
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
 from core.domain.identifiers import ServiceId, UserId
-from entrypoints.bootstrap import Services
-from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.client import Received
-from tests.http.people import People, Person
-from tests.http.service_interface import USERS, Backend, refused, traces
-from tests.http.signing_in import PASSWORD, Browser, unlimited
+from tests.http.client import Received, refused
+from tests.http.people import Person
+from tests.http.service_interface import USERS, Backend, traces
+from tests.http.services import conftest as services
+from tests.http.signing_in import PASSWORD, Browser
 from tests.http.subscribing import Market
-from tests.http.tenants import Tenants
 
-database_url, services, people = http.database_url, http.services, http.people
+database_url, postern, people, client = http.database_url, http.postern, http.people, http.client
+market = services.market
 
 VICTIM: Final = "victim@example.org"
 MINE: Final = "mine@evil.example"
 FORBIDDEN: Final = (403, "FORBIDDEN")
-
-
-@pytest.fixture
-def market(services: Services, people: People, log: CapturedLog) -> Market:
-    return Market(services, Tenants(services, people), people, unlimited(services, http.SETTINGS), log)
 
 
 @pytest.fixture
@@ -44,7 +40,7 @@ def row(market: Market, person: Person) -> dict[str, Any]:
 
 async def reset_password(market: Market, person: Person, password: str) -> None:
     """By the link that was mailed to the address of the account."""
-    token = str(market.services.ids.new())
+    token = str(market.postern.foundation.ids.new())
     market.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
         " select sha256(%s), 'reset_password', id, email, now(), now() + interval '1 hour' from users where id = %s",
@@ -111,8 +107,8 @@ STRANGERS: Final[tuple[Callable[[Market], Awaitable[Person]], ...]] = (
 async def test_an_account_that_is_attached_is_neither_moved_nor_deleted(
     market: Market, evil: Backend, stranger: Callable[[Market], Awaitable[Person]]
 ) -> None:
-    """Attached, moved to an address of one's own, the password reset by mail: that would be the account. Deleted, and registered anew: the
-    address, and whatever is sent to it later.
+    """Attached, moved to an address of one's own, the password reset by mail: that would be the account. Deleted, and registered again: the
+    address, and everything that is sent to it later.
     """
     victim = await stranger(market)
     before, left = row(market, victim), traces(market, victim)
@@ -187,7 +183,7 @@ async def test_an_account_that_has_come_to_be_held_elsewhere_is_no_longer_the_se
     assert row(market, victim)["email"] == VICTIM
 
 
-async def test_a_deactivated_account_does_not_come_back_by_being_made_anew(market: Market, evil: Backend) -> None:
+async def test_a_deactivated_account_does_not_come_back_by_being_made_again(market: Market, evil: Backend) -> None:
     banned = await evil.create(MINE)
     await reset_password(market, banned, PASSWORD)
     await is_deactivated(market, banned)
@@ -205,7 +201,7 @@ async def test_nobodys_address_is_taken(market: Market, evil: Backend, address: 
 
 
 async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(market: Market, evil: Backend) -> None:
-    """Made and opened by an accomplice, then moved to the address of somebody who has not come yet: whoever was in is out, knows no
+    """Made and opened by an accomplice, then moved to the address of a person who has not come yet: the accomplice is out, knows no
     password that works, and holds no link; and what they knew is worth nothing once the owner of the address comes.
     """
     trap = await evil.create(MINE)
@@ -227,7 +223,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     assert (await market.client.get("/api/user", token=tokens["access_token"])).status == 401
     assert (await accomplice.refresh(tokens["refresh_token"])).status == 401
     answer = await accomplice.login(moved)
-    assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified")
+    assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified: open the link that was mailed to it")
     assert market.people.rows("select from mailed_tokens where used_at is null") == []
 
     await reset_password(market, moved, "a word of the owner's own")
@@ -300,7 +296,7 @@ async def test_nobody_becomes_anything_while_the_account_goes(market: Market, ev
     async with (
         await Connection.connect(database_url) as elsewhere,
         elsewhere.transaction(force_rollback=True),
-        market.services.unit_of_work() as uow,
+        market.postern.foundation.unit_of_work() as uow,
     ):
         assert await uow.service_users.hold(ServiceId(evil.service.id), UserId(victim.user)) is not None
         await elsewhere.execute(b"set local lock_timeout = '200ms'")

@@ -1,4 +1,4 @@
-"""Token confusion: only a token that we signed as an access token, with the very key that it names, is believed."""
+"""Token confusion: a token is believed only if we signed it as an access token, with exactly the key that it names."""
 
 import base64
 import hashlib
@@ -62,7 +62,7 @@ def forge(header: Mapping[str, Any], claims: Mapping[str, Any], signature: bytes
 
 
 def signed(private: PrivateKey, header: Mapping[str, Any], claims: Mapping[str, Any] | None = None) -> str:
-    """With the true private key, whatever the header says: what a verifier that believes headers would accept."""
+    """With the true private key, under any header: what a verifier that believes headers would accept."""
     signing_input = f"{encode(header)}.{encode(claims if claims is not None else access_claims())}"
     signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), private)  # type: ignore[arg-type]  # an EC key here
     return f"{signing_input}.{encode(signature)}"
@@ -193,7 +193,7 @@ async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signe
         "/dev/null",
         "' or 1=1 --",
         "key\x00",
-        # The key is made anew in each process of a run; the name of the test is not.
+        # The key is made again in each process of a run; the name of the test is not.
         pytest.param(ACCESS.id + " ", id="with a space"),
         pytest.param(ACCESS.id.swapcase(), id="in other case"),
         pytest.param(ACCESS.id[:-1], id="cut short"),

@@ -8,10 +8,10 @@ from psycopg.rows import dict_row
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
 from adapters.postgres.doorbell import PostgresDoorbell
-from adapters.postgres.driver import Connection
-from adapters.postgres.pool import Pool
-from adapters.postgres.sealed_columns import PostgresSealedColumns
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.jobs import NewJob
 from core.domain.signing_keys import KeyPurpose
@@ -29,7 +29,7 @@ BEFORE, BETWEEN, AFTER = AesGcmKeyRing([OLD]), AesGcmKeyRing([NEW, OLD]), AesGcm
 
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url, most=4)
+    pool = Pool(database_url, max_size=4)
     await pool.open()
     yield pool
     await pool.aclose()
@@ -58,7 +58,7 @@ async def sealed_values(url: str) -> list[bytes]:
         return [row["sealed"] for row in await cursor.fetchall()]
 
 
-async def test_after_a_rotation_everything_is_sealed_anew_and_the_old_key_can_go(pool: Pool, database_url: str) -> None:
+async def test_after_a_rotation_everything_is_sealed_again_and_the_old_key_can_go(pool: Pool, database_url: str) -> None:
     keys, _ = signing_keys(pool, BEFORE)
     await keys.ensure()
     await add_jobs(pool, BEFORE, 2 * BATCH + 7)
@@ -129,7 +129,7 @@ class ContestedColumn:
         return False
 
 
-async def test_a_value_that_changes_meanwhile_is_left_to_whoever_changed_it() -> None:
+async def test_a_value_that_changes_meanwhile_is_left_as_changed() -> None:
     column = ContestedColumn()
     assert await Reencryption(BETWEEN, column).run("new") == [Reencrypted("contested", replaced=0, unreadable=0)]
     assert column.asked == 2

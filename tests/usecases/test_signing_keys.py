@@ -12,13 +12,13 @@ from psycopg.rows import dict_row
 from adapters.crypto.signing_keys import KeyCache
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
 from adapters.postgres.doorbell import PostgresDoorbell
-from adapters.postgres.driver import Connection
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemIds
 from core.domain.errors import Conflict, TokenInvalid
-from core.domain.events import Actor
 from core.domain.identifiers import UserId
+from core.domain.record.events import Actor
 from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, SigningKey
 from core.usecases.signing_keys import SigningKeys, stored
 from ports.signing_keys import KeyMaker
@@ -44,7 +44,7 @@ class Process:
 
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url, most=10)
+    pool = Pool(database_url, max_size=10)
     await pool.open()
     yield pool
     await pool.aclose()
@@ -77,7 +77,7 @@ async def test_later_starts_leave_the_keys_alone(process: Process) -> None:
 
 
 class StartingLine:
-    """A key maker that holds whoever uses it until so many keys are made: by then nobody can have stored any."""
+    """A key maker that holds its caller until this many keys are made: by then nobody can have stored any."""
 
     def __init__(self, keys: int) -> None:
         self._shelf = ShelvedKeys(first=50)

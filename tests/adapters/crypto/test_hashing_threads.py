@@ -1,9 +1,10 @@
-"""The hashing threads: few, in order, polite, and never holding up who has left."""
+"""The hashing threads: few, in order, polite, and never held up by a caller who has left."""
 
 import os
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 import trio
@@ -34,6 +35,37 @@ async def test_no_more_threads_than_were_allowed() -> None:
             nursery.start_soon(one)
     assert 1 <= len(seen) <= 2
     threads.close()
+
+
+async def test_lines_take_turns_and_each_keeps_its_order() -> None:
+    threads = HashingThreads(1, lines=3)
+    busy = threading.Event()
+    done: list[str] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(threads.run, busy.wait)
+        await trio.testing.wait_all_tasks_blocked()
+        for line, count in ((0, 5), (2, 2), (1, 1)):
+            for number in range(count):
+                nursery.start_soon(threads.run, partial(done.append, f"{line}.{number}"), line)
+                await trio.testing.wait_all_tasks_blocked()
+        busy.set()
+    assert done == ["1.0", "2.0", "0.0", "2.1", "0.1", "0.2", "0.3", "0.4"]
+    threads.close()
+
+
+async def test_closed_threads_do_first_what_is_queued() -> None:
+    threads = HashingThreads(2, lines=2)
+    busy = threading.Event()
+    done: list[int] = []
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(threads.run, busy.wait)
+        for number in range(6):
+            nursery.start_soon(threads.run, partial(done.append, number), number % 2)
+        await trio.testing.wait_all_tasks_blocked()
+        threads.close()
+        busy.set()
+    assert sorted(done) == list(range(6))
 
 
 async def test_an_exception_comes_back_as_itself() -> None:

@@ -111,7 +111,7 @@ def test_a_ring_seals_under_a_new_first_key_within_seconds() -> None:
 
 
 @pytest.mark.parametrize("fault", [OSError("gone"), MalformedKeys("half typed")])
-def test_a_ring_whose_keys_cannot_be_read_anew_goes_on_with_those_it_has(fault: Exception) -> None:
+def test_a_ring_whose_keys_cannot_be_read_again_goes_on_with_those_it_has(fault: Exception) -> None:
     def reload() -> list[EncryptionKey]:
         raise fault
 

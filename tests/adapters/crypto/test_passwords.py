@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords, rate, usable_cores
 from core.domain.errors import Overloaded
+from core.domain.identity.precedence import Precedence
 from core.domain.secrets import Password
 from tests.conftest import CapturedLog
 
@@ -210,6 +212,34 @@ async def test_a_crowd_is_served_by_a_few_threads_and_the_rest_is_told_to_come_b
     assert all(waited >= 0 and seconds >= 0 for seconds, waited in metrics.hashed)
 
 
+async def test_however_many_strangers_wait_there_are_places_for_those_who_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    passwords = hasher(workers=1, most_queued=8)
+    gate = Gate(passwords, monkeypatch)
+    served: list[Precedence] = []
+    refused: list[Precedence] = []
+
+    async def sign_in(precedence: Precedence) -> None:
+        try:
+            await passwords.verify(None, Password("x"), precedence)
+            served.append(precedence)
+        except Overloaded:
+            refused.append(precedence)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sign_in, Precedence.STRANGER)
+        await gate.wait_until_running(1)
+        for precedence in (Precedence.STRANGER, Precedence.FAMILIAR, Precedence.PROVEN):
+            for _ in range(20):
+                nursery.start_soon(sign_in, precedence)
+            await wait_all_tasks_blocked()
+        # Nobody takes the places of those who are better known.
+        assert Counter(refused) == {Precedence.STRANGER: 12, Precedence.FAMILIAR: 18, Precedence.PROVEN: 18}
+        gate.open.set()
+    assert Counter(served) == {Precedence.STRANGER: 9, Precedence.FAMILIAR: 2, Precedence.PROVEN: 2}
+    # Nor do they wait for all who came before them.
+    assert set(served[:4]) == set(Precedence)
+
+
 async def test_a_cancelled_caller_keeps_its_slot_until_the_thread_has_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     passwords = hasher(workers=1, most_queued=1)
     gate = Gate(passwords, monkeypatch)
@@ -218,7 +248,7 @@ async def test_a_cancelled_caller_keeps_its_slot_until_the_thread_has_finished(m
         await gate.wait_until_running(1)
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
-            for _ in range(5):  # whoever comes meanwhile waits, and leaves the queue without a trace when it loses patience
+            for _ in range(5):  # a caller that comes meanwhile waits, and leaves the queue without a trace when it is cancelled
                 with trio.move_on_after(0.01) as impatient:
                     await passwords.verify(None, Password("x"))
                 assert impatient.cancelled_caught

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.serialization import load_der_private_key
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache, sealing_context, thumbprint
+from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache, thumbprint
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.signing_keys import KeyPurpose, KeyState
+from core.domain.signing_keys import KeyPurpose, KeyState, sealing_context
 from tests.conftest import CapturedLog
 from tests.signing import NOW, RING, StoredKeys, current_key, next_key, outgoing_key
 

@@ -1,4 +1,4 @@
-"""Tokens: signed, verified, and what was verified kept at hand for a while. What must not pass stands in tests/security/test_tokens.py."""
+"""Tokens: signed, verified, and kept at hand for a while once verified. Tokens that must not pass are in tests/security/test_tokens.py."""
 
 from datetime import timedelta
 from hashlib import sha256

@@ -9,7 +9,7 @@ import pyotp
 import pytest
 
 from adapters.crypto.totp import PyotpTotp
-from core.domain.mfa import step_at
+from core.domain.identity.mfa import step_at
 from core.domain.secrets import Secret
 
 SECRET = Secret("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")

@@ -71,7 +71,7 @@ def test_a_mail_is_well_made(name: str) -> None:
     (html,) = read.of("html")
     assert html["lang"] == "en"
     assert len(read.of("h1")) == len(read.of("title")) == 1
-    # Layout tables say that they are none; images say what they show.
+    # Layout tables say that they are no data tables; images say what they show.
     assert all(table.get("role") == "presentation" for table in read.of("table") if table.get("class") != "facts")
     assert [image["alt"] for image in read.of("img")] == ["Acme & Söhne"]
     assert {meta.get("content") for meta in read.of("meta") if meta.get("name") == "color-scheme"} == {"light dark"}
@@ -106,7 +106,7 @@ def test_what_is_not_known_is_left_out(name: str) -> None:
 
 def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for() -> None:
     asked, done = (TEMPLATES.mail("email_changed_old", "a@example.org", new_email="n@example.org", done=done) for done in (False, True))
-    assert "asked for" in asked.subject
+    assert "asked to change" in asked.subject
     assert "was changed" in done.subject
     assert asked.text != done.text
 

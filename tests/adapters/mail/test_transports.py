@@ -1,4 +1,4 @@
-"""What a POSTERN_MAIL value means, and how a wrong one is told."""
+"""What a POSTERN_MAIL value means, and the message for a wrong one."""
 
 from pathlib import Path
 

@@ -98,10 +98,11 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.actor_restarted("janitor")
     metrics.presence_dropped()
     metrics.rate_limited("login", "process")
+    metrics.connection_closed("slow_body")
     metrics.password_hashed(0.01, 0.002)
     metrics.hashing_queue(7)
     metrics.pool_waited(0.001)
-    metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=2))
+    metrics.pool(PoolState(connections=4, idle=1, max_size=10, waiting=2))
     metrics.audit_backlog(12, timedelta(minutes=4))
     metrics.key_age("access", timedelta(days=3))
     page = metrics.render().decode()
@@ -115,6 +116,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
     assert value(page, "sso_presence_dropped_total") == 1
     assert value(page, "sso_rate_limited_total", limit="login", stage="process") == 1
+    assert value(page, "sso_http_connections_closed_total", reason="slow_body") == 1
+    assert value(page, "sso_http_connections_closed_total", reason="made_room") == 0
     assert value(page, "sso_password_hash_seconds_count") == 1
     assert value(page, "sso_password_hash_wait_seconds_count") == 1
     assert value(page, "sso_password_hash_queue") == 7
@@ -163,7 +166,7 @@ metrics.request_started()
 metrics.request_finished("GET", "/x", 200, 0.004)
 metrics.request_started()
 metrics.token_issued()
-metrics.pool(PoolState(connections=4, idle=1, most=10, waiting=0))
+metrics.pool(PoolState(connections=4, idle=1, max_size=10, waiting=0))
 metrics.population(Population(active_users=8, organizations=3, mfa_enabled_users=2))
 metrics.actor_up("mailer", up=sys.argv[1] == "up")
 print("ready", flush=True)

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from core.domain.accounts import Account
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId
-from core.domain.members import Membership
-from core.domain.organizations import Organization, OrganizationStatus
-from core.domain.roles import Capability, Role
-from core.domain.tiers import FREE
+from core.domain.identity.accounts import Account
+from core.domain.tenancy.members import Membership
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.roles import Capability, Role
+from core.domain.tenancy.tiers import FREE
 from tests.adapters.postgres.conftest import Store
 
 

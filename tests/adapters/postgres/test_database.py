@@ -1,4 +1,4 @@
-"""The database as a whole: there or not, how late it is, how many there are."""
+"""The database as a whole: whether it is there, how late it is, how many rows it has."""
 
 import socket
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ import trio.testing
 
 from adapters.postgres import database
 from adapters.postgres.database import PostgresDatabase
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.pool import Pool
 from ports.metrics import PoolState, Population
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire
@@ -33,7 +33,7 @@ async def test_a_database_that_comes_back_is_noticed(store: Store) -> None:
     assert answers[-1]
 
 
-async def test_an_answer_that_takes_too_long_is_none() -> None:
+async def test_an_answer_that_takes_too_long_is_no_answer() -> None:
     async def swallow(stream: trio.SocketStream) -> None:
         async for _ in stream:
             pass
@@ -103,17 +103,17 @@ async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypa
 
 async def test_the_pool_tells_how_it_is_doing(store: Store) -> None:
     port = PostgresDatabase(store.pool)
-    assert port.pool_state() == PoolState(connections=1, idle=1, most=10, waiting=0)
+    assert port.pool_state() == PoolState(connections=1, idle=1, max_size=10, waiting=0)
     async with store.pool.connection():
-        assert port.pool_state() == PoolState(connections=1, idle=0, most=10, waiting=0)
+        assert port.pool_state() == PoolState(connections=1, idle=0, max_size=10, waiting=0)
 
 
 async def test_connections_being_opened_count_as_connections() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        pool = Pool(f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=nowhere", most=3)
+        pool = Pool(f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=nowhere", max_size=3)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(PostgresDatabase(pool).clock)
             await trio.testing.wait_all_tasks_blocked()
-            assert PostgresDatabase(pool).pool_state() == PoolState(connections=1, idle=0, most=3, waiting=0)
+            assert PostgresDatabase(pool).pool_state() == PoolState(connections=1, idle=0, max_size=3, waiting=0)
             nursery.cancel_scope.cancel()
         await pool.aclose()

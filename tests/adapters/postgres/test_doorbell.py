@@ -76,7 +76,7 @@ async def test_a_job_rings_in_the_other_processes_when_it_is_committed(store: St
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
             await uow.jobs.add(NewJob("mail", {}))
-            await uow.accounts.has_platform_owner()
+            await uow.platform_owners.exist()
             assert not await heard(other, "mail", 0.05)
             await uow.commit()
         assert await heard(other, "mail", 2)
@@ -93,7 +93,7 @@ async def test_a_job_that_is_rolled_back_rings_nobody(store: Store) -> None:
         await settle(other, "mail")
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
-            await uow.accounts.has_platform_owner()
+            await uow.platform_owners.exist()
         assert not await heard(other, "mail", 0.05)
         nursery.cancel_scope.cancel()
 

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: whoever dies, and however, the next start has the data."""
+"""The embedded PostgreSQL: after any death of any process, the next start has the data."""
 
 import os
 import pwd
@@ -137,7 +137,7 @@ def test_a_server_left_by_a_killed_owner_is_taken_over(server: EmbeddedPostgres,
     assert not embedded._alive(left)
 
 
-def test_a_left_server_on_its_way_out_is_started_anew(server: EmbeddedPostgres, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_left_server_on_its_way_out_is_started_again(server: EmbeddedPostgres, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = _left_behind(directory)
     original = EmbeddedPostgres._ready_before
 

@@ -4,8 +4,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
-from adapters.postgres.pool import Pool
 from adapters.postgres.statements import tell
 from core.domain.errors import Unavailable
 from tests.adapters.postgres.conftest import Store

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import psycopg
 import pytest
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.driver import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
 from adapters.postgres.jobs import PRIORITIES, PostgresJobQueue
 from core.domain.errors import Unavailable
-from core.domain.identifiers import JobId
+from core.domain.identifiers import JobId, UserId
 from core.domain.jobs import Job, NewJob, QueueState
 from core.domain.json import Json
 from core.domain.mail import Mail
@@ -56,6 +57,13 @@ async def test_a_job_of_a_transaction_that_rolls_back_does_not_exist(store: Stor
     async with store.unit_of_work() as uow:
         await uow.jobs.add(NewJob("mail", {}))
     assert await queue.claim(["mail"], 10, LEASE) == []
+
+
+async def test_a_job_for_an_account_alone_is_queued_only_while_there_is_one(store: Store, queue: PostgresJobQueue) -> None:
+    account, _ = await store.sign_up()
+    added, _ = await add(store, NewJob("mail", {"to": "ada"}, only_for=account.id), NewJob("mail", {}, only_for=UserId(uuid4())))
+    (job,) = await queue.claim(["mail"], 10, LEASE)
+    assert (job.id, job.payload) == (added, {"to": "ada"})
 
 
 async def test_a_withdrawn_job_is_gone_and_its_worker_is_told(store: Store, queue: PostgresJobQueue) -> None:

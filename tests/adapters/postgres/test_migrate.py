@@ -8,13 +8,17 @@ import pytest
 import trio
 
 from adapters.postgres import locks, migrate
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
 
 TWO = (
     Migration(1, "planets", "create table planets (id integer primary key); insert into planets values (1);"),
     Migration(2, "moons", "create table moons (id integer primary key, planet integer not null references planets);"),
 )
+
+# A column that older processes know nothing of; the end of one that they have stopped using, if they know of the first.
+COMETS = Migration(3, "comets", "alter table planets add column comets integer;", needs=0)
+NO_PLUTO = Migration(4, "no_pluto", "delete from planets where id = 9;", needs=3)
 
 
 def silent(_: str) -> None: ...
@@ -96,8 +100,13 @@ async def test_who_waits_for_another_finds_it_done(empty_schema_url: str) -> Non
 @pytest.mark.parametrize(
     ("history", "known", "sentence"),
     [
-        (TWO, TWO[:1], "The database was migrated by a newer Postern: it has 0002_moons, and this one knows up to 0001_planets"),
-        (TWO, (), "The database was migrated by a newer Postern: it has 0002_moons, and this one knows up to none"),
+        (TWO, TWO[:1], "The database was migrated by a newer Postern: this one knows up to 0001_planets, and cannot run beside 0002_moons"),
+        (TWO, (), "The database was migrated by a newer Postern: this one knows up to none, and cannot run beside 0001_planets"),
+        (
+            (*TWO, COMETS, NO_PLUTO),
+            TWO,
+            "The database was migrated by a newer Postern: this one knows up to 0002_moons, and cannot run beside 0004_no_pluto",
+        ),
         (
             (TWO[0], Migration(2, "moons", "select 1")),
             TWO,
@@ -222,6 +231,65 @@ async def test_a_table_that_stays_in_use_ends_the_attempt_with_a_sentence(empty_
 def test_the_shipped_migrations_are_numbered_without_a_hole() -> None:
     assert [migration.number for migration in migrate.shipped()] == list(range(1, len(migrate.shipped()) + 1))
     assert str(migrate.shipped()[0]) == "0001_foundation"
+
+
+async def test_an_older_process_runs_on_what_is_additive(empty_schema_url: str) -> None:
+    await migrate.migrate(empty_schema_url, silent, (*TWO, COMETS))
+    (ahead,) = await migrate.require_current(empty_schema_url, TWO)
+    assert (str(ahead), ahead.needs) == ("0003_comets", 0)
+    # It has nothing to do there, and undoes nothing.
+    assert await migrate.migrate(empty_schema_url, silent, TWO) == []
+    assert await migrate.require_current(empty_schema_url, (*TWO, COMETS)) == []
+
+
+async def test_one_that_no_longer_uses_what_goes_runs_without_it_and_one_that_does_is_refused(empty_schema_url: str) -> None:
+    await migrate.migrate(empty_schema_url, silent, (*TWO, COMETS, NO_PLUTO))
+    (ahead,) = await migrate.require_current(empty_schema_url, (*TWO, COMETS))
+    assert str(ahead) == "0004_no_pluto"
+    with pytest.raises(SchemaMismatch, match="cannot run beside 0004_no_pluto"):
+        await migrate.require_current(empty_schema_url, TWO)
+
+
+async def test_a_database_that_never_recorded_who_may_lag_behind_is_read_and_taken_on(empty_schema_url: str) -> None:
+    """As the releases before left it."""
+    await migrate.migrate(empty_schema_url, silent, TWO)
+    await query(empty_schema_url, "alter table schema_migrations drop column needs")
+    assert [there.needs for there in (await migrate.plan(empty_schema_url, TWO)).applied] == [None, None]
+    assert await migrate.migrate(empty_schema_url, silent, (*TWO, COMETS)) == [COMETS]
+    assert await query(empty_schema_url, "select needs from schema_migrations order by number") == [(None,), (None,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("first_line", "needs"), [("-- additive", 0), ("-- additive since 0004", 4), ("-- additive since 0005", 5), ("-- breaking", None)]
+)
+def test_the_first_line_says_who_may_run_beside_it(tmp_path: Path, first_line: str, needs: int | None) -> None:
+    assert fifth_and(tmp_path, f"{first_line}\nselect 1;").needs == needs
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 1;",
+        "-- Additive\nselect 1;",
+        "-- additive, mostly\nselect 1;",
+        "\n-- additive\nselect 1;",
+        "select 1;\n-- additive\n",
+        "-- additive since 4\nselect 1;",
+        "-- additive since 0006\nselect 1;",
+        "-- breaking since 0004\nselect 1;",
+    ],
+)
+def test_a_migration_that_does_not_say_it_is_refused(tmp_path: Path, sql: str) -> None:
+    with pytest.raises(SchemaMismatch, match=r"This Postern is damaged: its migration 0006_rings\.sql"):
+        fifth_and(tmp_path, sql)
+
+
+def fifth_and(folder: Path, sql: str) -> Migration:
+    """The sixth migration, after five that are older than the line."""
+    for number in range(1, 6):
+        (folder / f"{number:04}_before.sql").write_text("select 1;")
+    (folder / "0006_rings.sql").write_text(sql)
+    return migrate.shipped(folder)[5]
 
 
 @pytest.mark.parametrize("names", [("0002_late.sql",), ("0001_a.sql", "0003_c.sql"), ("0001_a.sql", "0001_b.sql"), ("1_a.sql",)])

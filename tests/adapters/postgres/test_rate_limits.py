@@ -1,4 +1,4 @@
-"""The shared buckets: the domain's arithmetic, and no more tokens than there are, however many take at once."""
+"""The shared buckets: the domain's arithmetic, and no more tokens than there are, even when many are taken at once."""
 
 import random
 from datetime import datetime
@@ -6,12 +6,12 @@ from datetime import datetime
 import pytest
 import trio
 
-from adapters.postgres.driver import RoundTrips, round_trips
+from adapters.postgres.driver.connection import RoundTrips, round_trips
 from adapters.postgres.rate_limits import PostgresBuckets, give_back
 from adapters.postgres.transaction import Transaction
 from core.domain import rate_limits
 from core.domain.errors import Unavailable
-from core.domain.rate_limits import Bucket, RateLimit
+from core.domain.rate_limits import Bucket, Place, RateLimit
 from tests.adapters.postgres.conftest import Store
 
 SLOW = RateLimit("slow", burst=10, seconds_per_request=1000)
@@ -158,6 +158,53 @@ async def test_several_buckets_are_drawn_from_in_one_round_trip_each_by_its_own_
     assert trips.count == 1
     assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([20, 10], abs=1)
     assert await buckets.take_all([ONE], "somebody else") == [0]
+
+
+WIDER, WIDEST = Place("its network", 3), Place("its provider", 5)
+
+
+async def test_the_places_around_give_a_token_too_in_the_same_round_trip(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    round_trips.set(trips := RoundTrips())
+    for number in range(3):
+        assert await buckets.take_all([ONE], f"client {number}", [WIDER, WIDEST]) == [0]
+    assert trips.count == 3
+    # Three times the burst, at three times the pace.
+    assert list(await buckets.take_all([ONE], "client 3", [WIDER, WIDEST])) == pytest.approx([10 / 3], abs=0.5)
+    for number in range(2):
+        assert await buckets.take_all([ONE], f"elsewhere {number}", [Place("another network", 3), WIDEST]) == [0]
+    assert list(await buckets.take_all([ONE], "elsewhere 2", [Place("another network", 3), WIDEST])) == pytest.approx([10 / 5], abs=0.5)
+
+
+async def test_whoever_is_refused_takes_nothing_from_the_neighbours(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    limits = [RateLimit("one", burst=1, seconds_per_request=10_000), RateLimit("two", burst=2, seconds_per_request=10_000)]
+    for _ in range(20):
+        await buckets.take_all(limits, "greedy", [WIDER, WIDEST])
+    tokens = await store.query(
+        "select key, limit_name, round(tokens) as tokens from rate_limit_buckets where key <> 'greedy' order by key, limit_name"
+    )
+    # What it was given itself, and not what it asked for.
+    assert [(row["key"], row["limit_name"], row["tokens"]) for row in tokens] == [
+        ("its network", "one", 2),
+        ("its network", "two", 5),
+        ("its provider", "one", 4),
+        ("its provider", "two", 9),
+    ]
+
+
+async def test_neighbours_in_crowds_do_not_deadlock_and_get_no_more_than_their_network_has(store: Store) -> None:
+    buckets = PostgresBuckets(store.pool)
+    waits: list[float] = []
+
+    async def take(number: int) -> None:
+        limits = [ONE, TWO] if number % 2 else [TWO, ONE]
+        waits.append(max(await buckets.take_all(limits, f"client {number % 8}", [WIDER, WIDEST])))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(40):
+            nursery.start_soon(take, number)
+    assert waits.count(0) == 3
 
 
 async def test_crowds_under_the_same_limits_in_any_order_do_not_deadlock(store: Store) -> None:

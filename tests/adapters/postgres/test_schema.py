@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.postgres import migrate
-from adapters.postgres.driver import Connection
+from adapters.postgres.driver.connection import Connection
 from tests.places import ROOT
 
 SCHEMA: Final = ROOT / "adapters" / "postgres" / "schema.sql"
@@ -62,7 +62,7 @@ async def test_the_readable_schema_is_what_the_migrations_make(database_url: str
         assert readable[name] == migrated[name]
 
 
-# Foreign keys without an index that begins with their columns. Whoever deletes what they point to reads the whole table, row for row.
+# Foreign keys without an index that begins with their columns. Deleting the rows that they refer to reads the whole table each time.
 _UNINDEXED: Final = """
     select keys.conname, keys.conrelid::regclass::text || ' (' || pg_get_constraintdef(keys.oid) || ')'
       from pg_constraint as keys
@@ -92,7 +92,7 @@ async def _unindexed(connection: Connection) -> dict[str, str]:
     return dict[str, str](await (await connection.execute(_UNINDEXED.encode())).fetchall())
 
 
-async def test_whatever_is_deleted_is_found_by_an_index_wherever_it_is_referred_to(database_url: str) -> None:
+async def test_every_reference_to_a_deleted_row_is_found_by_an_index(database_url: str) -> None:
     async with await Connection.connect(database_url) as connection:
         found = await _unindexed(connection)
         assert found.keys() == _NEED_NO_INDEX.keys(), found

@@ -3,9 +3,9 @@
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.driver import RoundTrips, round_trips
-from adapters.postgres.sealed_columns import PostgresSealedColumns
+from adapters.postgres.driver.connection import RoundTrips, round_trips
 from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from tests.adapters.postgres.conftest import Store
 
 

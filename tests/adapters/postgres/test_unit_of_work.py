@@ -1,4 +1,4 @@
-"""One use case, one transaction: all or nothing, in few round trips, whatever happens to client or server."""
+"""One use case, one transaction: all or nothing, in few round trips, even when the client or the server fails."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,18 +9,19 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from adapters.postgres.driver import RoundTrips, round_trips
-from adapters.postgres.pool import Pool
+from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.transaction import TransactionOver
 from core.domain.email import Email
 from core.domain.errors import Conflict, NotFound, Overloaded, Unavailable
-from core.domain.events import SYSTEM, Event, Target
 from core.domain.jobs import NewJob
+from core.domain.record.events import SYSTEM, Event, Target
 from tests.adapters.postgres.conftest import Store, make_store
+from tests.adapters.postgres.wire import open_server
 
 
 def registered(store: Store) -> Event:
-    return Event("user.registered", SYSTEM, Target("user", str(store.ids.new())))
+    return Event("user.signup.success", SYSTEM, Target("user", str(store.ids.new())))
 
 
 async def test_what_is_committed_stands(store: Store) -> None:
@@ -103,7 +104,7 @@ async def test_after_its_block_it_takes_nothing_more(store: Store) -> None:
     async with store.unit_of_work() as uow:
         pass
     with pytest.raises(TransactionOver):
-        await uow.accounts.has_platform_owner()
+        await uow.platform_owners.exist()
 
 
 async def test_a_write_that_fails_is_noticed_at_the_commit_and_nothing_of_it_stays(store: Store) -> None:
@@ -120,7 +121,7 @@ async def test_a_write_that_fails_is_noticed_at_the_next_question_at_the_latest(
     async with store.unit_of_work() as uow:
         await uow.sessions.add(store.session(store.account()))
         with pytest.raises(psycopg.errors.ForeignKeyViolation):
-            await uow.accounts.has_platform_owner()
+            await uow.platform_owners.exist()
         # Going on regardless does not commit half of it.
         with pytest.raises(psycopg.Error):
             await uow.commit()
@@ -144,7 +145,7 @@ async def test_a_backend_killed_before_a_question_is_unavailable_too(store: Stor
         assert await uow.accounts.add(store.account(), None)
         await store.kill_backends()
         with pytest.raises(Unavailable):
-            await uow.accounts.has_platform_owner()
+            await uow.platform_owners.exist()
     assert await store.count("users") == 0
 
 
@@ -169,7 +170,7 @@ async def test_a_commit_goes_through_although_the_client_hangs_up(store: Store) 
 
 
 async def test_no_connection_in_time_is_overload(database_url: str) -> None:
-    pool = Pool(database_url, most=1, patience=0.05)
+    pool = Pool(database_url, max_size=1, timeout=0.05)
     store = make_store(database_url, pool)
     async with store.unit_of_work():
         with pytest.raises(Overloaded) as refusal:
@@ -203,12 +204,12 @@ async def test_of_two_that_deadlock_one_is_told_to_come_again(database_url: str)
     async def promote(first: Email, second: Email) -> None:
         try:
             async with store.unit_of_work() as uow:
-                await uow.accounts.promote(first)
+                await uow.platform_owners.promote(first)
                 if met.is_set():
                     both.set()
                 met.set()
                 await both.wait()
-                await uow.accounts.promote(second)
+                await uow.platform_owners.promote(second)
                 await uow.commit()
         except Unavailable as refusal:
             refused.append(refusal)
@@ -238,10 +239,9 @@ async def test_a_conflict_that_the_use_case_sees_rolls_back(store: Store) -> Non
 @asynccontextmanager
 async def cut_off_at_commit(url: str) -> AsyncIterator[str]:
     """A way to the server on which the answer to COMMIT, and all that follows, gets lost. Yields its connection string."""
-    socket_path = f"{conninfo_to_dict(url)['host']}/.s.PGSQL.{conninfo_to_dict(url)['port']}"
 
     async def serve(client: trio.SocketStream) -> None:
-        server = await trio.open_unix_socket(socket_path)
+        server = await open_server(conninfo_to_dict(url))
         async with server, trio.open_nursery() as nursery:
             committing = False
 
@@ -266,7 +266,7 @@ async def cut_off_at_commit(url: str) -> AsyncIterator[str]:
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(lambda task_status: trio.serve_tcp(serve_or_break, 0, host="127.0.0.1", task_status=task_status))
         port = listeners[0].socket.getsockname()[1]
-        yield make_conninfo(url, host="127.0.0.1", port=port)
+        yield make_conninfo(url, host="127.0.0.1", port=port, sslmode="disable")
         nursery.cancel_scope.cancel()
 
 
@@ -293,7 +293,7 @@ async def test_the_doorbell_rings_in_this_process_at_the_commit_and_not_before(s
         nursery.start_soon(listen)
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
-            await uow.accounts.has_platform_owner()
+            await uow.platform_owners.exist()
             await trio.sleep(0.02)
             assert rung == []
             await uow.commit()

@@ -1,11 +1,18 @@
 """A network between a client and the test's PostgreSQL: a loopback port that can fall silent, be cut, and counts who speaks."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+
+async def open_server(parameters: Mapping[str, Any]) -> trio.SocketStream:
+    """A bare connection to where these parameters of a database's address lead: a Unix socket's directory, or a host."""
+    host, port = str(parameters["host"]), int(parameters["port"])
+    if host.startswith("/"):
+        return await trio.open_unix_socket(f"{host}/.s.PGSQL.{port}")
+    return await trio.open_tcp_stream(host, port)
 
 
 class Wire:
@@ -13,7 +20,7 @@ class Wire:
 
     def __init__(self, url: str) -> None:
         parameters = conninfo_to_dict(url)
-        self._server = Path(str(parameters["host"])) / f".s.PGSQL.{parameters['port']}"
+        self._server = parameters
         self._parameters = {**parameters, "host": "127.0.0.1", "sslmode": "disable", "gssencmode": "disable"}
         self._nursery_manager = trio.open_nursery()
         self._open = trio.Event()
@@ -67,7 +74,7 @@ class Wire:
         with trio.CancelScope() as scope:
             self._connections.add(scope)
             try:
-                async with client, await trio.open_unix_socket(str(self._server)) as server, trio.open_nursery() as nursery:
+                async with client, await open_server(self._server) as server, trio.open_nursery() as nursery:
                     spoke_last = [server]
                     nursery.start_soon(self._pump, client, server, spoke_last, nursery.cancel_scope)
                     nursery.start_soon(self._pump, server, client, spoke_last, nursery.cancel_scope)

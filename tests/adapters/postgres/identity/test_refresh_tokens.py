@@ -1,0 +1,198 @@
+"""The exchange of refresh tokens: one statement, one round trip, one winner."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+
+from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
+from core.domain.identity.accounts import Account
+from core.domain.identity.refresh_tokens import PresentedToken
+from core.domain.identity.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Session, SubscriptionState
+from tests.adapters.postgres.conftest import Store
+
+FIRST, SECOND, THIRD, FOURTH, BY = (bytes([number]) * 32 for number in range(5))
+LONG = timedelta(days=90)
+
+
+async def sign_in(store: Store, lifetime: timedelta = LONG) -> tuple[Account, Session]:
+    account, session = await store.sign_up(lifetime=lifetime)
+    async with store.unit_of_work() as uow:
+        await uow.sessions.issue(session.id, FIRST, session.created_at)
+        await uow.commit()
+    return account, session
+
+
+async def rotate(store: Store, token: bytes = FIRST, successor: bytes = SECOND, at: datetime | None = None) -> PresentedToken:
+    presented = await PostgresRefreshTokens(store.pool).rotate(token, successor, BY, at or datetime.now(UTC))
+    assert presented is not None
+    return presented
+
+
+async def test_the_current_token_is_exchanged_for_its_successor(store: Store) -> None:
+    account, session = await sign_in(store)
+    presented = await rotate(store)
+    assert (presented.session.id, presented.session.user, presented.email) == (session.id, account.id, account.email)
+    assert (presented.rotated, presented.is_live, presented.rotated_at, presented.rotated_by) == (True, True, None, None)
+    assert (await rotate(store, SECOND, THIRD)).rotated
+    rows = await store.query("select digest, rotated_by from refresh_tokens order by digest")
+    assert [(row["digest"], row["rotated_by"]) for row in rows] == [(FIRST, BY), (SECOND, BY), (THIRD, None)]
+
+
+async def test_one_that_was_exchanged_stays_so_and_says_when_and_by_whom(store: Store) -> None:
+    await sign_in(store)
+    at = datetime.now(UTC)
+    await rotate(store, at=at)
+    again = await rotate(store, at=at + timedelta(seconds=5))
+    assert (again.rotated, again.is_live, again.rotated_at, again.rotated_by) == (False, True, at, BY)
+    assert await store.count("refresh_tokens") == 2
+
+
+async def test_an_unknown_one_is_nobodys(store: Store) -> None:
+    await sign_in(store)
+    assert await PostgresRefreshTokens(store.pool).rotate(SECOND, THIRD, BY, datetime.now(UTC)) is None
+
+
+async def test_it_moves_the_end_of_the_session_but_never_beyond_its_last(store: Store) -> None:
+    _, session = await sign_in(store)
+    await store.query("update sessions set expires_at = now() + interval '1 day'")
+    at = datetime.now(UTC)
+    await rotate(store, at=at)
+    (row,) = await store.query("select expires_at, last_seen_at, ends_at from sessions")
+    assert (row["expires_at"], row["last_seen_at"], row["ends_at"]) == (at + IDLE_LIFETIME, at, session.ends_at)
+    near_the_end = session.ends_at - timedelta(days=1)
+    await rotate(store, SECOND, THIRD, near_the_end)
+    (row,) = await store.query("select expires_at from sessions")
+    assert row["expires_at"] == session.ends_at
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update sessions set revoked_at = now()",
+        "update sessions set expires_at = now()",
+        "update sessions set ends_at = now()",
+        "update users set deactivated_at = now()",
+    ],
+)
+async def test_of_a_session_that_has_ended_nothing_is_exchanged(store: Store, change: str) -> None:
+    await sign_in(store)
+    await store.query(change)
+    presented = await rotate(store)
+    assert (presented.is_live, presented.rotated) == (False, False)
+    assert await store.count("refresh_tokens") == 1
+
+
+async def test_in_an_organization_only_for_members_while_it_is_active(store: Store) -> None:
+    account, session = await sign_in(store)
+    await store.query(
+        "insert into organizations (id, slug, name, status, created_at, updated_at) values (%(id)s, 'acme', 'X', 'active', now(), now())",
+        {"id": session.id},
+    )
+    await store.query("update sessions set organization_id = %(id)s", {"id": session.id})
+    presented = await rotate(store)
+    assert (presented.is_member, presented.organization_is_active, presented.rotated) == (False, True, False)
+    await store.query(
+        "insert into memberships (id, org_id, user_id, role, created_at) values (%(id)s, %(id)s, %(user)s, 'member', now())",
+        {"id": session.id, "user": account.id},
+    )
+    await store.query("update organizations set status = 'suspended'")
+    presented = await rotate(store)
+    assert (presented.is_member, presented.organization_is_active, presented.rotated) == (True, False, False)
+    await store.query("update organizations set status = 'active'")
+    presented = await rotate(store)
+    assert (presented.rotated, presented.session.context.audience) == (True, "org:acme")
+    # An end user of a service is no member.
+    await store.query("delete from memberships")
+    assert not (await rotate(store, SECOND, THIRD)).rotated
+    await store.query(
+        """
+        insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+        values (%(id)s, %(id)s, 'shop', 'Shop', 'web', %(id)s, now(), now())
+        """,
+        {"id": session.id},
+    )
+    await store.query("update sessions set service_id = %(id)s", {"id": session.id})
+    presented = await rotate(store, SECOND, THIRD)
+    assert (presented.rotated, presented.session.context.audience, presented.subscription) == (True, "service:acme/shop", NO_SUBSCRIPTION)
+    # Their token says what they have paid for, as it is at this moment.
+    await store.query(
+        """
+        with plan as (
+                 insert into plans (id, service_id, name, price_cents, currency, features, created_at, updated_at)
+                 values (%(id)s, %(id)s, 'Pro', 900, 'usd', '{export}', now(), now()) returning id
+             )
+        insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
+        select id, id, %(user)s, id, 'past_due', '2030-01-01 00:00+00', now(), now() from plan
+        """,
+        {"id": session.id, "user": account.id},
+    )
+    presented = await rotate(store, THIRD, FOURTH)
+    assert presented.subscription == SubscriptionState("Pro", ("export",), "past_due", datetime(2030, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update all_services set deleted_at = now()",
+        "update all_organizations set deleted_at = now()",
+        "update organizations set status = 'suspended'",
+    ],
+)
+async def test_in_a_service_nothing_is_exchanged_once_it_or_its_organization_is_gone_or_closed(store: Store, change: str) -> None:
+    _, session = await sign_in(store)
+    await store.query(
+        "insert into organizations (id, slug, name, status, created_at, updated_at) values (%(id)s, 'acme', 'X', 'active', now(), now())",
+        {"id": session.id},
+    )
+    await store.query(
+        """
+        insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+        values (%(id)s, %(id)s, 'shop', 'Shop', 'web', %(id)s, now(), now())
+        """,
+        {"id": session.id},
+    )
+    await store.query("update sessions set organization_id = %(id)s, service_id = %(id)s", {"id": session.id})
+    await store.query(change)
+    presented = await rotate(store)
+    assert (presented.rotated, presented.is_live and presented.organization_is_active) == (False, False)
+    assert await store.count("refresh_tokens") == 1
+
+
+async def test_it_is_one_round_trip(store: Store) -> None:
+    await sign_in(store)
+    await rotate(store)
+    round_trips.set(trips := RoundTrips())
+    await rotate(store, SECOND, THIRD)
+    assert trips.count == 1
+
+
+async def test_of_fifty_at_once_one_exchanges_it(store: Store) -> None:
+    await sign_in(store)
+    presented: list[PresentedToken] = []
+
+    async def present() -> None:
+        presented.append(await rotate(store))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(present)
+    assert sum(one.rotated for one in presented) == 1
+    assert all(one.is_live for one in presented)
+    assert await store.count("refresh_tokens") == 2
+
+
+async def test_a_session_revoked_at_this_very_moment_is_no_longer_alive(store: Store) -> None:
+    _, session = await sign_in(store)
+    presented: list[PresentedToken] = []
+
+    async def present() -> None:
+        presented.append(await rotate(store))
+
+    async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
+        assert await uow.sessions.revoke(session.id, session.user)
+        nursery.start_soon(present)
+        await trio.sleep(0.05)  # it waits for the session's row
+        await uow.commit()
+    assert [one.is_live for one in presented] == [False]

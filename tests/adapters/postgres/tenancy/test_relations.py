@@ -1,0 +1,197 @@
+"""Relations: what somebody may do in an organization and why, as the check of every request and `postern access` read it."""
+
+from typing import Any, Final
+
+from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.tenancy import callers
+from adapters.postgres.tenancy.callers import PostgresCallers
+from adapters.postgres.tenancy.relations import PostgresRelations
+from core.domain.email import Email
+from core.domain.identity.accounts import Account
+from core.domain.identity.sessions import Session
+from core.domain.tenancy.access import Related
+from core.domain.tenancy.members import Standing
+from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.roles import Capability, capabilities_of
+from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.tenants import Tenants
+
+ADA: Final = Email("ada@example.org")
+
+
+async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> Standing | None:
+    """As the check of every request finds it."""
+    found = await PostgresCallers(store.pool).find_member(session.id, account.id, slug)
+    assert found is not None
+    assert found[0] == await PostgresCallers(store.pool).find(session.id, account.id)
+    return found[1]
+
+
+async def related(store: Store, slug: str = "acme") -> list[Related]:
+    seen = await PostgresRelations(store.pool).find(ADA, slug)
+    assert seen is not None
+    return list(seen.related)
+
+
+async def test_a_built_in_role_is_a_relation_to_the_organization(store: Store) -> None:
+    tenants = Tenants(store)
+    acme, (ada, session) = await tenants.add(), await store.sign_up()
+    for role in ("owner", "admin", "member"):
+        await tenants.join(acme, ada, role)
+        assert await standing(store, ada, session) == Standing(acme, "acme", True, role, frozenset({role}))
+        assert await related(store) == [Related(role)]
+        async with store.unit_of_work() as uow:
+            assert await uow.members.remove(acme, ada.id)
+            await uow.commit()
+
+
+async def test_an_own_role_brings_what_its_holders_may_and_without_that_membership_alone(store: Store) -> None:
+    tenants = Tenants(store)
+    acme, (ada, session) = await tenants.add(), await store.sign_up()
+    auditor = await tenants.add_role(acme, permissions=[Capability.SERVICES_VIEW, Capability.AUDIT_LOGS_VIEW])
+    nothing = await tenants.add_role(acme, "nothing")
+    await tenants.join(acme, ada, "auditor", auditor.id)
+    found = await standing(store, ada, session)
+    assert found == Standing(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view", "services.view"}))
+    assert await related(store) == [Related(one, "auditor") for one in ("holder", "audit_logs.view", "services.view")]
+    await store.query("update memberships set role = 'nothing', role_id = %(id)s", {"id": nothing.id})
+    await store.query("update relations set object_id = %(id)s where user_id is not null", {"id": nothing.id})
+    found = await standing(store, ada, session)
+    assert found is not None
+    assert (found.role, sorted(found.relations), list(capabilities_of(found.relations))) == ("nothing", ["holder"], [])
+    assert await related(store) == [Related("holder", "nothing")]
+
+
+async def test_what_somebody_is_elsewhere_counts_for_nothing_here(store: Store) -> None:
+    tenants = Tenants(store)
+    await tenants.add()
+    globex, (ada, session) = await tenants.add("globex"), await store.sign_up()
+    theirs = await tenants.add_role(globex, permissions=Capability)  # type: ignore[arg-type]  # a class of members is a collection
+    await tenants.join(globex, ada, "auditor", theirs.id)
+    found = await standing(store, ada, session)
+    assert found is not None
+    assert (found.role, found.relations) == ("", frozenset())
+    assert await related(store) == []
+    assert await standing(store, ada, session, "nothing") is None
+
+
+async def test_a_row_that_mixes_two_organizations_permits_nothing_in_either(store: Store) -> None:
+    """No statement of ours writes one: code that writes here later must not open a door by mistake."""
+    tenants = Tenants(store)
+    acme, globex, (ada, session) = await tenants.add(), await tenants.add("globex"), await store.sign_up()
+    theirs = await tenants.add_role(globex, permissions=[Capability.AUDIT_LOGS_VIEW])
+    slip = """
+        insert into relations (organization_id, user_id, relation, object_type, object_id)
+        values (%(org)s, %(user)s, %(relation)s, %(type)s, %(object)s)
+    """
+    await store.query(slip, {"org": acme, "user": ada.id, "relation": "owner", "type": "organization", "object": globex})
+    await store.query(slip, {"org": acme, "user": ada.id, "relation": "holder", "type": "role", "object": theirs.id})
+    for slug in ("acme", "globex"):
+        found = await standing(store, ada, session, slug)
+        assert found is not None
+        assert capabilities_of(found.relations) == frozenset()
+
+
+async def test_the_answer_names_the_person_and_the_organization_as_they_are(store: Store) -> None:
+    tenants = Tenants(store)
+    acme, (ada, _) = await tenants.add(), await store.sign_up("Ada@example.org")
+    await tenants.join(acme, ada, "admin")
+    await store.query("update users set deactivated_at = now()")
+    await store.query("update organizations set status = 'suspended'")
+    lookup = PostgresRelations(store.pool)
+    seen = await lookup.find(Email("ADA@EXAMPLE.ORG"), "acme")
+    assert seen is not None
+    assert (str(seen.email), seen.is_active, seen.organization_slug, seen.organization_status, seen.role) == (
+        "Ada@example.org",
+        False,
+        "acme",
+        OrganizationStatus.SUSPENDED,
+        "admin",
+    )
+    assert set(seen.capabilities) == set(Capability)
+    for email, slug in ((Email("bob@example.org"), "acme"), (ADA, "globex"), (ADA, "acme\0")):
+        assert await lookup.find(email, slug) is None
+    await store.query("update all_organizations set deleted_at = now()")
+    assert await lookup.find(ADA, "acme") is None
+
+
+async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_free(store: Store) -> None:
+    tenants = Tenants(store)
+    acme, (ada, session) = await tenants.add(), await store.sign_up()
+    await tenants.join(acme, ada, "owner")
+    await store.query("update all_organizations set deleted_at = now()")
+    assert await standing(store, ada, session) is None
+    new = await tenants.add()
+    assert await standing(store, ada, session) == Standing(new, "acme", True, "", frozenset())
+
+
+_FILL: Final = """
+    insert into organizations (id, slug, name, status, created_at, updated_at)
+    select gen_random_uuid(), 'o-' || n, 'O', 'active', now(), now() from generate_series(1, 3000) as n;
+    insert into users (id, email, email_key)
+    select gen_random_uuid(), 'u' || n || '@example.org', 'u' || n || '@example.org' from generate_series(1, 3000) as n;
+    insert into sessions (id, user_id, created_at, last_seen_at, expires_at)
+    select gen_random_uuid(), id, now(), now(), now() + interval '1 day' from users;
+    insert into roles (id, org_id, slug, name, created_at, updated_at)
+    select gen_random_uuid(), id, 'auditor', 'A', now(), now() from organizations where slug like 'o-%';
+    insert into relations (organization_id, role_id, relation, object_type, object_id)
+    select org_id, id, 'audit_logs.view', 'organization', org_id from roles where name = 'A';
+    insert into memberships (id, org_id, user_id, role, role_id, created_at)
+    select gen_random_uuid(), numbered.org_id, users.id, 'auditor', numbered.id, now()
+      from (select id, org_id, row_number() over () as number from roles where name = 'A') as numbered
+      cross join generate_series(1, 3) as factor
+      join (select id, row_number() over () as number from users where email like 'u%') as users
+        on users.number = 1 + numbered.number * factor % 3000
+        on conflict do nothing;
+    insert into relations (organization_id, user_id, relation, object_type, object_id)
+    select org_id, user_id, 'holder', 'role', role_id from memberships
+        on conflict do nothing;
+"""
+
+
+async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_rows(store: Store) -> None:
+    tenants = Tenants(store)
+    acme, (ada, session) = await tenants.add(), await store.sign_up()
+    auditor = await tenants.add_role(acme, permissions=[Capability.AUDIT_LOGS_VIEW])
+    await tenants.join(acme, ada, "auditor", auditor.id)
+    for statement in _FILL.split(";")[:-1]:
+        await store.query(statement)
+    # Ada is in many of them.
+    await store.query(
+        """
+        with others as (
+                 insert into memberships (id, org_id, user_id, role, created_at)
+                 select gen_random_uuid(), id, %(user)s, 'member', now() from organizations where slug like 'o-%%'
+                     on conflict do nothing
+              returning org_id
+             )
+        insert into relations (organization_id, user_id, relation, object_type, object_id)
+        select org_id, %(user)s, 'member', 'organization', org_id from others
+        """,
+        {"user": ada.id},
+    )
+    await store.settle("users", "all_organizations", "memberships", "relations", "roles", "sessions")
+    others = await store.query("select id, user_id from sessions where id <> %(session)s limit 99", {"session": session.id})
+    together = [(session.id, ada.id), *((row["id"], row["user_id"]) for row in others)]
+    # One question, and a hundred that travel together: nothing but looks into indexes for each.
+    for asked in (together[:1], together):
+        values = {
+            "sessions": array([one.hex for one, _ in asked]),
+            "users": array([user.hex for _, user in asked]),
+            "slugs": array_of_texts(["acme"] * len(asked)),
+        }
+        for statement in (callers.FIND, callers.FIND_MEMBER):
+            async with store.pool.connection() as connection:
+                cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), values)
+                found = await cursor.fetchone()
+            assert found is not None
+            nodes = _nodes(found[0][0]["Plan"])
+            # There are no services here, and an empty table may be looked at in any way.
+            assert {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} <= {"all_services"}
+            read = [(node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in nodes]
+            assert max(read) <= 3 * len(asked), [(node.get("Relation Name"), rows) for node, rows in zip(nodes, read, strict=True)]
+    assert (await standing(store, ada, session)) == Standing(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"}))
+
+
+def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for inner in plan.get("Plans", ()) for node in _nodes(inner))]

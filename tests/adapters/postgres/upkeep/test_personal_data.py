@@ -1,0 +1,220 @@
+"""Personal data: every column that can hold it is listed, and it ends as the list says."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from adapters.postgres.upkeep import housekeeping
+from adapters.postgres.upkeep.personal_data import NOT_PERSONAL, PERSONAL, Eraser
+from core.domain.identifiers import LoginEventId
+from core.domain.identity.devices import Client, DeviceType, Location, UserAgent
+from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.risk import NOTHING_KNOWN, Approach, is_known_location, is_usual_hour
+from entrypoints import personal_data_page
+from tests.adapters.postgres.conftest import Store
+from tests.places import ROOT
+
+# Arrays and domains of these too.
+COLUMNS: Final = """
+    select pg_class.relname || '.' || attname as name
+      from pg_attribute
+      join pg_class on pg_class.oid = attrelid
+      join pg_type as declared on declared.oid = atttypid
+      join pg_type as of_array on of_array.oid = coalesce(nullif(declared.typelem, 0), declared.oid)
+      join pg_type as held on held.oid = coalesce(nullif(of_array.typbasetype, 0), of_array.oid)
+     where pg_class.relnamespace = 'public'::regnamespace
+       and pg_class.relkind in ('r', 'p')
+       and attnum > 0
+       and not attisdropped
+       and held.typname in ('text', 'varchar', 'bpchar', 'name', 'citext', 'inet', 'cidr', 'json', 'jsonb', 'bytea', 'xml', 'hstore')
+"""
+
+# Which columns refer to a table, and their rows go with its rows: directly, or over one table between.
+CASCADES: Final = """
+    with cascades as (
+             select conrelid as child, confrelid as parent, pg_attribute.attname as by_column
+               from pg_constraint
+               join pg_attribute on pg_attribute.attrelid = conrelid and pg_attribute.attnum = conkey[1]
+              where contype = 'f' and confdeltype = 'c'
+         )
+  select child::regclass::text as child, parent::regclass::text as parent, by_column from cascades
+"""
+
+
+async def columns(store: Store) -> set[str]:
+    return {row["name"] for row in await store.query(COLUMNS)}
+
+
+async def test_every_column_that_can_hold_personal_data_is_listed(store: Store) -> None:
+    found, listed = await columns(store), PERSONAL.keys() | NOT_PERSONAL.keys()
+    assert found - listed == set(), "say in adapters/postgres/upkeep/personal_data.py what these hold, and who erases it"
+    assert listed - found == set(), "these are gone"
+    assert PERSONAL.keys() & NOT_PERSONAL.keys() == set()
+
+
+async def test_a_column_that_nobody_listed_is_found_in_any_table_and_form(store: Store) -> None:
+    await store.query("alter table tiers add column notes text[]")
+    await store.query("create table diaries (id uuid primary key, said jsonb, at inet, seal bytea)")
+    await store.query("create domain short_text as text")
+    await store.query("create table notes (id uuid, line short_text)")
+    new = await columns(store) - PERSONAL.keys() - NOT_PERSONAL.keys()
+    assert new == {"tiers.notes", "diaries.said", "diaries.at", "diaries.seal", "notes.line"}
+
+
+async def test_what_goes_with_the_account_or_the_organization_hangs_on_it(store: Store) -> None:
+    hangs: dict[str, set[str]] = {}
+    for row in await store.query(CASCADES):
+        hangs.setdefault(row["child"], set()).add(row["parent"])
+    by_column = {(row["child"], row["by_column"]) for row in await store.query(CASCADES) if row["parent"] == "users"}
+    for name, one in PERSONAL.items():
+        table = name.partition(".")[0]
+        if one.eraser is Eraser.ACCOUNT and table != "users":
+            over = {parent for between in hangs[table] for parent in hangs.get(between, ())}
+            assert "users" in hangs[table] | over, name
+            assert one.person is None or (table, one.person) in by_column, name
+        if one.eraser is Eraser.ORGANIZATION:
+            assert "all_organizations" in hangs[table], name
+
+
+async def test_whose_it_is_stands_in_a_column_of_the_table(store: Store) -> None:
+    ids = await store.query("select table_name || '.' || column_name as name from information_schema.columns where data_type = 'uuid'")
+    known = {row["name"] for row in ids}
+    for name, one in PERSONAL.items():
+        assert one.person is None or f"{name.partition('.')[0]}.{one.person}" in known, name
+
+
+def test_what_the_janitor_erases_has_a_sweep() -> None:
+    for name, one in PERSONAL.items():
+        assert one.sweep is None or hasattr(housekeeping, one.sweep), name
+        assert one.sweep is not None or one.eraser is not Eraser.JANITOR, name
+        for words in (one.what, one.retention):
+            assert words.endswith("."), name
+
+
+def test_the_documented_list_is_the_one_in_the_code() -> None:
+    written = (ROOT / "docs" / "personal-data.md").read_text()
+    assert written == personal_data_page.render(), "run: .venv/bin/python -m entrypoints.personal_data_page > docs/personal-data.md"
+
+
+YEAR: Final = timedelta(days=365)
+
+
+async def add_login_event(store: Store, user: object, days: int, **values: object) -> None:
+    given: dict[str, Any] = {"user": user, "days": days, "id": store.ids.new(), "country": None, **values}
+    await store.query(
+        """
+        insert into login_events (id, user_id, provider, success, address, user_agent, country, city, created_at)
+        values (%(id)s, %(user)s, 'password', true, '192.0.2.7', 'Mozilla', %(country)s, 'Vienna', now() - %(days)s * interval '1 day')
+        """,
+        given,
+    )
+
+
+async def test_sign_ins_go_when_the_setting_says_so(store: Store) -> None:
+    account, _ = await store.sign_up()
+    for days in (0, 364, 366, 500, 1000):
+        await add_login_event(store, account.id, days)
+    await add_login_event(store, None, 500)
+    sweep = housekeeping.PastLoginEvents(store.pool, YEAR)
+    assert [await sweep.delete_expired(3) for _ in range(3)] == [3, 1, 0]
+    assert await store.count("login_events") == 2
+    assert await housekeeping.PastLoginEvents(store.pool, timedelta(days=1)).delete_expired(3) == 1
+
+
+async def test_uses_of_second_factors_go_with_them(store: Store) -> None:
+    for days in (0, 364, 366):
+        await store.query(
+            "insert into mfa_events (id, user_id, name, success, created_at)"
+            " values (%(id)s, %(id)s, 'mfa_enabled', true, now() - %(days)s * interval '1 day')",
+            {"id": store.ids.new(), "days": days},
+        )
+    sweep = housekeeping.PastMfaEvents(store.pool, YEAR)
+    assert [await sweep.delete_expired(3) for _ in range(2)] == [1, 0]
+    assert await store.count("mfa_events") == 2
+
+
+async def test_what_an_event_says_of_a_person_is_emptied_and_the_event_stays(store: Store) -> None:
+    for days in (0, 89, 91, 400):
+        await store.query(
+            "insert into events (id, name, target_type, target_id, details, personal, occurred_at) values"
+            """ (%(id)s, 'user.invited', 'user', '1', '{"role": "member"}', '{"invited_email": "ada@example.org"}',"""
+            " now() - %(days)s * interval '1 day')",
+            {"id": store.ids.new(), "days": days},
+        )
+    sweep = housekeeping.PastEventDetails(store.pool)
+    assert [await sweep.delete_expired(1) for _ in range(3)] == [1, 1, 0]
+    rows = await store.query("select details, personal from events order by occurred_at")
+    assert [row["personal"] is None for row in rows] == [True, True, False, False]
+    assert all(row["details"] == {"role": "member"} for row in rows)
+
+
+def test_no_sweep_touches_the_audit_log() -> None:
+    statements = [one.statement for one in vars(housekeeping).values() if isinstance(one, type) and hasattr(one, "statement")]
+    assert len(statements) > 10
+    assert not [statement for statement in statements if "audit_" in statement]
+
+
+async def test_what_is_known_of_a_person_after_the_sweep_is_of_what_was_kept(store: Store) -> None:
+    account, _ = await store.sign_up()
+    now = datetime.now(UTC)
+    for at, country in ((now - timedelta(days=500), "NZ"), (now - timedelta(days=10), "AT"), (now, "AT")):
+        event = LoginEvent(LoginEventId(store.ids.new()), account.id, "password", None, "192.0.2.7", None, at)
+        async with store.unit_of_work() as uow:
+            await uow.login_events.add(replace(event, country=country))
+            await uow.commit()
+
+    async def countries() -> tuple[int, frozenset[str]]:
+        approach = Approach(Client(None, ""), UserAgent(DeviceType.BROWSER, None, None, None, None))
+        async with store.unit_of_work() as uow:
+            known = await uow.devices.knowledge(account.id, approach)
+        return known.sign_ins, known.countries
+
+    assert await countries() == (3, frozenset({"NZ", "AT"}))
+    assert await housekeeping.PastLoginEvents(store.pool, YEAR).delete_expired(10) == 1
+    assert await countries() == (2, frozenset({"AT"}))
+    # Of somebody whose whole history is gone nothing is held against them.
+    await store.query("delete from login_events")
+    assert await countries() == (0, frozenset())
+    assert is_known_location(Location("AT", None), NOTHING_KNOWN) is is_usual_hour(now, NOTHING_KNOWN) is None
+
+
+async def test_the_janitor_has_every_sweep(store: Store) -> None:
+    made = {type(sweep).__name__ for sweep in housekeeping.sweeps(store.pool, login_event_retention=YEAR)}
+    named = {name for name, one in vars(housekeeping).items() if isinstance(one, type) and hasattr(one, "statement")}
+    assert made == named
+    assert {one.sweep for one in PERSONAL.values()} - {None} <= made
+
+
+async def test_what_is_due_is_found_in_an_index(store: Store) -> None:
+    account, _ = await store.sign_up()
+    await store.query(
+        """
+        insert into login_events (id, user_id, provider, success, created_at)
+        select gen_random_uuid(), %(user)s, 'password', true, now() - n * interval '10 minutes' from generate_series(1, 50000) as n
+        """,
+        {"user": account.id},
+    )
+    await store.query(
+        """
+        insert into mfa_events (id, user_id, name, success, created_at)
+        select gen_random_uuid(), %(user)s, 'mfa_enabled', true, now() - n * interval '10 minutes' from generate_series(1, 50000) as n
+        """,
+        {"user": account.id},
+    )
+    await store.query(
+        """
+        insert into events (id, name, target_type, target_id, details, personal, occurred_at)
+        select gen_random_uuid(), 'user.invited', 'user', '1', '{}', '{"email": "x"}', now() - n * interval '10 minutes'
+          from generate_series(1, 50000) as n
+        """
+    )
+    await store.query("analyze")
+    for sweep, index in (
+        (housekeeping.PastLoginEvents, "login_events_newest"),
+        (housekeeping.PastMfaEvents, "mfa_events_newest"),
+        (housekeeping.PastEventDetails, "events_personal"),
+    ):
+        plan = await store.query("explain " + sweep.statement, {"limit": 500, "retention": YEAR})
+        lines = "\n".join(row["QUERY PLAN"] for row in plan)
+        assert f"using {index}" in lines, lines
+        assert "Seq Scan" not in lines, lines

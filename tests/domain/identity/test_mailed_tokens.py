@@ -1,0 +1,66 @@
+"""Mailed tokens: how long each kind lasts, where its link leads, and to whom it may be mailed."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.accounts import Account
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.secrets import Token
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+USER = UserId(UUID(int=1))
+ADA = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=NOW)
+
+
+@pytest.mark.parametrize("purpose", MailedTokenPurpose)
+def test_a_reset_lasts_an_hour_and_everything_else_a_day(purpose: MailedTokenPurpose) -> None:
+    token = mailed_token(Token("t"), purpose, USER, ADA.email, NOW)
+    lifetime = timedelta(hours=1 if purpose is MailedTokenPurpose.RESET_PASSWORD else 24)
+    assert token.is_usable(NOW + lifetime - timedelta(seconds=1))
+    assert not token.is_usable(NOW + lifetime)
+    assert not replace(token, used_at=NOW).is_usable(NOW)
+    assert token.digest == Token("t").digest()
+
+
+def test_every_link_is_good_for_one_thing() -> None:
+    assert set(MailedTokenPurpose) == PROVES_ADDRESS | CHOOSES_PASSWORD
+    assert not PROVES_ADDRESS & CHOOSES_PASSWORD
+
+
+def test_links_lead_to_where_they_are_redeemed() -> None:
+    links = Links("https://id.example.org", "https://app.example.org")
+    assert {purpose: links.redeeming(purpose, Token("t")) for purpose in MailedTokenPurpose} == {
+        MailedTokenPurpose.VERIFY_EMAIL: "https://id.example.org/auth/verify-email?token=t",
+        MailedTokenPurpose.CHANGE_EMAIL: "https://id.example.org/auth/verify-email?token=t",
+        MailedTokenPurpose.RESET_PASSWORD: "https://app.example.org/reset-password?token=t",
+        MailedTokenPurpose.SET_PASSWORD: "https://app.example.org/set-password?token=t",
+    }
+
+
+def test_the_holder_of_a_link_learns_why_it_does_nothing() -> None:
+    token = mailed_token(Token("t"), MailedTokenPurpose.VERIFY_EMAIL, USER, ADA.email, NOW)
+    assert "not valid" in refusal_of(None).message
+    assert "expired" in refusal_of(token).message
+    assert "used" in refusal_of(replace(token, used_at=NOW)).message
+
+
+@pytest.mark.parametrize("kind", AccountMail)
+def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
+    verified = replace(ADA, email_verified_at=NOW)
+    assert kind.is_due(ADA)
+    assert kind.is_due(verified) is (kind is not AccountMail.VERIFICATION)
+    assert not kind.is_due(replace(verified, deactivated_at=NOW))
+    assert kind.purpose in MailedTokenPurpose
+
+
+def test_the_job_keeps_its_address_to_itself() -> None:
+    job = account_mail_job(AccountMail.RESET, ADA.email, "acme")
+    assert job.sealed
+    assert job.payload == {"mail": "reset", "email": "ada@example.org", "organization": "acme"}

@@ -1,0 +1,117 @@
+"""What happens to a refresh token that is presented, and what tokens say."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.identifiers import ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.devices import Client
+from core.domain.identity.refresh_tokens import GRACE, PresentedToken, RefreshOutcome, fingerprint, refresh_outcome, successor
+from core.domain.identity.sessions import NO_SUBSCRIPTION, Context, Impersonated, OpenedSession, Session, SubscriptionState, access_claims
+from core.domain.secrets import Token
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+USER, OTHER = (UUID(f"0199d3a0-0000-7000-8000-00000000000{number}") for number in range(2))
+SESSION = Session(SessionId(USER), UserId(USER), NOW, NOW, NOW + timedelta(days=30), NOW + timedelta(days=90), authenticated_by=("pwd",))
+PRESENTED = PresentedToken(
+    SESSION,
+    Email("ada@example.org"),
+    is_platform_owner=False,
+    is_live=True,
+    is_member=False,
+    organization_is_active=False,
+    rotated=True,
+    rotated_at=None,
+    rotated_by=None,
+)
+ACME = Context(OrganizationId(OTHER), "acme")
+SHOP = Context(OrganizationId(OTHER), "acme", ServiceId(USER), "shop")
+IN_ACME = replace(PRESENTED, session=replace(SESSION, context=ACME), is_member=True, organization_is_active=True)
+ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
+
+
+@pytest.mark.parametrize(
+    ("presented", "after", "outcome"),
+    [
+        (PRESENTED, timedelta(0), RefreshOutcome.GRANTED),
+        (IN_ACME, timedelta(0), RefreshOutcome.GRANTED),
+        (replace(PRESENTED, rotated=False), timedelta(0), RefreshOutcome.CONTENDED),
+        (replace(PRESENTED, is_live=False), timedelta(0), RefreshOutcome.ENDED),
+        (replace(ROTATED, is_live=False), timedelta(0), RefreshOutcome.ENDED),
+        (ROTATED, GRACE, RefreshOutcome.REPEATED),
+        (ROTATED, GRACE + timedelta(microseconds=1), RefreshOutcome.REUSED),
+        (replace(ROTATED, rotated_by=b"another"), timedelta(0), RefreshOutcome.REUSED),
+        (replace(IN_ACME, is_member=False, rotated=False), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
+        (replace(IN_ACME, organization_is_active=False, rotated=False), timedelta(0), RefreshOutcome.ORGANIZATION_NOT_ACTIVE),
+        (replace(IN_ACME, is_member=False, rotated=False, rotated_at=NOW, rotated_by=b"me"), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
+        (replace(IN_ACME, is_member=False, rotated=False, rotated_at=NOW, rotated_by=b"x"), timedelta(0), RefreshOutcome.REUSED),
+    ],
+)
+def test_what_becomes_of_a_presented_token(presented: PresentedToken, after: timedelta, outcome: RefreshOutcome) -> None:
+    assert refresh_outcome(presented, b"me", NOW + after) is outcome
+
+
+def test_a_successor_follows_from_its_token_and_the_key_and_from_nothing_else() -> None:
+    first = successor(Token("token"), b"key").reveal()
+    assert successor(Token("token"), b"key").reveal() == first
+    assert len({first, successor(Token("token"), b"other").reveal(), successor(Token("tokem"), b"key").reveal(), "token"}) == 4
+    assert len(first) == 43
+
+
+def test_a_client_is_the_same_by_its_device_token_and_without_one_by_its_looks() -> None:
+    client = Client("192.0.2.1", "Firefox", Token("device"))
+    assert fingerprint(client) == fingerprint(replace(client, address="198.51.100.1", user_agent="Firefox, updated"))
+    assert fingerprint(client) != fingerprint(replace(client, device_token=Token("another")))
+    bare = replace(client, device_token=None)
+    assert fingerprint(bare) == fingerprint(replace(bare, address=None))
+    assert len({fingerprint(client), fingerprint(bare), fingerprint(replace(bare, user_agent="Safari"))}) == 3
+
+
+def claims(session: Session, subscription: SubscriptionState = NO_SUBSCRIPTION) -> dict[str, object]:
+    opened = OpenedSession(session, Email("ada@example.org"), True, Token("refresh"), subscription)
+    return dict(access_claims(opened, issuer="https://id", token_id="t", now=NOW, lifetime=timedelta(minutes=15)))
+
+
+def test_an_access_token_says_who_where_and_how_long() -> None:
+    at = int(NOW.timestamp())
+    assert claims(SESSION) == {
+        "iss": "https://id",
+        "sub": str(USER),
+        "aud": "platform",
+        "exp": at + 900,
+        "iat": at,
+        "jti": "t",
+        "sid": str(USER),
+        "email": "ada@example.org",
+        "is_platform_owner": True,
+        "token_use": "access",
+        "amr": ["pwd"],
+    }
+
+
+def test_no_token_outlives_its_session() -> None:
+    ending = replace(SESSION, ends_at=NOW + timedelta(seconds=60))
+    assert claims(ending)["exp"] == int(NOW.timestamp()) + 60
+
+
+def test_in_a_service_and_only_there_a_token_says_what_its_user_has_paid_for() -> None:
+    pro = SubscriptionState("Pro", ("export", "api"), "past_due", NOW)
+    names = ("plan", "features", "subscription_status")
+    assert [claims(replace(SESSION, context=SHOP), pro)[name] for name in names] == ["Pro", ["export", "api"], "past_due"]
+    assert [claims(replace(SESSION, context=SHOP))[name] for name in names] == ["free", [], "active"]
+    for context in (Context(), ACME):
+        assert not set(names) & set(claims(replace(SESSION, context=context), pro))
+
+
+def test_a_token_names_the_organization_the_service_and_the_impersonator() -> None:
+    acme = claims(replace(SESSION, context=ACME))
+    assert (acme["aud"], acme["org"], "service" in acme) == ("org:acme", "acme", False)
+    shop = claims(replace(SESSION, context=SHOP))
+    assert (shop["aud"], shop["org"], shop["service"]) == ("service:acme/shop", "acme", "shop")
+    session = replace(SESSION, impersonated=Impersonated(ImpersonationId(USER), UserId(OTHER)), ends_at=NOW + timedelta(hours=1))
+    acting = claims(session)
+    assert (acting["token_use"], acting["impersonator"], acting["impersonation_session"]) == ("impersonation", str(OTHER), str(USER))
+    assert (acting["act"], acting["exp"]) == ({"sub": str(OTHER)}, int(NOW.timestamp()) + 3600)

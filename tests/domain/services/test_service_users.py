@@ -1,0 +1,71 @@
+"""What a service may do to the account of one of its users, and what the events say."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.errors import Forbidden
+from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.record.events import SYSTEM, Event, Target
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.service_users import Fate, HeldServiceUser, ServiceUser, email_changed, user_created, user_deleted, user_joined
+from core.domain.services.services import ServiceProfile, ServiceType
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+USER = UserId(UUID(int=1))
+HOLDER = KeyHolder(
+    ApiKeyId(UUID(int=2)),
+    ServiceId(UUID(int=3)),
+    "shop",
+    OrganizationId(UUID(int=4)),
+    "acme",
+    frozenset({Permission.WRITE_USERS}),
+    "backend",
+    "sk_abc123",
+    ServiceProfile("Shop", ServiceType.WEB, NOW),
+)
+ACCOUNT = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=NOW)
+OWN = HeldServiceUser(ACCOUNT, came_through_service=True, owns_an_organization=False, is_held_elsewhere=False, since=NOW)
+
+
+def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_else_holds_it() -> None:
+    for came, owns, elsewhere, in_office, deactivated in product((True, False), repeat=5):
+        account = replace(ACCOUNT, is_platform_owner=in_office, deactivated_at=NOW if deactivated else None)
+        held = HeldServiceUser(account, came_through_service=came, owns_an_organization=owns, is_held_elsewhere=elsewhere, since=NOW)
+        belongs = came and not (owns or elsewhere or in_office or deactivated)
+        assert held.belongs_to_service is belongs
+        if belongs:
+            held.require_belonging()
+        else:
+            with pytest.raises(Forbidden):
+                held.require_belonging()
+        if owns or in_office:
+            with pytest.raises(Forbidden):
+                held.fate()
+        else:
+            assert held.fate() is (Fate.DELETED if belongs else Fate.KEPT)
+
+
+def test_a_held_user_is_shown_as_any_other() -> None:
+    assert OWN.user == ServiceUser(USER, Email("ada@example.org"), NOW)
+
+
+def test_events_name_the_service_and_the_key_and_no_address() -> None:
+    told = {"service_id": str(HOLDER.service), "service_slug": "shop", "api_key_id": str(HOLDER.key)}
+    target = Target("user", str(USER))
+    assert [
+        user_created(USER, HOLDER, SYSTEM),
+        user_joined(USER, HOLDER, SYSTEM),
+        email_changed(USER, HOLDER, SYSTEM),
+        user_deleted(USER, Fate.KEPT, HOLDER, SYSTEM),
+    ] == [
+        Event("user.signup.success", SYSTEM, target, HOLDER.organization, {"provider": "api_key", **told}),
+        Event("user.joined", SYSTEM, target, HOLDER.organization, told),
+        Event("user.email.changed", SYSTEM, target, HOLDER.organization, told),
+        Event("user.removed", SYSTEM, target, HOLDER.organization, {"account": "kept", **told}),
+    ]

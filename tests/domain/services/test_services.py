@@ -1,0 +1,103 @@
+"""Services: the result of making one, and of changing one."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest, ServiceLimitExceeded
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.services.client_secrets import MOST_AT_ONCE, require_confidential, require_none, require_room
+from core.domain.services.services import (
+    NewService,
+    Service,
+    ServiceChange,
+    ServiceType,
+    ServiceUsage,
+    changed,
+    purge_job,
+    service_usage,
+)
+from core.domain.tenancy.organizations import Organization, OrganizationStatus
+from core.domain.tenancy.tiers import FREE, Tier
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+ID, ORGANIZATION, CLIENT = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2)), ClientId(UUID(int=3))
+
+
+def service(service_type: ServiceType = ServiceType.WEB, **said: object) -> Service:
+    wanted = replace(NewService(slug="app", name="App", service_type=service_type), **said)  # type: ignore[arg-type]  # of the test's own
+    return wanted.service(ID, ORGANIZATION, CLIENT, NOW)
+
+
+def test_who_keeps_a_secret_and_who_cannot() -> None:
+    assert {one: one.is_confidential for one in ServiceType} == {"web": True, "api": True, "mobile": False, "desktop": False}
+    for kind in ServiceType:
+        if kind.is_confidential:
+            require_confidential(service(kind))
+        else:
+            with pytest.raises(BadRequest, match=kind):
+                require_confidential(service(kind))
+
+
+def test_there_is_room_for_two_secrets() -> None:
+    for count in range(MOST_AT_ONCE):
+        require_room(count)
+    with pytest.raises(BadRequest):
+        require_room(MOST_AT_ONCE)
+    require_none(0)
+    with pytest.raises(BadRequest, match="service_type: "):
+        require_none(1)
+
+
+def test_a_change_that_changes_nothing_leaves_no_trace() -> None:
+    before = service(codehost_scopes=["a"], redirect_uris=["https://a.example/"])
+    assert changed(before, ServiceChange(), LATER) is before
+    assert changed(before, ServiceChange(name=" App ", codehost_scopes=["a"], redirect_uris=["https://a.example/"]), LATER) is before
+    after = changed(before, ServiceChange(codehost_scopes=None), LATER)
+    assert (after.codehost_scopes, after.redirect_uris, after.updated_at) == (None, ("https://a.example/",), LATER)
+
+
+def test_what_is_said_is_told_from_what_is_not() -> None:
+    assert ServiceChange().said == {}
+    assert ServiceChange(device_activation_uri=None, name=UNCHANGED).said == {"device_activation_uri": None}
+
+
+def test_order_matters_nothing_is_sorted() -> None:
+    uris = ["https://b.example/", "https://a.example/"]
+    assert service(redirect_uris=uris).redirect_uris == tuple(uris)
+    assert service(redirect_uris=uris) != service(redirect_uris=sorted(uris))
+
+
+def test_slugs_of_one_letter_and_of_fifty() -> None:
+    for slug in ("a", "7", "a" * 50, "a-b", "a--b"):
+        assert service(slug=slug).slug == slug
+
+
+def test_the_organizations_own_number_counts_before_its_tiers() -> None:
+    tier = Tier(FREE, "free", "Free", 3, 100, 0)
+    organization = Organization(
+        id=ORGANIZATION,
+        slug="acme",
+        name="Acme",
+        status=OrganizationStatus.ACTIVE,
+        tier=FREE,
+        owner=None,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    assert service_usage(2, organization, tier) == ServiceUsage(2, 3, "Free")
+    assert service_usage(2, replace(organization, max_services=0), tier) == ServiceUsage(2, 0, "Free")
+    assert ServiceUsage(2, 3, "Free").with_one_more() == ServiceUsage(3, 3, "Free")
+    ServiceUsage(2, 3, "Free").require_room()
+    for current in (3, 4):
+        with pytest.raises(ServiceLimitExceeded, match="3"):
+            ServiceUsage(current, 3, "Free").require_room()
+
+
+def test_the_job_that_takes_it_away_names_it() -> None:
+    job = purge_job(ID)
+    assert (job.kind, job.payload) == ("service.purge", {"service": str(ID)})

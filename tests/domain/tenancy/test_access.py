@@ -1,0 +1,42 @@
+"""Access as it is explained: every capability with all that gives it, and whether the next request gets in."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.tenancy.access import Accessor, Related
+from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.roles import Capability
+
+HOLDER = Related("holder", "auditor")
+VIEW = Related("audit_logs.view", "auditor")
+ADA = Accessor(Email("ada@example.org"), True, "acme", OrganizationStatus.ACTIVE, "auditor", [HOLDER, VIEW])
+
+
+def test_each_capability_names_all_relations_that_give_it() -> None:
+    assert ADA.capabilities == {Capability.AUDIT_LOGS_VIEW: [VIEW]}
+    admin = Related("admin")
+    both = replace(ADA, related=[admin, HOLDER, VIEW])
+    assert list(both.capabilities) == list(Capability)
+    assert both.capabilities[Capability.AUDIT_LOGS_VIEW] == [admin, VIEW]
+    assert both.capabilities[Capability.BILLING_MANAGE] == [admin]
+    assert replace(ADA, related=[HOLDER]).capabilities == {}
+
+
+def test_who_gets_in_is_active_related_and_a_member_of_an_active_organization() -> None:
+    assert ADA.gets_in
+    assert replace(ADA, related=[HOLDER]).gets_in
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        replace(ADA, is_active=False),
+        replace(ADA, role=""),
+        replace(ADA, related=[]),
+        *(replace(ADA, organization_status=status) for status in OrganizationStatus if status is not OrganizationStatus.ACTIVE),
+    ],
+)
+def test_any_other_does_not(without: Accessor) -> None:
+    assert not without.gets_in

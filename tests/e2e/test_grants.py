@@ -1,0 +1,191 @@
+"""What the commands say to an operator whose database role may do too little or too much."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from psycopg.conninfo import make_conninfo
+
+from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres import grants
+from adapters.postgres.migrate import migrate
+from tests.e2e.postern import command
+
+
+class House:
+    """A migrated database whose tables one role owns, and another that is to serve. Nothing is granted yet."""
+
+    def __init__(self, url: str, folder: Path, worker: str) -> None:
+        self._url = url
+        self._folder = folder
+        self.owner, self.app = f"owner_{worker}", f"app_{worker}"
+
+    def as_role(self, role: str) -> str:
+        return make_conninfo(self._url, user=role, password="made-up")
+
+    def run(self, *statements: str, role: str | None = None) -> None:
+        with psycopg.connect(self._url if role is None else self.as_role(role), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def command(self, *words: str, role: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
+        return command(
+            self._folder,
+            *words,
+            POSTERN_DATABASE_URL=self.as_role(role or self.app),
+            POSTERN_ENCRYPTION_KEYS=EncryptionKey("test", b"k" * 32).line(),
+            **settings,
+        )
+
+    def grant(self) -> None:
+        assert trio.run(grants.apply, self.as_role(self.owner), self.app).fault is None
+
+    def doctor(self, *words: str, role: str | None = None) -> tuple[int, dict[str, tuple[str, str]]]:
+        """Its exit status, and of each line what it is about: the verdict and the text."""
+        done = self.command("doctor", *words, role=role)
+        assert not done.stderr, done.stderr
+        lines = re.findall(r"^(ok|warn|FAIL) +(.+?)  +(.*)$", done.stdout, re.MULTILINE)
+        assert len(lines) == len(done.stdout.splitlines()), done.stdout
+        return done.returncode, {subject: (verdict, text) for verdict, subject, text in lines}
+
+
+@pytest.fixture
+def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[House]:
+    made = House(empty_database_url, tmp_path, worker_id)
+    name = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
+    made.run(
+        f"create role {made.owner} login password 'made-up'",
+        f"create role {made.app} login password 'made-up' connection limit 40",
+        f"alter database {name} owner to {made.owner}",
+    )
+    trio.run(migrate, made.as_role(made.owner), lambda _line: None)
+    yield made
+    made.run(
+        f"drop owned by {made.app}",
+        f"reassign owned by {made.owner} to current_user",
+        f"drop owned by {made.owner}",
+        f"drop role {made.app}",
+    )
+    made.run(f"drop role {made.owner}")
+
+
+def test_grants_are_printed_and_applied_and_then_suffice(house: House) -> None:
+    printed = house.command("grants", "--role", house.app)
+    assert printed.returncode == 0, printed.stderr
+    assert f'revoke update, delete, truncate on "audit_entries", "audit_links" from "{house.app}";\n' in printed.stdout
+    # Printing is not applying.
+    assert house.doctor()[1]["grants"][0] == "FAIL"
+
+    refused = house.command("grants", "--role", house.app, "--apply")
+    assert refused.returncode == 1
+    assert "POSTERN_DATABASE_URL has to name the role that owns the tables" in one_line(refused)
+
+    for _ in range(2):
+        applied = house.command("grants", "--role", house.app, "--apply", role=house.owner)
+        assert (applied.returncode, applied.stdout) == (0, f"{house.app} may now do what serving needs, and nothing else.\n"), (
+            applied.stderr
+        )
+    status, found = house.doctor()
+    assert (status, found["grants"]) == (0, ("ok", f"{house.app} reads and writes rows, and can only add to the audit log"))
+    assert found["schema"][0] == found["clock"][0] == found["jobs"][0] == "ok"
+    # What is printed does the same.
+    house.run(f"drop owned by {house.app}")
+    house.run(*[line for line in printed.stdout.split(";\n") if line], role=house.owner)
+    assert house.doctor()[1]["grants"][0] == "ok"
+
+
+def test_who_may_rewrite_the_audit_log_is_told(house: House) -> None:
+    house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
+    status, found = house.doctor()
+    assert (status, found["grants"][0]) == (1, "FAIL")
+    assert (
+        "update audit_entries, delete audit_entries, update audit_links, delete audit_links, so it can rewrite the audit log"
+        in found["grants"][1]
+    )
+    house.run(
+        f"revoke update, delete on audit_entries, audit_links from {house.app}", f"grant update (digest) on audit_links to {house.app}"
+    )
+    assert "may update audit_links, so it" in house.doctor()[1]["grants"][1]
+    # The owner can always: a warning, and no failure.
+    status, found = house.doctor(role=house.owner)
+    assert (status, found["grants"][0]) == (0, "warn")
+    assert "owns the tables, so it can rewrite the audit log" in found["grants"][1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "says", "commands"),
+    [
+        ("revoke usage on schema public from {app}, public", "use the schema public", [["serve"], ["migrate"]]),
+        ("revoke select on schema_migrations from {app}", "select schema_migrations", [["serve"], ["migrate", "--plan"]]),
+        ("revoke insert, update on jobs from {app}", "insert jobs, update jobs", [["serve"], ["keys", "list"]]),
+        ("revoke all on all tables in schema public from {app}", " more: `postern grants`", []),
+    ],
+)
+def test_a_role_that_lacks_something_is_told_in_one_line(house: House, statement: str, says: str, commands: list[list[str]]) -> None:
+    house.grant()
+    house.run(statement.format(app=house.app))
+    status, found = house.doctor()
+    assert (status, found["grants"][0]) == (1, "FAIL")
+    assert says in found["grants"][1]
+    for words in commands:
+        done = house.command(*words, POSTERN_MIGRATE="off")
+        assert done.returncode == 1
+        assert f"The database role {house.app} may not " in one_line(done)
+
+
+def test_a_role_that_may_not_migrate_is_told_in_one_line(house: House) -> None:
+    house.grant()
+    house.run("delete from schema_migrations where number = (select max(number) from schema_migrations)")
+    for words in (["serve"], ["migrate"]):
+        done = house.command(*words)
+        assert done.returncode == 1
+        assert f"The database role {house.app} may not migrate (permission denied for schema public)" in done.stderr
+        assert not done.stderr.count("Traceback")
+
+
+def test_grants_for_nobody_and_for_the_owner_are_refused(house: House) -> None:
+    for role, says in (("nobody", "There is no database role nobody"), (house.owner, f"The database role {house.owner} owns the tables")):
+        done = house.command("grants", "--role", role, "--apply", role=house.owner)
+        assert done.returncode == 1
+        assert says in one_line(done)
+
+
+def test_a_database_without_tables_has_nothing_to_grant(house: House) -> None:
+    house.run("drop schema public cascade", f"create schema public authorization {house.owner}")
+    done = house.command("grants", "--role", house.app, role=house.owner)
+    assert (done.returncode, one_line(done)) == (1, "postern: There are no tables to grant anything on: run `postern migrate` first")
+
+
+def test_the_doctor_warns_when_the_pools_together_exceed_what_the_server_has_room_for(house: House) -> None:
+    house.grant()
+    assert house.doctor()[1]["connections"] == ("ok", "1 process may open 13 connections, and the server has room for 40")
+    assert house.doctor("--processes", "4")[1]["connections"] == (
+        "warn",
+        "4 processes may open 52 connections, and the server has room for 40",
+    )
+    # Those that serve say so themselves.
+    with (
+        psycopg.connect(house.as_role(house.app), application_name="postern listener"),
+        psycopg.connect(house.as_role(house.app), application_name="postern listener"),
+    ):
+        assert house.doctor()[1]["connections"] == ("ok", "2 processes may open 26 connections, and the server has room for 40")
+    house.run(f"alter role {house.app} connection limit -1")
+    with psycopg.connect(house.as_role(house.app)) as connection:
+        (room,) = connection.execute(
+            "select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+            " - coalesce(current_setting('reserved_connections', true)::int, 0)"
+        ).fetchone() or (0,)
+    assert house.doctor("--processes", "256")[1]["connections"] == (
+        "warn",
+        f"256 processes may open 3328 connections, and the server has room for {room}",
+    )
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]

@@ -1,0 +1,143 @@
+"""Two releases on one database, as in the middle of a rollout (docs/decisions/0022)."""
+
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres.migrate import Migration, shipped
+from tests.e2e.postern import Postern, free_port
+from tests.places import MIGRATIONS, ROOT
+
+_PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+_PROMISE: Final = "docs/decisions/0022-one-release-may-lag-behind.md"
+_LOCK: Final = "requirements.lock"
+_OWNER: Final = "ada@example.com"
+_PASSWORD: Final = "correct-horse-battery"
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """The release before: the last tree that lacked the newest migration. Where the history does not reach so far back, or that tree
+    knows nothing of lagging behind or stands on other libraries, this tree without that migration.
+    """
+    tree = tmp_path / "before"
+    tree.mkdir()
+    newest = file_of(shipped()[-1])
+    if not _take_from_history(tree, newest):
+        for package in _PACKAGES:
+            shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+        (tree / newest.relative_to(ROOT)).unlink()
+    assert len(shipped(tree / MIGRATIONS.relative_to(ROOT))) < len(shipped())
+    return tree
+
+
+def file_of(migration: Migration) -> Path:
+    return MIGRATIONS / f"{migration}.sql"
+
+
+def _take_from_history(tree: Path, newest: Path) -> bool:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        return False
+    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
+    if not added:
+        return False
+    archive = _git("archive", "--format=tar", f"{added}^", "--", *_PACKAGES, _PROMISE, _LOCK)
+    if not archive:
+        return False
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        if packed.extractfile(_LOCK).read() != (ROOT / _LOCK).read_bytes():  # type: ignore[union-attr]  # a file, no folder
+            return False
+        packed.extractall(tree, filter="data")
+    return True
+
+
+def _git(*arguments: str) -> bytes:
+    """Empty when git refuses: a shallow clone lacks the commit, an early one the file."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False).stdout
+
+
+@pytest.fixture
+def settings(database_url: str) -> dict[str, str]:
+    return {
+        "POSTERN_DATABASE_URL": database_url,
+        "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        "POSTERN_BASE_URL": "http://id.example.com",
+        "POSTERN_OWNER_EMAIL": _OWNER,
+        "POSTERN_OWNER_PASSWORD": _PASSWORD,
+    }
+
+
+class Released(Postern):
+    """Behind one public address with others; its own is where it is bound to."""
+
+    @property
+    def port(self) -> int:
+        return int(self.settings["POSTERN_BIND"].rpartition(":")[2])
+
+    def _is_announced_or_dead(self) -> bool:
+        return bool(self.logged("ready")) or self.process.poll() is not None
+
+
+class Rollout:
+    """Processes of several releases, each with a directory of its own."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._started: list[Released] = []
+
+    def start(self, tree: Path, *, wait: bool = True, **settings: str) -> Released:
+        bind = {"POSTERN_BIND": f"127.0.0.1:{free_port()}"}
+        server = Released(self._folder / f"data{len(self._started)}", settings={**self._settings, **bind, **settings}, tree=tree)
+        server.data_dir.mkdir()
+        self._started.append(server)
+        server.start(wait=wait)
+        return server
+
+    def close(self) -> None:
+        for server in self._started:
+            server.close()
+
+
+@pytest.fixture
+def rollout(tmp_path: Path, settings: dict[str, str]) -> Iterator[Rollout]:
+    made = Rollout(tmp_path, settings)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("migrates", ["on", "off"])
+def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(before: Path, rollout: Rollout, migrates: str) -> None:
+    """As a pod that restarts after the schema has gone ahead. What the one issues, the other takes."""
+    if shipped()[-1].needs is None:
+        pytest.fail("the newest migration is breaking: docs/decisions/0022 says what a release with such a migration has to tell")
+    new = rollout.start(ROOT)
+    old = rollout.start(before, POSTERN_MIGRATE=migrates)
+    (warning,) = old.logged("schema_ahead")
+    assert warning["level"] == "warning"
+    assert str(shipped()[-1]) in warning["migrations"]
+    assert not new.logged("schema_ahead")
+    for here, there in ((old, new), (new, old)):
+        signed_in = here.post("/api/auth/login", {"email": _OWNER, "password": _PASSWORD})
+        assert signed_in.status == 200, signed_in.body
+        assert there.get("/api/user", token=signed_in.json()["access_token"]).json()["email"] == _OWNER
+    assert (old.stop(), new.stop()) == (0, 0)
+
+
+def test_beside_what_breaks_it_it_refuses_in_a_sentence(before: Path, rollout: Rollout, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("insert into schema_migrations (number, name, checksum) values (%s, 'upheaval', '')", [len(shipped()) + 1])
+    for tree in (before, ROOT):
+        server = rollout.start(tree, wait=False)
+        assert server.ended() == 1
+        (sentence,) = [line for line in server.err.read_text().splitlines() if not line.startswith("{")]
+        assert sentence.startswith("postern: The database was migrated by a newer Postern: this one knows up to ")
+        assert sentence.endswith(f"and cannot run beside {len(shipped()) + 1:04}_upheaval")

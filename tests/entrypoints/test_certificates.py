@@ -1,0 +1,117 @@
+"""A certificate or key that cannot be used stops the start with one sentence that names its setting."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import NameOID
+
+from entrypoints import daemon
+from entrypoints.cli.main import main
+from entrypoints.failures import USAGE
+from entrypoints.settings import SettingsError, read
+from tests.mail_server import Certificates, make_certificates
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def refusal(certificate: Path, key: Path) -> str:
+    settings = read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)})
+    with pytest.raises(SettingsError) as caught:
+        daemon.require_certificate(settings)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_pair_that_fits_is_taken_and_none_is_needed(made: Certificates) -> None:
+    daemon.require_certificate(read({"POSTERN_TLS_CERTIFICATE": str(made.certificate), "POSTERN_TLS_KEY": str(made.key)}))
+    daemon.require_certificate(read({}))
+
+
+def test_a_missing_file_is_named_with_its_setting(made: Certificates, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.pem"
+    assert refusal(gone, made.key) == f"POSTERN_TLS_CERTIFICATE: the file {gone} cannot be read: No such file or directory"
+    assert refusal(made.certificate, gone) == f"POSTERN_TLS_KEY: the file {gone} cannot be read: No such file or directory"
+    assert refusal(tmp_path, made.key) == f"POSTERN_TLS_CERTIFICATE: the file {tmp_path} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no certificate", b"\x00\xff", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"], ids=repr
+)
+def test_a_file_that_is_no_certificate_is_named_with_its_setting(content: bytes, made: Certificates, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.pem"
+    bad.write_bytes(content)
+    assert refusal(bad, made.key) == f"POSTERN_TLS_CERTIFICATE: the file {bad} has no certificate in PEM form, or a damaged one"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no key", b"\x00\xff", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"], ids=repr
+)
+def test_a_file_that_is_no_key_is_named_with_its_setting(content: bytes, made: Certificates, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.key"
+    bad.write_bytes(content)
+    assert refusal(made.certificate, bad) == f"POSTERN_TLS_KEY: the file {bad} has no private key in PEM form, or a damaged one"
+
+
+def test_the_two_files_the_wrong_way_round_are_found_out(made: Certificates) -> None:
+    assert refusal(made.key, made.certificate) == (
+        f"POSTERN_TLS_CERTIFICATE: the file {made.key} has no certificate in PEM form, or a damaged one"
+    )
+
+
+def test_the_key_of_another_certificate_is_found_out(made: Certificates, tmp_path: Path) -> None:
+    other = make_certificates(tmp_path)
+    assert refusal(made.certificate, other.key) == (
+        f"POSTERN_TLS_KEY: the key in {other.key} does not belong to the first certificate in {made.certificate}"
+    )
+
+
+def test_a_key_with_a_passphrase_is_refused_instead_of_asked_about(made: Certificates, tmp_path: Path) -> None:
+    key = load_pem_private_key(made.key.read_bytes(), None)
+    locked = tmp_path / "locked.key"
+    locked.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
+    assert refusal(made.certificate, locked) == f"POSTERN_TLS_KEY: the key in {locked} is encrypted; give one without a passphrase"
+
+
+def test_what_only_openssl_refuses_is_a_sentence_too(tmp_path: Path) -> None:
+    weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that it is weak is what is refused
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, weak.public_key(), 1, now, now + timedelta(days=1))
+        .sign(weak, SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    (tmp_path / "weak.pem").write_bytes(signed)
+    (tmp_path / "weak.key").write_bytes(weak.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    assert refusal(tmp_path / "weak.pem", tmp_path / "weak.key") == (
+        "POSTERN_TLS_CERTIFICATE or POSTERN_TLS_KEY cannot be used: ee key too small"
+    )
+
+
+def test_serve_says_it_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("POSTERN_TEST_POSTGRES", "POSTERN_TEST_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("POSTERN_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("POSTERN_TLS_CERTIFICATE", str(tmp_path / "gone.pem"))
+    monkeypatch.setenv("POSTERN_TLS_KEY", str(tmp_path / "gone.key"))
+    assert main(["serve"]) == USAGE
+    assert capsys.readouterr().err == (
+        f"postern: POSTERN_TLS_CERTIFICATE: the file {tmp_path}/gone.pem cannot be read: No such file or directory\n"
+    )
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,61 @@
+"""What the doctor finds without a database, or without enough of something."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from entrypoints.cli import doctor
+from entrypoints.cli.doctor import Verdict
+from entrypoints.failures import StartFailed
+from entrypoints.installation import require_answer
+from entrypoints.settings import Settings, read
+from tests.e2e.postern import command
+
+KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+
+def on(url: str) -> Settings:
+    return read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY})
+
+
+async def test_a_database_that_is_away_or_says_nothing_is_not_waited_for() -> None:
+    """Although a server would wait for half a minute, with these settings."""
+    with pytest.raises(StartFailed, match=r"The database cannot be reached: .*refused"):
+        await require_answer(on("postgresql://me@127.0.0.1:1/postern"), 20)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(StartFailed, match=r"no answer within 0\.2 s"):
+        await require_answer(on(f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/postern"), 0.2)
+
+
+async def test_an_embedded_database_that_does_not_run_is_not_away(tmp_path: Path) -> None:
+    await require_answer(read({"POSTERN_DATA_DIR": str(tmp_path)}), 0.1)
+
+
+def test_the_doctor_says_at_once_that_the_database_is_away(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        examined = command(
+            tmp_path,
+            "doctor",
+            POSTERN_DATABASE_URL=f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/postern",
+            POSTERN_ENCRYPTION_KEYS=KEY,
+        )
+        # It takes under two seconds on a quiet machine; a server waits for thirty, and each try of its driver for ten.
+        assert time.monotonic() - began < 8
+    assert examined.returncode == 1
+    assert examined.stdout.splitlines()[-1] == "FAIL  database           The database cannot be reached: no answer within 1 s"
+    assert not examined.stderr
+
+
+def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read({"POSTERN_DATA_DIR": str(tmp_path)})
+    monkeypatch.setattr(doctor, "_LITTLE_SPACE", 1)
+    monkeypatch.setattr(doctor, "_TOO_LITTLE_SPACE", 0)
+    assert doctor._data_directory(settings).verdict is Verdict.OK
+    monkeypatch.setattr(doctor, "_LITTLE_SPACE", 1 << 60)
+    assert doctor._data_directory(settings).verdict is Verdict.WARN
+    monkeypatch.setattr(doctor, "_TOO_LITTLE_SPACE", 1 << 60)
+    found = doctor._data_directory(settings)
+    assert found.verdict is Verdict.FAIL
+    assert found.text.endswith("GiB free: make room, since writes fail when it is full")

@@ -1,0 +1,150 @@
+"""Everything that the API publishes about itself is described, has an example that is valid, and reads at once."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from entrypoints.http.description import openapi
+from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, limit_in_words, pretty
+from entrypoints.http.routes import ROUTES
+from tests.http.description.schema_check import faults
+from tests.http.people import BASE_URL
+
+Json = dict[str, Any]
+
+DOCUMENT = openapi.document(ROUTES, base_url=BASE_URL, version="1.2.3")
+SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
+OPERATIONS: dict[str, Json] = {one["operationId"]: one for methods in DOCUMENT["paths"].values() for one in methods.values()}
+operations = pytest.mark.parametrize("name", OPERATIONS)
+# What stands for a thing of ours that a reader cannot know, or has to be read twice.
+UNCLEAR = re.compile(r"\b(the interface|whoever|whosoever|whichever|thereof)\b", re.IGNORECASE)
+
+
+def bodies(operation: Json) -> Iterator[tuple[str, Json]]:
+    """Those of JSON that the declarations describe. Of a kind of answer with several outcomes, the good one has the example."""
+    for place, holder in [("request", operation.get("requestBody", {})), *operation["responses"].items()]:
+        media = holder.get("content", {}).get("application/json", {})
+        if media.get("schema") and "examples" not in media and place != "503":
+            yield place, media
+
+
+@operations
+def test_every_endpoint_has_a_summary_of_one_plain_sentence(name: str) -> None:
+    summary = OPERATIONS[name]["summary"]
+    assert re.fullmatch(r"[A-Z][^.;:\n`]{5,89}", summary), summary
+    assert summary.split()[0] not in {"The", "A", "An", "Whether", "What", "How", "Where", "One"}, "it says what one does"
+
+
+@operations
+def test_every_body_has_an_example_that_its_schema_allows(name: str) -> None:
+    for place, media in bodies(OPERATIONS[name]):
+        assert "example" in media, place
+        assert list(faults(media["example"], media["schema"], SCHEMAS)) == [], place
+
+
+@operations
+def test_every_error_example_is_what_its_schema_allows(name: str) -> None:
+    for status, response in OPERATIONS[name]["responses"].items():
+        for media in response.get("content", {}).values():
+            for code, one in media.get("examples", {}).items():
+                assert list(faults(one["value"], media["schema"], SCHEMAS)) == [], f"{status} {code}"
+
+
+@operations
+def test_every_parameter_has_a_description_and_those_that_are_needed_a_valid_example(name: str) -> None:
+    for one in OPERATIONS[name].get("parameters", ()):
+        assert one.get("description"), one["name"]
+        assert "example" in one or not one["required"], one["name"]
+        if "example" in one:
+            assert list(faults(one["example"], one["schema"], SCHEMAS)) == [], one["name"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_type_and_property_has_a_description(name: str) -> None:
+    assert SCHEMAS[name].get("description")
+    for field, one in SCHEMAS[name].get("properties", {}).items():
+        assert one.get("description"), field
+        assert one["description"][0].isupper() or one["description"][0] in "`12345678", field
+        assert one["description"].endswith("."), field
+        for example in one.get("examples", ()):
+            assert list(faults(example, one, SCHEMAS)) == [], field
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_moment_is_told_as_one(name: str) -> None:
+    for field, one in SCHEMAS[name].get("properties", {}).items():
+        if re.search(r"_at$|^timestamp$|_period_end$", field):
+            formats = {choice.get("format") for choice in one.get("anyOf", [one]) if choice.get("type") != "null"}
+            assert formats == {"date-time"}, field
+
+
+def test_no_published_text_has_to_be_read_twice() -> None:
+    texts = re.findall(r'"(?:description|summary)": ("(?:[^"\\]|\\.)*")', json.dumps(DOCUMENT, ensure_ascii=False))
+    assert len(texts) > 800
+    for text in texts:
+        assert not UNCLEAR.search(text), text
+        assert text.count("`") % 2 == 0, text
+        assert all(len(sentence.split()) <= 45 for sentence in re.split(r"[.;:] ", text)), text
+
+
+@operations
+def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
+    method, path = next((m, p) for p, methods in DOCUMENT["paths"].items() for m, one in methods.items() if one["operationId"] == name)
+    operation = OPERATIONS[name]
+    words = shlex.split(curl(method, f"{BASE_URL}{path}", operation).replace("\\\n", " "))
+    assert words[0] == "curl"
+    assert f"{BASE_URL}{path}" in words
+    assert ("-H" in words) == bool(operation["security"])
+    if "requestBody" in operation:
+        sent = json.loads(words[words.index("--json") + 1])
+        assert sent == operation["requestBody"]["content"]["application/json"]["example"]
+    implied = "POST" if "--json" in words else "GET"
+    assert (words[words.index("-X") + 1] if "-X" in words else implied) == method.upper()
+
+
+def test_curl_sends_forms_and_bodies_as_they_are() -> None:
+    form = {"requestBody": {"content": {"application/x-www-form-urlencoded": {"example": {"scope": ["a b", "c"]}}}}, "security": []}
+    assert curl("post", "https://x/y", form) == "curl https://x/y \\\n  -d 'scope=a+b&scope=c'"
+    raw = {"requestBody": {"content": {"application/json": {"schema": {}}}}, "security": []}
+    assert curl("post", "https://x/y", raw).endswith("-H 'Content-Type: application/json' --data-binary @body")
+    quoted = {"requestBody": {"content": {"application/json": {"example": "it's"}}}, "security": []}
+    assert shlex.split(curl("post", "https://x/y?z", quoted).replace("\\\n", " ")) == ["curl", "https://x/y?z", "--json", '"it\'s"']
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(12, "5 requests at once, then one every 12 s"), (1, "then one a second"), (0.06, "then 17 a second")]
+)
+def test_limits_are_told_in_words(seconds: float, words: str) -> None:
+    assert words in limit_in_words({"name": "few", "burst": 5, "seconds_per_request": seconds})
+
+
+@operations
+def test_who_may_call_is_told_in_words(name: str) -> None:
+    words = caller_in_words(OPERATIONS[name])
+    assert words.endswith(".")
+    assert "_in_person" not in words
+    assert "_of_inactive" not in words
+
+
+def test_lists_of_words_stay_on_their_line() -> None:
+    assert pretty({"a": ["b", "c"], "d": [{"e": 1}]}) == '{\n  "a": ["b", "c"],\n  "d": [\n    {\n      "e": 1\n    }\n  ]\n}'
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "words"),
+    [
+        ({"type": "string", "minLength": 1, "maxLength": 50}, "The slug.", "1 to 50 characters."),
+        ({"type": "string", "minLength": 1, "maxLength": 50}, "1 to 50 characters, and no dots.", ""),
+        ({"anyOf": [{"type": "string", "maxLength": 9}, {"type": "null"}], "default": None}, "The note.", "At most 9 characters."),
+        ({"type": "string", "minLength": 6, "maxLength": 6}, "The code.", "6 characters."),
+        ({"type": "integer", "minimum": 1, "default": 1}, "The page.", "At least 1. Default 1."),
+        ({"type": "boolean", "default": False}, "Whether.", "Default false."),
+        ({"type": "array", "default": []}, "A list.", ""),
+    ],
+)
+def test_bounds_are_told_in_words_unless_the_description_tells_them(schema: Json, text: str, words: str) -> None:
+    assert constraints_of(schema, text) == words

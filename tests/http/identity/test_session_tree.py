@@ -1,0 +1,323 @@
+"""Sessions as a tree: a session that was opened from another ends with it, on every way to its end; and using the one counts as using the
+other.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.errors import Unauthorized
+from core.domain.identifiers import UserId
+from core.domain.identity.sessions import GREATEST_DEPTH
+from core.domain.record.events import Actor
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours, all_at_once
+from tests.http.client import Received
+from tests.http.people import People
+from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, Browser, unlimited
+
+Tokens = Mapping[str, Any]
+CROWD: Final = 50
+
+
+class House(Neighbours):
+    """Ada, who can sign in, is a member of both."""
+
+    async def move_in(self) -> None:
+        self.ada = await self.people.with_password(PASSWORD, "ada@example.org")
+        for tenant in (self.acme, self.globex):
+            self.tenants.join(self.ada, tenant, "member")
+
+    async def sign_in(self) -> Tokens:
+        return await Browser(self.client).tokens(self.ada)
+
+    async def selected(self, tokens: Tokens, slug: str = "acme") -> Tokens:
+        return (await self.select(tokens, slug)).ok()
+
+    async def select(self, tokens: Tokens, slug: str = "acme") -> Received:
+        return await self.client.post(f"/api/organizations/{slug}/select", token=tokens["access_token"])
+
+    async def founded(self, tokens: Tokens, slug: str = "palace") -> Tokens:
+        return (await self.client.post("/api/organizations", {"slug": slug, "name": "Palace"}, token=tokens["access_token"])).ok()
+
+    async def sign_out(self, tokens: Tokens) -> None:
+        assert (await self.client.post(LOGOUT, token=tokens["access_token"])).status == 200
+
+    async def refresh(self, tokens: Tokens) -> Received:
+        return await self.client.post(REFRESH, {"refresh_token": tokens["refresh_token"]})
+
+    async def lives(self, tokens: Tokens) -> bool:
+        # Of an organization that waits for approval its members still hear from their own list.
+        return (await self.client.get("/api/organizations", token=tokens["access_token"])).status == 200
+
+    async def is_over(self, tokens: Tokens) -> None:
+        assert (await self.client.get("/api/organizations", token=tokens["access_token"])).status == 401
+        assert (await self.refresh(tokens)).status == 401
+
+    def living(self) -> int:
+        return len(self.people.rows("select from sessions where revoked_at is null"))
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    house = House(postern, people, unlimited(postern), log)
+    await house.move_in()
+    return house
+
+
+async def by_sign_out(house: House, root: Tokens) -> None:
+    await house.sign_out(root)
+
+
+async def by_a_new_password(house: House, _root: Tokens) -> None:
+    await house.postern.platform.account_administration.reset_password(Email(house.ada.email), "test", by_mail=False)
+
+
+async def by_deactivation(house: House, _root: Tokens) -> None:
+    await house.postern.platform.account_administration.deactivate(Email(house.ada.email), "test")
+    # It is the sessions that have ended, and not the account alone that keeps them shut.
+    house.people.change("update users set deactivated_at = null")
+
+
+async def by_the_operator(house: House, _root: Tokens) -> None:
+    await house.postern.platform.account_administration.revoke_sessions(Email(house.ada.email), "test")
+
+
+async def by_reuse_of_the_refresh_token(house: House, root: Tokens) -> None:
+    # From no device that would end the others too.
+    house.people.change("update sessions set device_id = null")
+    assert (await house.refresh(root)).status == 200
+    house.people.change("update refresh_tokens set rotated_at = now() - interval '1 hour' where rotated_at is not null")
+    assert (await house.refresh(root)).status == 401
+
+
+async def by_revoking_its_device(house: House, _root: Tokens) -> None:
+    (device,) = house.people.rows("select device_id as id from sessions where parent_id is null")
+    # Those that were opened from it may have been on no device of their own.
+    house.people.change("update sessions set device_id = null where parent_id is not null")
+    elsewhere = house.tenants.session(house.ada)
+    token = await house.tenants.token(elsewhere)
+    assert (await house.client.request("DELETE", f"/api/user/devices/{device['id']}", token=token)).status == 200
+
+
+async def by_deletion(house: House, _root: Tokens) -> None:
+    house.people.change("delete from sessions where parent_id is null")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        by_sign_out,
+        by_a_new_password,
+        by_deactivation,
+        by_the_operator,
+        by_reuse_of_the_refresh_token,
+        by_revoking_its_device,
+        by_deletion,
+    ],
+)
+async def test_what_was_opened_from_a_session_ends_with_it_on_the_next_request(
+    house: House, end: Callable[[House, Tokens], Awaitable[None]]
+) -> None:
+    root = await house.sign_in()
+    founded, selected = await house.founded(root), await house.selected(root)
+    further = await house.selected(selected, "globex")
+    opened = [founded, selected, further]
+    assert [await house.lives(one) for one in (root, *opened)] == [True] * 4
+    await end(house, root)
+    for one in opened:
+        await house.is_over(one)
+
+
+async def test_it_ends_when_that_one_expires_whatever_its_own_use(house: House) -> None:
+    root = await house.sign_in()
+    house.people.change("update sessions set expires_at = now() + interval '1 hour', ends_at = now() + interval '2 hours'")
+    selected = await house.selected(root)
+    further = await house.selected(selected, "globex")
+    rows = house.people.rows("select expires_at - now() as idle, ends_at - now() as longest from sessions order by depth")
+    assert len(rows) == 3
+    assert all(row["idle"].total_seconds() <= 3600 and row["longest"].total_seconds() <= 7200 for row in rows)
+    # All of the line moves together, to the end of the first at most.
+    assert (await house.refresh(further)).status == 200
+    expiries = house.people.rows("select distinct expires_at, ends_at from sessions")
+    assert len(expiries) == 1
+    assert expiries[0]["expires_at"] == expiries[0]["ends_at"]
+
+
+async def test_it_ends_alone_when_it_is_the_one_that_is_ended(house: House) -> None:
+    root = await house.sign_in()
+    selected, beside = await house.selected(root), await house.selected(root, "globex")
+    further = await house.selected(selected, "globex")
+    await house.sign_out(selected)
+    await house.is_over(selected)
+    await house.is_over(further)
+    assert await house.lives(root)
+    assert await house.lives(beside)
+
+
+async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else(house: House) -> None:
+    root = await house.sign_in()
+    selected = await house.selected(root)
+    further = await house.selected(selected, "globex")
+    owner = house.tenants.member(house.acme, "owner")
+    answer = await house.client.post(f"/api/organizations/acme/members/{house.ada.user}", token=await house.tenants.token(owner))
+    assert answer.status == 200
+    assert (await house.refresh(selected)).status == 403
+    assert (await house.client.get("/api/user", token=selected["access_token"])).status == 403
+    # The session has not ended, and what was opened from it is of an organization that the person still belongs to.
+    assert await house.lives(further)
+    assert await house.lives(root)
+
+
+async def test_using_it_is_using_those_that_it_was_opened_from(house: House) -> None:
+    root = await house.sign_in()
+    selected = await house.selected(root)
+    further = await house.selected(selected, "globex")
+    house.people.change("update sessions set last_seen_at = now() - interval '20 days', expires_at = now() + interval '10 days'")
+    fresh = await house.refresh(further)
+    assert fresh.status == 200
+    rows = house.people.rows("select now() - last_seen_at as unseen, expires_at - now() as left from sessions")
+    assert [(row["unseen"].days, row["left"].days) for row in rows] == [(0, 29)] * 3
+    # The other way round it is not: what was opened lasts as long as it is used itself.
+    house.people.change("update sessions set expires_at = now() + interval '10 days'")
+    assert (await house.refresh(root)).status == 200
+    left = house.people.rows("select (expires_at - now()) as left from sessions order by depth")
+    assert [row["left"].days for row in left] == [29, 9, 9]
+
+
+async def test_a_change_of_the_password_spares_the_callers_own_line(house: House) -> None:
+    root = await house.sign_in()
+    selected, sibling = await house.selected(root), await house.selected(root, "globex")
+    further, elsewhere = await house.selected(selected, "globex"), await house.sign_in()
+    changed = await house.client.post(
+        "/api/user/change-password",
+        {"current_password": PASSWORD, "new_password": "the sun over the mountains"},
+        token=selected["access_token"],
+    )
+    assert changed.status == 200
+    for one in (root, selected, further):
+        assert await house.lives(one)
+    for one in (sibling, elsewhere):
+        await house.is_over(one)
+
+
+async def test_signing_the_others_out_spares_it_too_and_counts_the_rest(house: House) -> None:
+    root = await house.sign_in()
+    selected, _, _ = await house.selected(root), await house.selected(root, "globex"), await house.sign_in()
+    caller = await house.postern.tenancy.callers.resolve(selected["access_token"])
+    from_ada = house.postern.identity.sessions.sign_out_others
+    assert await from_ada(caller.user, caller.session, Actor(caller.user)) == 2
+    assert await house.lives(root)
+    assert await house.lives(selected)
+
+
+async def test_nobody_elses_sessions_end(house: House) -> None:
+    bob = house.tenants.member(house.acme)
+    of_bob = await house.client.post("/api/organizations/acme/select", token=await house.tenants.token(bob))
+    root = await house.sign_in()
+    await house.selected(root)
+    # With a token of their own, nobody ends another's: the session that it names is theirs.
+    forged = await house.people.token(replace(bob, session=UUID(bytes=b"\0" * 16)))
+    assert (await house.client.post(LOGOUT, token=forged)).status == 200
+    assert await house.lives(root)
+    await house.sign_out(root)
+    assert await house.lives(of_bob.json())
+
+
+async def test_signing_out_ends_the_impersonations_that_were_begun_from_it(house: House) -> None:
+    owner = await house.people.with_password(PASSWORD, "owner@example.org")
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    first, second = await Browser(house.client).tokens(owner), await Browser(house.client).tokens(owner)
+
+    async def impersonate(tokens: Tokens) -> Tokens:
+        answer = await house.client.post(
+            f"/api/platform/impersonate/{house.ada.user}", {"reason": "Ticket 1"}, token=tokens["access_token"]
+        )
+        assert answer.status == 200
+        begun: Tokens = answer.json()
+        return begun
+
+    from_first, from_second = await impersonate(first), await impersonate(second)
+    await house.sign_out(first)
+    await house.is_over(from_first)
+    assert await house.lives(from_second)
+    # What the platform owner has proved is not proved by whom they act as.
+    (row,) = house.people.rows("select proved_at, second_factor_at from sessions where impersonator_id is not null and revoked_at is null")
+    assert row == {"proved_at": None, "second_factor_at": None}
+
+
+async def test_what_hangs_on_a_session_has_an_end(house: House) -> None:
+    """Each use of the last is written down for all above it."""
+    tokens = await house.sign_in()
+    for number in range(GREATEST_DEPTH):
+        tokens = await house.selected(tokens, ("acme", "globex")[number % 2])
+    for refused in (
+        await house.select(tokens),
+        await house.client.post("/api/organizations", {"slug": "palace", "name": "Palace"}, token=tokens["access_token"]),
+    ):
+        assert (refused.status, refused.error_code) == (400, "BAD_REQUEST")
+    assert house.people.rows("select from organizations where slug = 'palace'") == []
+    assert (await house.refresh(tokens)).status == 200
+
+
+@pytest.mark.parametrize("how", ["select", "found", "impersonate"])
+async def test_a_sign_out_ends_what_is_opened_at_the_same_time(house: House, how: str) -> None:
+    house.people.change("update users set is_platform_owner = true where id = %s", house.ada.user)
+    bob = house.people.add()
+    house.people.change("delete from sessions where user_id = %s", bob.user)
+    for turn in range(3):
+        # One person may have a hundred organizations that wait for approval, and each turn founds some.
+        house.people.change("update all_organizations set status = 'active'")
+        root = await house.sign_in()
+        caller = await house.postern.tenancy.callers.resolve(root["access_token"])
+
+        async def open_another(number: int, turn: int = turn, caller: Any = caller) -> None:
+            # Past the caller's rule: the request came in before the sign-out.
+            actor = Actor(caller.user)
+            try:
+                if how == "select":
+                    await house.postern.tenancy.members.select(caller, "acme", actor)
+                elif how == "found":
+                    await house.postern.tenancy.organizations.found(caller, f"palace-{turn}-{number}", "Palace", actor)
+                else:
+                    await house.postern.identity.impersonations.begin(caller, UserId(bob.user), "Ticket 1", actor)
+            except Unauthorized:
+                pass
+
+        half = [partial(open_another, number) for number in range(CROWD)]
+        await all_at_once(*half[:5], partial(house.sign_out, root), *half[5:])
+        assert house.living() == 0, (how, turn)
+
+
+async def test_a_refresh_beside_the_sign_out_of_the_one_above_leaves_nothing_alive(house: House) -> None:
+    for _ in range(5):
+        root = await house.sign_in()
+        opened = [await house.selected(root) for _ in range(10)]
+        answers: list[Received] = []
+
+        async def refresh(tokens: Tokens, answers: list[Received] = answers) -> None:
+            answers.append(await house.refresh(tokens))
+
+        calls = [partial(refresh, one) for one in opened]
+        await all_at_once(*calls[:5], partial(house.sign_out, root), *calls[5:])
+        assert {answer.status for answer in answers} <= {200, 401}
+        for one in (*opened, *(answer.json() for answer in answers if answer.status == 200)):
+            await house.is_over(one)
+        assert house.living() == 0
+
+
+async def test_two_that_end_one_tree_and_many_that_use_it_never_wait_for_each_other_in_a_circle(house: House) -> None:
+    for _ in range(3):
+        root = await house.sign_in()
+        opened = [await house.selected(root) for _ in range(6)]
+        caller = await house.postern.tenancy.callers.resolve(root["access_token"])
+        ends = [partial(house.sign_out, root), partial(house.sign_out, opened[0]), partial(by_the_operator, house, root)]
+        sign_out_others = partial(house.postern.identity.sessions.sign_out_others, caller.user, caller.session, Actor(caller.user))
+        await all_at_once(*(partial(house.refresh, one) for one in opened), *ends, sign_out_others)
+        assert house.living() == 0

@@ -1,0 +1,156 @@
+"""Forms, raw bodies, and refusals in OAuth's and SCIM's words: as the declaration says."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Accepts, Form, Json, Raw
+from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import InvalidDeclaration, endpoint
+from entrypoints.http.machinery.limits import UNLIMITED
+from tests.conftest import CapturedLog
+from tests.http.client import Client, Received
+
+Examples = Callable[..., Client]
+FORM = "application/x-www-form-urlencoded"
+
+
+async def send(client: Client, path: str, body: bytes, kind: str = FORM) -> Received:
+    return await client.post(path, body, headers=[("content-type", kind)])
+
+
+def oauth(answer: Received) -> tuple[int, str, str, str]:
+    """Checks the shape that all of them have."""
+    body = answer.json()
+    assert set(body) == {"error", "error_description", "error_code", "timestamp"}
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(body["timestamp"])) < timedelta(minutes=1)
+    assert (answer.header("content-type"), answer.header("cache-control")) == ("application/json", "no-store")
+    return answer.status, body["error"], body["error_code"], body["error_description"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"grant_type=code&code=a+b%26%C3%A9", {"grant_type": "code", "code": "a b&é", "count": 0, "scope": []}),
+        (b"grant_type=&code=x&count=3&unknown=1", {"grant_type": "", "code": "x", "count": 3, "scope": []}),
+        (b"grant_type=x&code=null&scope=a&scope=b", {"grant_type": "x", "code": "null", "count": 0, "scope": ["a", "b"]}),
+    ],
+)
+async def test_a_form_arrives_with_its_types(examples: Examples, body: bytes, expected: object) -> None:
+    answer = await send(examples(), "/token", body, f"{FORM}; charset=UTF-8")
+    assert (answer.status, answer.json()) == (200, expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"grant_type=x", "Object missing required field code"),
+        (b"", "Object missing required field grant_type"),
+        (b"grant_type=x&code=x&count=many", "count: expected integer, got string"),
+        (b"grant_type=x&code=x&code=y", "code: give it only once"),
+        (b"grant_type=x&code=%00", "code: must not contain NUL characters"),
+        (b"grant_type=x&code=%FF", "The form is not valid UTF-8"),
+        (b"grant_type=x&code=\xff", "The form is not valid UTF-8"),
+        (b"grant_type=x&code=x&a=1&b=1&c=1&d=1&e=1", "The form has too many fields"),
+    ],
+)
+async def test_a_wrong_form_is_refused_with_a_word_about_the_field(examples: Examples, body: bytes, message: str) -> None:
+    status, word, code, said = oauth(await send(examples(), "/token", body))
+    assert (status, word, code) == (400, "invalid_request", "BAD_REQUEST")
+    assert said.replace("`", "") == message
+
+
+async def test_each_kind_of_body_has_its_own_media_type_and_limit(examples: Examples) -> None:
+    client = examples(body_limit=40)
+    for kind in ("application/json", "multipart/form-data; boundary=x", "text/plain", ""):
+        assert oauth(await send(client, "/token", b"grant_type=x&code=x", kind))[:3] == (415, "invalid_request", "UNSUPPORTED_MEDIA_TYPE")
+    refused = await send(client, "/orders", b"email=abc")
+    assert (refused.status, refused.json()["error"]) == (415, "The request body must be application/json")
+    # A limit of its own, which the general one does not change.
+    body = b"grant_type=x&code=".ljust(300, b"x")
+    assert (await send(client, "/token", body)).status == 200
+    assert oauth(await send(client, "/token", body + b"x"))[:3] == (413, "invalid_request", "PAYLOAD_TOO_LARGE")
+
+
+async def test_a_raw_body_arrives_as_it_is(examples: Examples) -> None:
+    client = examples()
+    for body in (b"", b"{}", b"\x00\xff not json", b"x" * 100):
+        answer = await send(client, "/events", body, "application/json")
+        assert (answer.status, answer.json()) == (200, {"text": body.hex()})
+    assert (await send(client, "/events", b"x" * 101, "application/json")).error_code == "PAYLOAD_TOO_LARGE"
+    assert (await send(client, "/events", b"x", "text/plain")).error_code == "UNSUPPORTED_MEDIA_TYPE"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "word", "code"),
+    [
+        ("conflict", 409, "invalid_request", "CONFLICT"),
+        ("inactive", 403, "access_denied", "ORGANIZATION_NOT_ACTIVE"),
+        ("unavailable", 503, "temporarily_unavailable", "SERVICE_UNAVAILABLE"),
+        ("limited", 429, "temporarily_unavailable", "RATE_LIMIT_EXCEEDED"),
+        ("bug", 500, "server_error", "INTERNAL_SERVER_ERROR"),
+    ],
+)
+async def test_a_refusal_in_oauths_words(examples: Examples, log: CapturedLog, kind: str, status: int, word: str, code: str) -> None:
+    log.allow("request_failed")
+    answer = await examples().get(f"/token/{kind}")
+    assert oauth(answer)[:3] == (status, word, code)
+    assert (answer.header("retry-after") is not None) == (status in {429, 503})
+    assert b"private" not in answer.body
+
+
+async def test_limits_and_callers_refuse_in_the_words_of_the_endpoint_too(examples: Examples, log: CapturedLog) -> None:
+    log.allow("request_failed")
+    client = examples()
+    words = [oauth(await client.get("/token/conflict"))[1] for _ in range(4)]
+    assert words == ["invalid_request"] * 3 + ["temporarily_unavailable"]
+    answer = await client.get("/keyed-token")
+    assert oauth(answer)[:3] == (401, "invalid_client", "UNAUTHORIZED")
+    assert answer.header("www-authenticate") == 'ApiKey realm="service interface", header="X-Api-Key"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("conflict", b'{"name": "x", "price": 1}', {"status": 409, "scimType": "uniqueness", "detail": "The slug is taken"}),
+        ("new", b'{"name": 1}', {"status": 400, "scimType": "invalidSyntax", "detail": "name: expected string, got integer"}),
+        ("inactive", b'{"name": "x", "price": 1}', {"status": 403, "detail": "The organization is not active"}),
+        ("group", b'{"name": "x", "price": 1}', {"status": 404, "detail": "No such thing"}),
+    ],
+)
+async def test_a_refusal_as_scim_has_it(examples: Examples, kind: str, body: bytes, expected: dict[str, Any]) -> None:
+    answer = await send(examples(), f"/scim/{kind}", body, "application/scim+json")
+    assert (answer.status, answer.header("content-type")) == (expected["status"], "application/scim+json")
+    told = answer.json()
+    told["detail"] = told["detail"].replace("`", "")
+    assert told == {"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], **expected}
+
+
+class Fields(msgspec.Struct):
+    name: str
+
+
+async def of_bytes(_call: Call[bytes], _postern: Postern) -> Nothing:
+    return NOTHING
+
+
+async def of_fields(_call: Call[Fields], _postern: Postern) -> Nothing:
+    return NOTHING
+
+
+async def of_list(_call: Call[list[str]], _postern: Postern) -> Nothing:
+    return NOTHING
+
+
+@pytest.mark.parametrize(
+    ("accepts", "handler"), [(Json(), of_bytes), (Form(), of_bytes), (Form(), of_list), (Raw("text/plain"), of_fields)]
+)
+def test_a_body_that_cannot_be_read_as_its_type_is_refused(accepts: Accepts, handler: Any) -> None:
+    with pytest.raises(InvalidDeclaration, match="is not read as"):
+        endpoint.post("/shops", caller=ANYONE, limit=UNLIMITED, accepts=accepts)(handler)

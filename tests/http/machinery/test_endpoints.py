@@ -1,0 +1,142 @@
+"""Declarations: what one says, and which do not start the server."""
+
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+from core.domain.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, UnsupportedMediaType
+from core.domain.services.api_keys import Permission
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
+from entrypoints.http.machinery.callers import ANYONE, LEAVING, OWNER_IN_PERSON, PREAUTHENTICATED, USER, CallerRule, key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, InvalidDeclaration, endpoint
+from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN, UNLIMITED
+from entrypoints.http.routes import ROUTES
+
+
+class Body(msgspec.Struct):
+    name: str
+
+
+class Query(msgspec.Struct):
+    page: int = 1
+
+
+class Path(msgspec.Struct):
+    shop: str
+
+
+async def handler(_call: Call, _postern: Postern) -> Nothing:
+    return NOTHING
+
+
+async def full_handler(_call: Call[Body, Query, Path], _postern: Postern) -> Answer[Body]:
+    """Change a shop
+
+    In every respect.
+    """
+    raise NotImplementedError
+
+
+def test_a_declaration_takes_its_types_from_the_handler() -> None:
+    declared = endpoint.patch("/shops/{shop}", caller=USER, limit=(AUTH, LOGIN), refuses=(Conflict,), tags=("shops",))(full_handler)
+    assert (declared.body_type, declared.query_type, declared.path_type, declared.answer_type) == (Body, Query, Path, Body)
+    assert (declared.summary, declared.description) == ("Change a shop", "In every respect.")
+    assert (declared.limits, declared.waits, str(declared)) == ((AUTH, LOGIN), True, "PATCH /shops/{shop}")
+
+
+def test_a_declaration_knows_all_refusals_that_follow_from_it() -> None:
+    declared = endpoint.patch("/shops/{shop}", caller=USER, limit=AUTH, refuses=(Conflict,))(full_handler)
+    assert set(declared.refusals) == {
+        *USER.refuses, BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, UnsupportedMediaType
+    }  # fmt: skip
+    assert endpoint.get("/shops", caller=ANYONE, limit=UNLIMITED)(handler).refusals == ()
+
+
+@pytest.mark.parametrize("caller", [None, "user", object()])
+def test_a_route_that_does_not_say_who_may_call_is_refused(caller: Any) -> None:
+    with pytest.raises(InvalidDeclaration, match=r"^POST /shops does not say who may call it$"):
+        endpoint.post("/shops", caller=caller)
+    with pytest.raises(InvalidDeclaration, match="who may call"):
+        endpoint.post("/shops")  # type: ignore[call-arg]  # what the type checker finds, the start finds too
+
+
+@pytest.mark.parametrize("caller", [ANYONE, LEAVING, PREAUTHENTICATED, key(Permission.WRITE_USERS), OWNER_IN_PERSON])
+def test_a_route_that_owes_a_limit_and_does_not_say_which_is_refused(caller: CallerRule) -> None:
+    """Public ones, those that keys write by, and those that make or give what lasts."""
+    path = "/shops" if not caller.reads else "/shops/{org_slug}"
+    with pytest.raises(InvalidDeclaration, match=r"^POST /shops.* does not say which rate limits apply$"):
+        endpoint.post(path, caller=caller)
+
+
+def test_a_limit_may_be_said_to_be_none_and_is_not_owed_by_all() -> None:
+    assert endpoint.get("/shops", caller=ANYONE, limit=UNLIMITED)(handler).limits == ()
+    assert endpoint.get("/shops", caller=key(Permission.READ_USERS))(handler).limits == ()
+    assert endpoint.post("/shops", caller=USER)(handler).limits == ()
+
+
+def test_making_keys_and_secrets_is_limited() -> None:
+    limited = {str(one) for one in ROUTES if CREDENTIALS in one.limits}
+    service = "/api/organizations/{org_slug}/services/{service_slug}"
+    assert limited == {f"POST {service}/api-keys", f"POST {service}/client-secrets"}
+
+
+@pytest.mark.parametrize("path", ["", "shops", "/shops/", "//shops", "/shops/{shop", "/shops/a{shop}", "/shops/:shop", "/shops?x", "/a b"])
+def test_a_path_that_is_no_template_is_refused(path: str) -> None:
+    with pytest.raises(InvalidDeclaration, match="is not a path template"):
+        endpoint.get(path, caller=ANYONE, limit=UNLIMITED)
+
+
+@pytest.mark.parametrize("path", ["/shops", "/shops/{slug}", "/shops/{shop}/{id}"])
+def test_parameters_without_a_field_and_fields_without_a_parameter_are_refused(path: str) -> None:
+    with pytest.raises(InvalidDeclaration, match="parameters are not the fields"):
+        endpoint.patch(path, caller=ANYONE, limit=UNLIMITED)(full_handler)
+
+
+def test_get_takes_no_body() -> None:
+    with pytest.raises(InvalidDeclaration, match="cannot take a body"):
+        endpoint.get("/shops/{shop}", caller=ANYONE, limit=UNLIMITED)(full_handler)
+
+
+def test_a_handler_must_say_what_it_takes_and_gives() -> None:
+    async def no_call(_call: int, _postern: Postern) -> Nothing:
+        return NOTHING
+
+    async def no_answer(_call: Call, _services):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - what is tested
+        return NOTHING
+
+    async def odd_query(_call: Call[None, dict[str, str]], _postern: Postern) -> Nothing:
+        return NOTHING
+
+    for wrong, words in (
+        (no_call, "must be a Call"),
+        (no_answer, "does not declare the type of its answer"),
+        (odd_query, "must be Structs"),
+    ):
+        with pytest.raises(InvalidDeclaration, match=words):
+            endpoint.get("/shops", caller=ANYONE, limit=UNLIMITED)(wrong)
+
+
+def test_a_route_declared_twice_is_refused() -> None:
+    class Other(msgspec.Struct):
+        slug: str
+
+    async def other(_call: Call[Body, None, Other], _postern: Postern) -> Nothing:
+        return NOTHING
+
+    one = endpoint.patch("/shops/{shop}", caller=ANYONE, limit=UNLIMITED)(full_handler)
+    two = endpoint.patch("/shops/{slug}", caller=ANYONE, limit=UNLIMITED)(other)
+    with pytest.raises(InvalidDeclaration, match=r"^PATCH /shops/\{slug\} is declared twice$"):
+        Endpoints([one, two])
+
+
+def test_endpoints_are_collected_from_modules() -> None:
+    module = ModuleType("shops")
+    vars(module).update(shops=endpoint.get("/shops", caller=ANYONE, limit=UNLIMITED)(handler), something=5)
+    collected = Endpoints.of(module)
+    assert [str(one) for one in collected] == ["GET /shops"]
+    assert len(collected) == 1
+    assert isinstance(next(iter(collected)), Endpoint)

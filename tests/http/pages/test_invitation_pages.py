@@ -1,0 +1,157 @@
+"""The built-in page of an invitation: what its link shows, its two buttons, and what it says when there is nothing to answer."""
+
+import re
+from html import unescape
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.client import Client, Received
+from tests.http.inviting import Inviting
+from tests.http.pages.test_password_pages import Form, is_page, send
+from tests.http.people import BASE_URL, People
+
+PAGE = "/ui/invitations/accept"
+
+
+@pytest.fixture
+def house(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
+    return Inviting(postern, people, client, log)
+
+
+def text_of(answer: Received) -> str:
+    """What a person reads."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.body.decode())).split())
+
+
+async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Inviting) -> None:
+    token = (await house.invite("Bob@example.org", "admin"))["token"]
+    link = (await house.client.get(f"/invitations/accept?token={token}")).header("location") or ""
+    # Looking at it does not use it.
+    shown, again = [await house.client.get(link.removeprefix(BASE_URL)) for _ in range(2)]
+    assert (shown.status, again.status, is_page(shown)) == (200, 200, True)
+    assert house.statuses() == ["pending"]
+    read = text_of(shown)
+    assert "You are invited to Acme" in read
+    assert "For Bob@example.org Role admin Valid until" in read
+    form = Form(shown.body)
+    assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 0)
+    assert form.inputs["token"]["value"] == token
+    assert re.findall(rb'<button type="submit" name="answer" value="(\w+)"', shown.body) == [b"accept", b"decline"]
+
+    answer = await send(house.client, PAGE, token=token, answer="accept")
+    assert (answer.status, answer.header("location")) == (303, "/ui/invitations/accepted")
+    assert house.members()["Bob@example.org"] == "admin"
+    done = await house.client.get("/ui/invitations/accepted")
+    assert done.status == 200
+    assert is_page(done)
+    for again in (await send(house.client, PAGE, token=token, answer="accept"), await house.client.get(f"{PAGE}?token={token}")):
+        assert again.status == 400
+        assert is_page(again)
+        assert "accepted already" in text_of(again)
+
+
+async def test_a_person_declines(house: Inviting) -> None:
+    token = (await house.invite())["token"]
+    answer = await send(house.client, PAGE, token=token, answer="decline")
+    assert (answer.status, answer.header("location")) == (303, "/ui/invitations/declined")
+    assert house.statuses() == ["rejected"]
+    done = await house.client.get("/ui/invitations/declined")
+    assert (done.status, is_page(done)) == (200, True)
+    assert "has been declined" in text_of(await house.client.get(f"{PAGE}?token={token}"))
+
+
+async def test_a_token_of_ones_own_list_opens_it_too(house: Inviting) -> None:
+    bob = house.verified("bob@example.org")
+    await house.invite()
+    (own,) = await house.own(bob)
+    assert "You are invited to Acme" in text_of(await house.client.get(f"{PAGE}?token={own['token']}"))
+    assert (await send(house.client, PAGE, token=own["token"], answer="accept")).status == 303
+
+
+async def test_it_does_not_tell_whether_the_address_has_an_account(house: Inviting) -> None:
+    """The inviter has the token, too."""
+    house.verified("bob@example.org")
+    tokens = [(await house.invite(email))["token"] for email in ("bob@example.org", "eve@example.org")]
+    shown = [await house.client.get(f"{PAGE}?token={token}") for token in tokens]
+    one, other = (re.sub(r"(bob|eve)@|value=\"[^\"]*\"|, \d\d:\d\d UTC", "", answer.body.decode()) for answer in shown)
+    assert one == other
+
+
+@pytest.mark.parametrize("given", [{}, {"answer": ""}, {"answer": "yes"}, {"answer": "ACCEPT"}])
+async def test_without_a_yes_or_no_nothing_happens(given: dict[str, str], house: Inviting) -> None:
+    token = (await house.invite())["token"]
+    refused = await send(house.client, PAGE, (("sec-fetch-site", "same-origin"),), token=token, **given)
+    assert refused.status == 400
+    assert is_page(refused)
+    assert house.statuses() == ["pending"]
+
+
+BAD_LINKS = ["", "?token=", "?token=x", "?token=%3Cscript%3Ealert(1)%3C/script%3E", "?token=%00%ff", "?token=" + "x" * 5000]
+
+
+@pytest.mark.parametrize("query", BAD_LINKS)
+async def test_without_a_good_link_there_is_a_page_that_says_so(query: str, client: Client) -> None:
+    answer = await client.get(PAGE + query)
+    assert answer.status == 400
+    assert is_page(answer)
+    assert "not valid" in text_of(answer)
+    assert b"<script" not in answer.body
+
+
+async def test_one_whose_time_has_passed_says_what_can_be_done(house: Inviting) -> None:
+    token = (await house.invite())["token"]
+    house.overdue()
+    for answer in (await house.client.get(f"{PAGE}?token={token}"), await send(house.client, PAGE, token=token, answer="accept")):
+        assert answer.status == 400
+        assert "has expired" in text_of(answer)
+        assert "another invitation" in text_of(answer)
+    assert house.happened() == ["user.invited", "invitation.expired"]
+
+
+async def test_what_stands_against_it_is_said_in_words(house: Inviting) -> None:
+    token = (await house.invite())["token"]
+    house.people.change("update organizations set max_users = 1")
+    answer = await send(house.client, PAGE, token=token, answer="accept")
+    assert (answer.status, is_page(answer)) == (400, True)
+    assert "make room" in text_of(answer)
+    house.people.change("update organizations set status = 'suspended'")
+    answer = await send(house.client, PAGE, token=token, answer="accept")
+    assert (answer.status, is_page(answer)) == (403, True)
+    assert "not active" in text_of(answer)
+    assert house.statuses() == ["pending"]
+
+
+async def test_hostile_names_stay_names(house: Inviting) -> None:
+    name = "<script>alert(1)</script>\" onload='x' {{ 7 * 7 }}"
+    house.people.change("update organizations set name = %s", name)
+    answer = await house.client.get(f"{PAGE}?token={(await house.invite())['token']}")
+    assert f"You are invited to {name}" in unescape(answer.body.decode())
+    assert Form(answer.body).scripts == 0
+    assert b"49" not in re.sub(rb'value="[^"]*"|\d\d:\d\d', b"", answer.body)
+
+
+@pytest.mark.parametrize(
+    "headers", [(("sec-fetch-site", "cross-site"),), (("sec-fetch-site", "none"),), (("origin", "https://evil.example"),)]
+)
+async def test_another_sites_form_is_refused(headers: tuple[tuple[str, str], ...], house: Inviting) -> None:
+    token = (await house.invite())["token"]
+    answer = await send(house.client, PAGE, headers=headers, token=token, answer="accept")
+    assert answer.status == 403
+    assert is_page(answer)
+    assert house.statuses() == ["pending"]
+
+
+async def test_nobody_tries_links_without_end(client: Client) -> None:
+    answers = [await send(client, PAGE, token=f"guess{number}", answer="accept") for number in range(22)]
+    assert [answer.status for answer in answers] == [400] * 20 + [429] * 2
+    assert is_page(answers[-1])
+    assert answers[-1].header("retry-after") is not None
+
+
+async def test_without_a_database_a_page_says_to_come_back(lonely_client: Client) -> None:
+    answer = await lonely_client.get(f"{PAGE}?token=x")
+    assert answer.status == 503
+    assert is_page(answer)
+    assert "try again later" in text_of(answer)

@@ -1,0 +1,303 @@
+"""Platform owners appoint and remove each other; one is always left."""
+
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+import trio
+
+from core.domain.errors import Conflict
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Cast
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+
+OWNERS: Final = "/api/platform/owners"
+Body = dict[str, Any]
+
+
+class House(Cast):
+    audited_columns = "action, actor_id, organization_id, target_id, details, host(address) as address"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.grace = self.speaker = self.add("grace@example.org", owner=True)
+
+    def add(self, email: str | None = None, *, owner: bool = False) -> Person:
+        """With a verified address."""
+        person = self.people.add(email, platform_owner=owner)
+        self.people.change("update users set email_verified_at = now() where id = %s", person.user)
+        return person
+
+    async def promote(self, user: UUID | str, *, by: Person | None = None) -> Received:
+        return await self.request("POST", OWNERS, {"user_id": str(user)}, by=by)
+
+    async def demote(self, user: UUID | str, *, by: Person | None = None) -> Received:
+        return await self.request("DELETE", f"{OWNERS}/{user}", by=by)
+
+    def owners(self) -> set[UUID]:
+        return {row["id"] for row in self.people.rows("select id from users where is_platform_owner and deactivated_at is null")}
+
+    def audited(self, action: str = "platform.owner.%") -> list[Body]:
+        return super().audited(action)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
+
+
+async def test_a_user_is_put_in_office_and_governs_with_the_next_request(house: House) -> None:
+    ada = house.add("Ada@example.org")
+    house.people.change("update users set created_at = '2026-05-04T12:00:00Z' where id = %s", ada.user)
+    token = await house.people.token(ada)
+    assert (await house.client.get("/api/platform/tiers", token=token)).status == 403
+    answer = await house.promote(ada.user)
+    expected = {"id": str(ada.user), "email": "Ada@example.org", "is_platform_owner": True, "created_at": "2026-05-04T12:00:00Z"}
+    assert (answer.status, answer.json()) == (200, {"user": expected})
+    assert house.owners() == {house.grace.user, ada.user}
+    assert (await house.client.get("/api/platform/tiers", token=token)).status == 200
+    again = await house.promote(ada.user)
+    assert (again.status, again.json()) == (200, {"user": expected})
+    (entry,) = house.audited()
+    assert entry == {
+        "action": "platform.owner.created",
+        "actor_id": house.grace.user,
+        "organization_id": None,
+        "target_id": str(ada.user),
+        "details": {"promoted": True},
+        "address": "192.0.2.1",
+    }
+    assert house.people.rows("select from events") == []
+
+
+async def test_who_cannot_be_put_in_office(house: House) -> None:
+    stranger, gone = house.people.add(), house.add()
+    house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
+    for user, status, says in (
+        (stranger.user, 400, "verified"),
+        (gone.user, 400, "deactivated"),
+        (uuid4(), 404, "no such user"),
+        (house.grace.session, 404, "no such user"),
+        ("not-an-id", 400, "user_id"),
+        ("", 400, "user_id"),
+    ):
+        answer = await house.promote(user)
+        assert answer.status == status, user
+        assert says in answer.json()["error"]
+    for body in (None, {}, {"user_id": None}, {"user_id": 7}, {"user_id": [str(stranger.user)]}, b"{"):
+        assert (await house.client.post(OWNERS, body, token=await house.people.token(house.grace))).error_code == "BAD_REQUEST"
+    assert house.owners() == {house.grace.user}
+    assert house.audited() == []
+
+
+async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_names(house: House) -> None:
+    ada, bob = house.add("ada@example.org", owner=True), house.add("bob@example.org")
+    token = await house.people.token(ada)
+    begun = (await house.client.post(f"/api/platform/impersonate/{bob.user}", {"reason": "Ticket"}, token=token)).json()
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 200
+    answer = await house.demote(ada.user)
+    assert answer.status == 200
+    assert answer.json()["user"]["is_platform_owner"] is False
+    assert (await house.client.get("/api/platform/tiers", token=token)).status == 403
+    # The account is what it was.
+    assert (await house.client.get("/api/user", token=token)).status == 200
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    entry = house.audited()[-1]
+    assert (entry["action"], entry["actor_id"], entry["target_id"]) == ("platform.owner.removed", house.grace.user, str(ada.user))
+    assert entry["details"] == {"impersonations_ended": 1}
+    # Appointed again, they start without any of their old sessions.
+    assert (await house.promote(ada.user)).status == 200
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+
+
+@pytest.mark.parametrize("way", ["interface", "command line"])
+async def test_an_impersonation_of_a_new_owner_ends_for_good_even_when_they_are_removed_again(
+    house: House, postern: Postern, way: str
+) -> None:
+    bob, eve = house.add("bob@example.org"), house.add("eve@example.org")
+    token, own = await house.people.token(house.grace), await house.people.token(bob)
+    begun, other = [
+        (await house.client.post(f"/api/platform/impersonate/{who.user}", {"reason": "Ticket"}, token=token)).json() for who in (bob, eve)
+    ]
+    if way == "interface":
+        assert (await house.promote(bob.user)).status == 200
+    else:
+        assert await postern.platform.platform_owners.promote(postern.foundation.email_syntax.parse(bob.email)) == bob.user
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    assert (await house.demote(bob.user)).status == 200
+    assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
+    refreshed = await house.client.post("/api/auth/refresh", {"refresh_token": begun["refresh_token"]})
+    assert (refreshed.status, refreshed.error_code) == (401, "UNAUTHORIZED")
+    # Their own session goes on, and so does what was opened in other people's names.
+    for living in (own, other["access_token"]):
+        assert (await house.client.get("/api/user", token=living)).status == 200
+
+
+async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(house: House, database_url: str) -> None:
+    bob = house.add("bob@example.org")
+    answers: list[Received] = []
+
+    async def promote() -> None:
+        answers.append(await house.promote(bob.user))
+
+    with psycopg.connect(database_url) as connection:
+        # As an impersonation does.
+        connection.execute("select from users where id = any(%s) order by id for share", ([bob.user, house.grace.user],))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(promote)
+            with trio.move_on_after(0.2):
+                while not answers:
+                    await trio.sleep(0.01)
+            assert not answers, "it did not wait"
+            connection.execute(
+                "insert into sessions (id, user_id, impersonator_id, impersonation_id, created_at, last_seen_at, expires_at)"
+                " values (%(id)s, %(user)s, %(by)s, %(id)s, now(), now(), now() + interval '1 hour')",
+                {"id": uuid4(), "user": bob.user, "by": house.grace.user},
+            )
+            connection.commit()
+    assert answers[0].status == 200
+    living = "select id from sessions where user_id = %s and impersonator_id is not null and revoked_at is null"
+    assert house.people.rows(living, bob.user) == []
+
+
+async def test_a_deactivated_owner_is_put_out_of_office_too(house: House) -> None:
+    gone = house.add(owner=True)
+    house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
+    assert (await house.demote(gone.user)).status == 200
+    assert house.people.rows("select is_platform_owner from users where id = %s", gone.user) == [{"is_platform_owner": False}]
+
+
+async def test_who_cannot_be_put_out_of_office(house: House) -> None:
+    ada = house.add()
+    for user, status, says in (
+        (house.grace.user, 400, "You cannot demote yourself"),
+        (ada.user, 404, "no such platform owner"),
+        (uuid4(), 404, "no such user"),
+        ("not-an-id", 404, ""),
+    ):
+        answer = await house.demote(user)
+        assert answer.status == status, user
+        assert says in answer.json()["error"]
+    other = house.add(owner=True)
+    # Not even when another one would be left.
+    assert (await house.demote(house.grace.user)).status == 400
+    assert house.owners() == {house.grace.user, other.user}
+    assert house.audited() == []
+
+
+async def test_of_the_last_two_who_put_each_other_out_at_once_one_remains(house: House) -> None:
+    for _ in range(10):
+        one, other = house.add(owner=True), house.add(owner=True)
+        house.people.change("update users set is_platform_owner = false where id <> all(%s)", [one.user, other.user])
+        statuses: list[int] = []
+
+        async def demote(who: Person, whom: Person, statuses: list[int] = statuses) -> None:
+            statuses.append((await house.demote(whom.user, by=who)).status)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(demote, one, other)
+            nursery.start_soon(demote, other, one)
+        assert sorted(statuses) == [200, 403]
+        assert len(house.owners()) == 1
+
+
+async def test_a_crowd_of_owners_who_put_each_other_out_leaves_one_at_least(house: House) -> None:
+    owners = [house.grace, *(house.add(owner=True) for _ in range(4))]
+    statuses: list[int] = []
+
+    async def demote(who: Person, whom: Person) -> None:
+        statuses.append((await house.demote(whom.user, by=who)).status)
+
+    async with trio.open_nursery() as nursery:
+        for who in owners:
+            for whom in owners:
+                if who is not whom:
+                    nursery.start_soon(demote, who, whom)
+    left = house.owners()
+    assert left
+    assert statuses.count(200) == len(owners) - len(left)
+    assert set(statuses) <= {200, 403, 404}
+
+
+@pytest.mark.parametrize("change", ["is_platform_owner = false", "deactivated_at = now()"])
+@pytest.mark.parametrize("what", ["promote", "demote"])
+async def test_an_owner_who_goes_at_this_moment_decides_nothing_more(house: House, database_url: str, what: str, change: str) -> None:
+    other, ada = house.add(owner=True), house.add()
+    answers: list[Received] = []
+
+    async def decide() -> None:
+        answers.append(await (house.promote(ada.user) if what == "promote" else house.demote(other.user)))
+
+    with psycopg.connect(database_url) as connection:
+        # As the removal or the deactivation of a platform owner does.
+        connection.execute("select pg_advisory_xact_lock(%s, 4)", (0x505354,))
+        connection.execute(f"update users set {change} where id = %s".encode(), (house.grace.user,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(decide)
+            with trio.move_on_after(0.2):
+                while not answers:
+                    await trio.sleep(0.01)
+            assert not answers, "it did not wait"
+            connection.commit()
+    assert (answers[0].status, answers[0].error_code) == (403, "FORBIDDEN")
+    assert house.owners() == {other.user}
+    assert house.audited() == []
+
+
+async def test_a_user_whom_the_command_line_promotes_at_this_moment_is_promoted_once(house: House, database_url: str) -> None:
+    ada = house.add()
+    answers: list[Received] = []
+
+    async def promote() -> None:
+        answers.append(await house.promote(ada.user))
+
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update users set is_platform_owner = true where id = %s", (ada.user,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(promote)
+            with trio.move_on_after(0.2):
+                while not answers:
+                    await trio.sleep(0.01)
+            assert not answers, "it did not wait"
+            connection.commit()
+    assert (answers[0].status, answers[0].json()["user"]["is_platform_owner"]) == (200, True)
+    assert house.audited() == []
+
+
+async def test_several_who_promote_the_same_user_make_one_entry(house: House) -> None:
+    ada = house.add()
+    statuses: list[int] = []
+
+    async def promote() -> None:
+        statuses.append((await house.promote(ada.user)).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(promote)
+    assert statuses == [200] * 10
+    assert len(house.audited()) == 1
+
+
+async def test_of_an_operator_who_deactivates_the_one_and_the_one_who_demotes_the_other_one_owner_is_left(
+    house: House, postern: Postern
+) -> None:
+    for _ in range(5):
+        one, other = house.add(owner=True), house.add(owner=True)
+        house.people.change("update users set is_platform_owner = false where id <> all(%s)", [one.user, other.user])
+
+        async def deactivate(email: str = one.email) -> None:
+            # One of the two is refused; which, nobody knows.
+            with suppress(Conflict):
+                await postern.platform.account_administration.deactivate(postern.foundation.email_syntax.parse(email), "operator")
+
+        async def demote(one: Person = one, other: Person = other) -> None:
+            await house.demote(other.user, by=one)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(deactivate)
+            nursery.start_soon(demote)
+        assert len(house.owners()) == 1

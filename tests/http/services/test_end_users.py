@@ -1,0 +1,339 @@
+"""End users over HTTP: what an organization sees of those who use its services, and what it sees nothing of."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+
+from adapters.turns import MOST_WAITING
+from core.domain.pages import LARGEST_LIMIT, MOST_COUNTED
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Shops
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+
+LIST: Final = "/api/organizations/acme/users"
+HOUR: Final = timedelta(hours=1)
+
+
+class House(Shops):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.now = self.postern.foundation.clock.now()
+        self.admin = self.speaker = self.resident(self.acme, "admin")
+
+    async def ask(self, path: str = "", *, by: Person | None = None, method: str = "GET") -> Received:
+        return await self.request(method, LIST + path, by=by)
+
+    async def listed(self, query: str = "") -> list[str]:
+        answer = await self.ask(query)
+        assert answer.status == 200, answer.body
+        return [one["email"] for one in answer.json()["users"]]
+
+    async def total(self, query: str = "") -> int:
+        number: int = (await self.ask(query)).json()["pagination"]["total"]
+        return number
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
+
+
+async def test_the_list_has_everybody_once_with_the_organizations_own_services(house: House) -> None:
+    ada = house.user(house.shop, house.app, email="ada@example.org", first=house.now - 5 * HOUR, last=house.now - 2 * HOUR)
+    house.people.change("update service_users set last_login_at = %s where service_id = %s", house.now - HOUR, house.app.id)
+    # What she does elsewhere is nobody's business here.
+    house.tenants.uses(ada, house.theirs, first=house.now, last=house.now)
+    house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())", ada.user)
+    bob = house.user(house.shop, email="Bob@Example.org")
+    answer = await house.ask()
+    assert answer.status == 200
+    body = answer.json()
+    assert body["pagination"] == {"page": 1, "limit": 50, "total": 2}
+    newest, oldest = body["users"]
+    assert {name: newest[name] for name in ("id", "email", "last_login_at", "mfa_enabled", "services")} == {
+        "id": str(bob.user),
+        "email": "Bob@Example.org",
+        "last_login_at": None,
+        "mfa_enabled": False,
+        "services": ["shop"],
+    }
+    assert (oldest["id"], oldest["mfa_enabled"], oldest["services"]) == (str(ada.user), True, ["app", "shop"])
+    assert datetime.fromisoformat(oldest["last_login_at"]) == house.now - HOUR
+    assert set(newest) == {"id", "email", "created_at", "last_login_at", "mfa_enabled", "services"}
+
+
+async def test_a_factor_that_is_only_being_set_up_does_not_count(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org")
+    house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, '', now())", ada.user)
+    assert (await house.ask()).json()["users"][0]["mfa_enabled"] is False
+    assert (await house.ask(f"/{ada.user}")).json()["mfa_enabled"] is False
+
+
+async def test_members_are_no_end_users_and_end_users_no_members(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org")
+    assert await house.listed() == ["ada@example.org"]
+    assert (await house.ask(f"/{house.admin.user}")).status == 404
+    assert (await house.ask(by=ada)).status == 403
+
+
+async def test_pages_hang_together(house: House) -> None:
+    everybody = [house.user(house.shop, house.app, email=f"u{number}@example.org").email for number in range(7)][::-1]
+    pages = [await house.listed(f"?limit=3&page={number}") for number in (1, 2, 3, 4)]
+    assert pages == [everybody[:3], everybody[3:6], everybody[6:], []]
+    assert [await house.total(f"?limit=3&page={number}") for number in (1, 4)] == [7, 7]
+    assert await house.listed(f"?search=U&service_id={house.app.id}&limit=2&page=2") == everybody[2:4]
+
+
+# Cases in one test where setting the house up takes longer than they do.
+async def test_what_is_no_page_is_refused(house: House) -> None:
+    for query in ("page=0", "page=-1", "page=x", f"page={10**30}", "limit=0", f"limit={LARGEST_LIMIT + 1}", "service_id=x"):
+        answer = await house.ask(f"?{query}")
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
+
+
+async def test_the_last_page_that_can_be_asked_for_is_empty(house: House) -> None:
+    house.user(house.shop, email="ada@example.org")
+    for query in ("page=10000000&limit=100", f"page={MOST_COUNTED // 100}&limit=100&search=a"):
+        assert await house.listed(f"?{query}") == []
+        assert await house.total(f"?{query}") == 1
+
+
+async def test_a_search_ends_where_no_more_are_counted(house: House) -> None:
+    house.user(house.shop, email="ada@example.org")
+    for page in (MOST_COUNTED // 100 + 1, 10_000_000):
+        answer = await house.ask(f"?page={page}&limit=100&search=a")
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), page
+
+
+@pytest.mark.parametrize("query", ["search=a", "page=10000000"])
+async def test_an_expensive_caller_leaves_connections_to_others(house: House, postern: Postern, database_url: str, query: str) -> None:
+    most = postern.foundation.database.pool_state().max_size
+    token = await house.tenants.token(house.tenants.member(house.acme))
+    others = await house.tenants.token(house.tenants.member(house.globex))
+    statuses: list[int] = []
+
+    async def ask() -> None:
+        statuses.append((await house.client.get(f"{LIST}?{query}", token=token)).status)
+
+    async with trio.open_nursery() as nursery:
+        # Lists take as long as this is held, as if there were end users without end.
+        with psycopg.connect(database_url) as connection:
+            connection.execute("lock table service_users")
+            for _ in range(2 * most):
+                nursery.start_soon(ask)
+            await house.people.somebody_waits()
+            with trio.fail_after(3):
+                while len(statuses) < 2 * most - MOST_WAITING - 1:
+                    await trio.sleep(0.01)
+                assert set(statuses) == {503}
+                assert (await house.client.get("/api/organizations/globex/services", token=others)).status == 200
+    assert sorted(statuses) == [200] * (MOST_WAITING + 1) + [503] * (2 * most - MOST_WAITING - 1)
+
+
+async def test_one_service_has_its_own_users_and_shows_all_that_they_use(house: House) -> None:
+    house.user(house.shop, house.app, email="both@example.org")
+    house.user(house.shop, email="shop@example.org")
+    assert await house.listed(f"?service_id={house.app.id}") == ["both@example.org"]
+    assert (await house.ask(f"?service_id={house.app.id}")).json()["users"][0]["services"] == ["app", "shop"]
+    assert await house.total(f"?service_id={house.shop.id}") == 2
+
+
+FOUND: Final = {
+    "ada": ["ada@example.org"],
+    "ADA@": ["ada@example.org"],
+    "example.org": ["under_score@example.org", "ada@example.org"],
+    " EXAMPLE.org ": ["under_score@example.org", "ada@example.org"],
+    "%": ["100%@percent.example"],
+    "_": ["under_score@example.org"],
+    "%%": [],
+    "a%a": [],
+    "ad_": [],
+    "\\": [],
+    "\\%": [],
+    "' or 1=1 --": [],
+    "ad[a]": [],
+    ".*": [],
+    "\u0661": [],
+}
+
+
+async def test_a_search_finds_what_was_typed_letter_by_letter(house: House) -> None:
+    for email in ("ada@example.org", "100%@percent.example", "under_score@example.org"):
+        house.user(house.shop, email=email)
+    for search, found in FOUND.items():
+        assert await house.listed(f"?search={quote(search)}") == found, search
+        assert await house.listed(f"?search={quote(search)}&service_id={house.shop.id}") == found, search
+        assert await house.total(f"?search={quote(search)}") == len(found), search
+
+
+async def test_a_search_that_no_address_can_match_is_refused(house: House) -> None:
+    for search in ("x" * 321, "\ufdfa" * 20, "a\x00b"):
+        assert (await house.ask(f"?search={quote(search)}")).status == 400
+
+
+async def test_a_search_stays_within_the_organization(house: House) -> None:
+    house.user(house.theirs, email="ada@example.org")
+    house.people.add("adam@example.org")
+    for query in ("", "?search=ada", "?search=ada%40example.org", "?search=a"):
+        assert (await house.listed(query), await house.total(query)) == ([], 0)
+
+
+async def test_the_detail_is_of_this_organization_alone(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org", first=house.now - 2 * HOUR, last=house.now - HOUR)
+    house.tenants.uses(ada, house.app)
+    house.tenants.uses(ada, house.theirs, first=house.now, last=house.now)
+    for place, began in ((house.shop, 2 * HOUR), (house.shop, HOUR), (house.theirs, timedelta(0)), (house.acme, timedelta(0))):
+        house.tenants.session(ada, place, began=house.now - began)
+    for column in ("revoked_at", "expires_at", "ends_at"):
+        ended = house.tenants.session(ada, house.shop)
+        house.people.change(f"update sessions set {column} = now() where id = %s", ended.session)
+    house.people.change("update users set email_verified_at = now() where id = %s", ada.user)
+    answer = await house.ask(f"/{ada.user}")
+    assert answer.status == 200
+    body: dict[str, Any] = answer.json()
+    for name in ("created_at", "updated_at"):
+        assert datetime.fromisoformat(body.pop(name)).tzinfo is not None
+    assert datetime.fromisoformat(body.pop("last_login_at")) == house.now - HOUR
+    assert datetime.fromisoformat(body["sessions"].pop("last_created_at")) == house.now - HOUR
+    app, shop = body.pop("services")
+    assert app == {"id": str(house.app.id), "slug": "app", "name": "App", "first_login_at": None, "last_login_at": None}
+    assert (shop["id"], shop["slug"]) == (str(house.shop.id), "shop")
+    assert [datetime.fromisoformat(shop[name]) for name in ("first_login_at", "last_login_at")] == [house.now - 2 * HOUR, house.now - HOUR]
+    assert body == {
+        "id": str(ada.user),
+        "email": "ada@example.org",
+        "email_verified": True,
+        "mfa_enabled": False,
+        "linked_identities": [],
+        "sessions": {"active_count": 2},
+    }
+
+
+async def test_a_person_who_was_never_there_has_no_last_time(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org")
+    body = (await house.ask(f"/{ada.user}")).json()
+    assert (body["last_login_at"], body["email_verified"], body["sessions"]) == (None, False, {"active_count": 0, "last_created_at": None})
+
+
+async def test_strangers_and_other_organizations_users_do_not_exist_here(house: House) -> None:
+    theirs = house.user(house.theirs, email="ada@example.org")
+    house.tenants.session(theirs, house.theirs)
+    for who in (theirs.user, uuid4()):
+        for method, path in (("GET", f"/{who}"), ("DELETE", f"/{who}/sessions")):
+            answer = await house.ask(path, method=method)
+            assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
+    # Their own people, named by a service of theirs: as if there were none.
+    for service in (house.theirs.id, uuid4()):
+        answer = await house.ask(f"?service_id={service}")
+        assert (answer.status, answer.json()["error"]) == (404, "The organization has no such service")
+    assert house.people.rows("select from sessions where revoked_at is not null") == []
+
+
+async def test_what_is_no_id_names_nobody(house: House) -> None:
+    for who in ("x", "0", "%00", "..%2F..", "{0199d3a0-0000-7000-8000-000000000001}"):
+        assert (await house.ask(f"/{who}")).status == 404, who
+        assert (await house.ask(f"/{who}/sessions", method="DELETE")).status == 404, who
+
+
+async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_others(house: House) -> None:
+    ada = house.user(house.shop, house.app, email="ada@example.org")
+    house.tenants.uses(ada, house.theirs)
+    house.tenants.join(ada, house.acme)
+    bob = house.user(house.shop, email="bob@example.org")
+    ended = [await house.tenants.token_in(ada, place) for place in (house.shop, house.app)]
+    others = [await house.tenants.token_in(ada, place) for place in (None, house.acme, house.theirs)]
+    others.append(await house.tenants.token_in(bob, house.shop))
+
+    async def statuses(tokens: list[str]) -> list[int]:
+        return [(await house.client.get("/api/user", token=token)).status for token in tokens]
+
+    assert await statuses([*ended, *others]) == [200] * 6
+    answer = await house.ask(f"/{ada.user}/sessions", method="DELETE")
+    assert answer.status == 200
+    assert answer.json() == {"message": "The end user is signed out of the organization's services", "sessions_revoked": 2}
+    assert await statuses(ended) == [401] * 2
+    assert await statuses(others) == [200] * 4
+    # Again: nothing is left to end, and nothing more is said of it.
+    assert (await house.ask(f"/{ada.user}/sessions", method="DELETE")).json()["sessions_revoked"] == 0
+    (entry,) = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details, host(address) from audit_log")
+    assert entry == {
+        "organization_id": house.acme.id,
+        "actor_id": house.admin.user,
+        "action": "security.sessions.revoked",
+        "target_type": "user",
+        "target_id": str(ada.user),
+        "details": {"sessions": 2},
+        "host": "192.0.2.1",
+    }
+
+
+async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(house: House) -> None:
+    gone = house.user(house.shop, email="gone@example.org")
+    both = house.user(house.shop, house.app, email="both@example.org")
+    house.user(house.app, email="app@example.org")
+    for person, place in ((gone, house.shop), (both, house.shop), (both, house.app)):
+        house.tenants.session(person, place)
+    assert await house.listed() == ["app@example.org", "both@example.org", "gone@example.org"]
+    house.people.change("update all_services set deleted_at = now() where id = %s", house.shop.id)
+    for query, found in {"": 2, "?search=example.org": 2, "?search=gone": 0, f"?service_id={house.app.id}": 2}.items():
+        assert await house.listed(query) == ["app@example.org", "both@example.org"][:found], query
+        assert await house.total(query) == found, query
+    assert await house.listed("?limit=1&page=2") == ["both@example.org"]
+    for method, path in (("GET", f"/{gone.user}"), ("DELETE", f"/{gone.user}/sessions"), ("GET", f"?service_id={house.shop.id}")):
+        answer = await house.ask(path, method=method)
+        assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, path)
+    # Those in it are over already.
+    assert (await house.ask(f"/{both.user}")).json()["sessions"]["active_count"] == 1
+    assert (await house.ask(f"/{both.user}/sessions", method="DELETE")).json()["sessions_revoked"] == 1
+    # Another organization loses nobody by it.
+    house.tenants.uses(gone, house.theirs)
+    owner = house.tenants.member(house.globex, "owner")
+    listed = await house.client.get("/api/organizations/globex/users", token=await house.tenants.token(owner))
+    assert [one["email"] for one in listed.json()["users"]] == ["gone@example.org"]
+
+
+async def test_looking_takes_one_capability_and_revoking_another(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org")
+    viewer = house.tenants.member(house.acme, house.tenants.role(house.acme, "viewer", [Capability.END_USERS_VIEW]))
+    manager = house.tenants.member(house.acme, house.tenants.role(house.acme, "manager", [Capability.END_USERS_MANAGE]))
+    member = house.tenants.member(house.acme)
+    expected = {viewer: (200, 200, 403), manager: (403, 403, 200), member: (200, 200, 403), house.admin: (200, 200, 200)}
+    for who, statuses in expected.items():
+        answers = [
+            await house.ask(by=who),
+            await house.ask(f"/{ada.user}", by=who),
+            await house.ask(f"/{ada.user}/sessions", by=who, method="DELETE"),
+        ]
+        assert tuple(answer.status for answer in answers) == statuses, who.email
+
+
+async def test_who_is_deactivated_is_still_seen(house: House) -> None:
+    ada = house.user(house.shop, email="ada@example.org")
+    house.people.change("update users set deactivated_at = now() where id = %s", ada.user)
+    assert await house.listed() == ["ada@example.org"]
+    assert (await house.ask(f"/{ada.user}")).status == 200
+
+
+# With the caller's own question.
+ROUND_TRIPS: Final = {("GET", ""): 2, ("GET", "/{}"): 2, ("DELETE", "/{}/sessions"): 3}
+
+
+async def test_round_trips(house: House) -> None:
+    measured: dict[tuple[str, str], int] = {}
+    for _ in ("warm", "measured"):
+        ada = house.user(house.shop, email=f"{uuid4()}@example.org")
+        house.tenants.session(ada, house.shop)
+        for method, path in ROUND_TRIPS:
+            house.log.entries.clear()
+            assert (await house.ask(path.format(ada.user), method=method)).status == 200
+            (line,) = house.log.events("request")
+            measured[method, path] = line["db_round_trips"]
+    assert measured == ROUND_TRIPS

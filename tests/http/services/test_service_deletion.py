@@ -1,0 +1,117 @@
+"""Deleting a service over HTTP: gone at once for everyone, and only by the present owner of the organization."""
+
+from collections import Counter
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+import trio
+
+from core.domain.errors import Forbidden
+from core.domain.identity.callers import Participation
+from core.domain.record.events import Actor
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Shops
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+
+SERVICES: Final = "/api/organizations/acme/services"
+
+
+class House(Shops):
+    """And somebody who uses both of acme's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.speaker = self.resident(self.acme, "owner")
+        self.end_user = self.user(self.shop, self.app, email="user@example.org")
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None) -> Received:
+        return await self.request(method, SERVICES + path, body, by=by)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
+
+
+async def test_it_is_gone_at_once(house: House) -> None:
+    in_shop, in_app = [await house.tenants.token_in(house.end_user, place) for place in (house.shop, house.app)]
+    answer = await house.ask("DELETE", "/shop")
+    assert (answer.status, answer.body) == (204, b"")
+    assert [one["slug"] for one in (await house.ask("GET")).json()["services"]] == ["app"]
+    assert (await house.ask("GET")).json()["usage"]["current_services"] == 1
+    for method, path, body in (
+        ("GET", "/shop", None),
+        ("PATCH", "/shop", {"name": "X"}),
+        ("DELETE", "/shop", None),
+        ("GET", "/shop/client-secrets", None),
+        ("POST", "/shop/client-secrets", None),
+    ):
+        assert (await house.ask(method, path, body)).status == 404, (method, path)
+    assert (await house.client.get("/api/user", token=in_shop)).status == 401
+    assert (await house.client.get("/api/user", token=in_app)).status == 200
+    # Accounts are their people's.
+    assert (await house.client.get("/api/user", token=await house.tenants.token(house.end_user))).status == 200
+
+
+async def test_its_slug_and_its_place_are_free_again(house: House) -> None:
+    house.people.change("update all_organizations set max_services = 2")
+    assert (await house.ask("POST", body={"slug": "new", "name": "New", "service_type": "web"})).error_code == "SERVICE_LIMIT_EXCEEDED"
+    assert (await house.ask("DELETE", "/shop")).status == 204
+    answer = await house.ask("POST", body={"slug": "shop", "name": "Shop", "service_type": "web"})
+    assert answer.status == 200
+    # Another one: what belonged to the old one is not found in it.
+    assert UUID(answer.json()["service"]["id"]) != house.shop.id
+    assert (await house.ask("GET")).json()["services"][1]["subscription_count"] == 0
+
+
+async def test_it_is_audited_and_its_data_is_queued_to_go(house: House) -> None:
+    (before,) = house.people.rows("select client_id from services where id = %s", house.shop.id)
+    assert (await house.ask("DELETE", "/shop")).status == 204
+    (entry,) = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details from audit_log")
+    assert entry == {
+        "organization_id": house.acme.id,
+        "actor_id": house.owner.user,
+        "action": "service.deleted",
+        "target_type": "service",
+        "target_id": str(house.shop.id),
+        "details": {"service_slug": "shop", "service_name": "Shop", "client_id": str(before["client_id"])},
+    }
+    (job,) = house.people.rows("select kind, payload from jobs")
+    assert job == {"kind": "service.purge", "payload": {"service": str(house.shop.id)}}
+
+
+async def test_nobody_but_the_owner_deletes_one(house: House) -> None:
+    for role in ("admin", "member"):
+        who = house.tenants.member(house.acme, role)
+        answer = await house.ask("DELETE", "/shop", by=who)
+        assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+    assert (await house.ask("GET", "/shop")).status == 200
+
+
+async def test_of_those_who_delete_it_at_once_one_does(house: House) -> None:
+    statuses: Counter[int] = Counter()
+
+    async def delete() -> None:
+        statuses[(await house.ask("DELETE", "/shop")).status] += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(delete)
+    assert statuses == {204: 1, 404: 9}
+    assert house.people.rows("select count(*) as n from jobs") == [{"n": 1}]
+
+
+async def test_who_has_just_handed_the_organization_over_deletes_nothing(house: House, postern: Postern) -> None:
+    """The request came in before; by the time that it is done, somebody else owns it."""
+    other = house.tenants.member(house.acme, "admin")
+    member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
+    house.people.change("update memberships set role = case user_id when %s then 'owner' else 'admin' end", other.user)
+    with pytest.raises(Forbidden):
+        await postern.services.services.delete(member, "shop", Actor())
+    house.people.change("delete from memberships where user_id = %s", house.owner.user)
+    with pytest.raises(Forbidden):
+        await postern.services.services.delete(member, "shop", Actor())
+    assert house.people.rows("select count(*) as n from services where org_id = %s", house.acme.id) == [{"n": 2}]

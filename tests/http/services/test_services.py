@@ -1,0 +1,536 @@
+"""Services over HTTP: created within the tier, listed, changed, and everything that is refused on the way."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from core.domain.errors import NotFound, OrganizationNotActive
+from core.domain.identity.callers import Participation
+from core.domain.record.events import Actor
+from core.domain.services.services import NewService, ServiceType
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+
+SERVICES: Final = "/api/organizations/acme/services"
+
+
+class House(Neighbours):
+    """Acme has its owner and no service yet, globex has one."""
+
+    audited_columns = f"{Neighbours.audited_columns}, success"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.speaker = self.resident(self.acme, "owner")
+        self.tenants.service(self.globex, "app")
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None, base: str = SERVICES) -> Received:
+        return await self.request(method, base + path, body, by=by)
+
+    async def create(self, slug: str = "app", *, by: Person | None = None, **said: Any) -> Received:
+        return await self.ask("POST", body={"slug": slug, "name": "App", "service_type": "web", **said}, by=by)
+
+    async def created(self, slug: str = "app", **said: Any) -> dict[str, Any]:
+        service: dict[str, Any] = (await self.create(slug, **said)).ok()["service"]
+        return service
+
+    async def change(self, slug: str = "app", **said: Any) -> Received:
+        return await self.ask("PATCH", f"/{slug}", said)
+
+    def allow(self, most: int) -> None:
+        self.people.change("update all_organizations set max_services = %s", most)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
+
+
+async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: House) -> None:
+    answer = await house.create(
+        "shop",
+        name="  The\tShop ",
+        service_type="mobile",
+        codehost_scopes=["read:user", "user:email"],
+        websuite_scopes=[],
+        redirect_uris=["https://shop.example/callback", "com.example.shop:/callback"],
+        device_activation_uri="https://shop.example/activate",
+    )
+    assert answer.status == 200, answer.body
+    body = answer.json()
+    service, plan = body["service"], body["default_plan"]
+    assert UUID(service.pop("client_id")) != UUID(service["id"])
+    created_at = service.pop("created_at")
+    assert service == {
+        "id": service["id"],
+        "org_id": str(house.acme.id),
+        "slug": "shop",
+        "name": "The Shop",
+        "service_type": "mobile",
+        "codehost_scopes": ["read:user", "user:email"],
+        "websuite_scopes": [],
+        "officesuite_scopes": None,
+        "redirect_uris": ["https://shop.example/callback", "com.example.shop:/callback"],
+        "device_activation_uri": "https://shop.example/activate",
+    }
+    assert plan == {
+        "id": plan["id"],
+        "service_id": service["id"],
+        "name": "Free",
+        "price_cents": 0,
+        "currency": "usd",
+        "features": [],
+        "billing_price_id": None,
+        "subscription_count": 0,
+        "created_at": created_at,
+    }
+    assert body["usage"] == {"current_services": 1, "max_services": 3, "tier": "Free"}
+    (kept,) = house.people.rows("select name, currency, price_cents, features from plans where service_id = %s", UUID(service["id"]))
+    assert kept == {"name": "Free", "currency": "usd", "price_cents": 0, "features": []}
+
+
+async def test_what_is_not_said_is_nothing(house: House) -> None:
+    service = await house.created()
+    empty = ("codehost_scopes", "websuite_scopes", "officesuite_scopes", "device_activation_uri")
+    assert [service[name] for name in empty] == [None] * 4
+    assert service["redirect_uris"] == []
+
+
+async def test_creation_is_audited_with_its_client_id(house: House) -> None:
+    service = await house.created("shop", name="Shop")
+    created, planned = house.audited()
+    assert created == {
+        "organization_id": house.acme.id,
+        "actor_id": house.owner.user,
+        "action": "service.created",
+        "target_type": "service",
+        "target_id": service["id"],
+        "details": {"service_slug": "shop", "service_name": "Shop", "service_type": "web", "client_id": service["client_id"]},
+        "success": True,
+    }
+    assert (planned["action"], planned["target_type"]) == ("plan.created", "plan")
+    assert house.people.rows("select name from events where organization_id = %s order by id", house.acme.id) == [
+        {"name": "service.created"},
+        {"name": "plan.created"},
+    ]
+
+
+REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
+    "slug empty": ({"slug": ""}, "slug: "),
+    "slug with capitals": ({"slug": "App"}, "slug: "),
+    "slug with a space": ({"slug": "my app"}, "slug: "),
+    "slug with an umlaut": ({"slug": "käse"}, "slug: "),
+    "slug with a path": ({"slug": "../app"}, "slug: "),
+    "slug that begins with a hyphen": ({"slug": "-app"}, "slug: "),
+    "slug that ends with a hyphen": ({"slug": "app-"}, "slug: "),
+    "slug with a line break": ({"slug": "app\n"}, "slug: "),
+    "slug too long": ({"slug": "a" * 51}, "slug: "),
+    "name empty": ({"name": ""}, "name: "),
+    "name of nothing visible": ({"name": " \u200b\u202e\n"}, "name: "),
+    "name too long": ({"name": "a" * 101}, "name: "),
+    "no such type": ({"service_type": "spa"}, "service_type: "),
+    "type in capitals": ({"service_type": "WEB"}, "service_type: "),
+    "scopes that are text": ({"codehost_scopes": "read:user"}, "codehost_scopes: "),
+    "scope empty": ({"codehost_scopes": ["ok", ""]}, "codehost_scopes[1]: "),
+    "scope with a space": ({"websuite_scopes": ["a b"]}, "websuite_scopes[0]: "),
+    "scope with a quote": ({"officesuite_scopes": ['a"b']}, "officesuite_scopes[0]: "),
+    "scope with a backslash": ({"officesuite_scopes": ["a\\b"]}, "officesuite_scopes[0]: "),
+    "scope with a line break": ({"officesuite_scopes": ["a\n"]}, "officesuite_scopes[0]: "),
+    "scope not ASCII": ({"officesuite_scopes": ["ä"]}, "officesuite_scopes[0]: "),
+    "scope too long": ({"codehost_scopes": ["a" * 201]}, "codehost_scopes[0]: "),
+    "scope twice": ({"codehost_scopes": ["a", "a"]}, "codehost_scopes: each may appear only once"),
+    "too many scopes": ({"codehost_scopes": [f"s{n}" for n in range(101)]}, "codehost_scopes: at most 100"),
+    "redirect URIs that are null": ({"redirect_uris": None}, "redirect_uris: "),
+    "redirect URI twice": ({"redirect_uris": ["https://a.example/", "https://a.example/"]}, "redirect_uris: each may appear only once"),
+    "too many redirect URIs": ({"redirect_uris": [f"https://a.example/{n}" for n in range(101)]}, "redirect_uris: at most 100"),
+    "redirect URI of a phone's": ({"redirect_uris": ["https://a.example/", "com.example.app:/cb"]}, "redirect_uris[1]: "),
+    "activation page over http": ({"device_activation_uri": "http://a.example/"}, "device_activation_uri: "),
+    "activation page of a phone's": ({"device_activation_uri": "com.example.app:/a", "service_type": "mobile"}, "device_activation_uri: "),
+    "activation page empty": ({"device_activation_uri": ""}, "device_activation_uri: "),
+}
+
+
+async def test_creation_is_refused(house: House) -> None:
+    for case, (said, complaint) in REFUSED.items():
+        answer = await house.create(**{"slug": "app", **said})
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), case
+        assert answer.json()["error"].startswith(complaint), case
+    assert house.people.rows("select from all_services where org_id = %s", house.acme.id) == []
+
+
+async def test_what_a_service_needs(house: House) -> None:
+    whole = {"slug": "app", "name": "App", "service_type": "web"}
+    for missing in whole:
+        answer = await house.ask("POST", body={name: value for name, value in whole.items() if name != missing})
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+        assert missing in answer.json()["error"]
+
+
+async def test_a_slug_is_taken_once_in_an_organization(house: House) -> None:
+    # Of globex's service of this slug nobody here learns anything.
+    assert (await house.create("app")).status == 200
+    again = await house.create("app", name="Other")
+    assert (again.status, again.error_code) == (409, "CONFLICT")
+    assert len(house.audited()) == 2
+
+
+async def test_the_tier_says_how_many(house: House) -> None:
+    for slug in ("one", "two", "three"):
+        assert (await house.create(slug)).status == 200
+    full = await house.create("four")
+    assert (full.status, full.error_code) == (400, "SERVICE_LIMIT_EXCEEDED")
+    # Its own number counts before the tier's, also when it is smaller; and what is there stays.
+    house.allow(2)
+    assert (await house.create("four")).error_code == "SERVICE_LIMIT_EXCEEDED"
+    house.allow(4)
+    answer = await house.create("four")
+    assert answer.json()["usage"] == {"current_services": 4, "max_services": 4, "tier": "Free"}
+    house.allow(0)
+    assert (await house.ask("GET")).json()["usage"] == {"current_services": 4, "max_services": 0, "tier": "Free"}
+    house.people.change("update all_organizations set max_services = null, tier_id = (select id from tiers where name = 'professional')")
+    assert (await house.create("five")).json()["usage"] == {"current_services": 5, "max_services": 10, "tier": "Professional"}
+
+
+async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(house: House) -> None:
+    await house.created("one")
+    await house.created("two")
+    answers: list[Received] = []
+
+    async def one_more(number: int) -> None:
+        answers.append(await house.create(f"more-{number}"))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(one_more, number)
+    outcomes = sorted((answer.status, "" if answer.status == 200 else answer.error_code) for answer in answers)
+    assert outcomes == [(200, ""), *[(400, "SERVICE_LIMIT_EXCEEDED")] * 19]
+    assert house.people.rows("select count(*) as n from services where org_id = %s", house.acme.id) == [{"n": 3}]
+    assert house.people.rows("select count(*) as n from plans") == [{"n": 3}]
+
+
+async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: House) -> None:
+    house.allow(100)
+    answers: list[int] = []
+
+    async def try_it() -> None:
+        answers.append((await house.create("app")).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(try_it)
+    assert sorted(answers) == [200, *[409] * 9]
+
+
+async def test_the_list_counts_what_each_has(house: House) -> None:
+    house.allow(10)
+    services = [await house.created(slug, service_type=kind) for slug, kind in (("b", "web"), ("a", "api"), ("c", "mobile"))]
+    first = UUID(services[0]["id"])
+    plan = uuid4()
+    house.people.change(
+        "insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)"
+        " values (%s, %s, 'Pro', 900, 'usd', now(), now())",
+        plan,
+        first,
+    )
+    for status in ("active", "past_due", "cancelled", "expired"):
+        house.people.change(
+            "insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)"
+            " values (%s, %s, %s, %s, %s, now(), now(), now())",
+            uuid4(),
+            first,
+            house.people.add().user,
+            plan,
+            status,
+        )
+    # A deleted plan no longer counts.
+    house.people.change("update plans set deleted_at = now() where service_id = %s", UUID(services[2]["id"]))
+    answer = await house.ask("GET")
+    assert answer.status == 200
+    assert [(one["slug"], one["plan_count"], one["subscription_count"]) for one in answer.json()["services"]] == [
+        ("b", 2, 2),
+        ("a", 1, 0),
+        ("c", 0, 0),
+    ]
+    assert answer.json()["usage"] == {"current_services": 3, "max_services": 10, "tier": "Free"}
+    # But for the counts, a service is the same in the list as alone.
+    listed = answer.json()["services"][1]
+    assert {**services[1], "plan_count": 1, "subscription_count": 0} == listed
+    assert (await house.ask("GET", "/a")).json() == services[1]
+
+
+async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: House) -> None:
+    house.allow(10)
+    for number, kind in enumerate(("web", "api", "web", "desktop", "web")):
+        await house.created(f"s{number}", service_type=kind)
+
+    async def slugs(query: str) -> list[str]:
+        answer = await house.ask("GET", query)
+        assert answer.status == 200, answer.body
+        assert answer.json()["usage"]["current_services"] == 5
+        return [one["slug"] for one in answer.json()["services"]]
+
+    assert await slugs("") == ["s0", "s1", "s2", "s3", "s4"]
+    assert await slugs("?service_type=web") == ["s0", "s2", "s4"]
+    assert await slugs("?service_type=web&limit=1&offset=1") == ["s2"]
+    assert await slugs("?service_type=mobile") == []
+    assert await slugs("?limit=2") == ["s0", "s1"]
+    assert await slugs("?limit=2&offset=4") == ["s4"]
+    assert await slugs("?offset=3") == ["s3", "s4"]
+    assert await slugs("?offset=50") == []
+    assert await slugs("?offset=2147483647&limit=2147483647") == []
+
+
+async def test_an_odd_list_is_refused(house: House) -> None:
+    for query in ("service_type=spa", "service_type=", "limit=0", "limit=-1", "limit=x", "offset=-1", "offset=2147483648"):
+        answer = await house.ask("GET", f"?{query}")
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
+
+
+async def test_an_empty_organization_has_an_empty_list(house: House) -> None:
+    assert (await house.ask("GET")).json() == {"services": [], "usage": {"current_services": 0, "max_services": 3, "tier": "Free"}}
+
+
+async def test_change_replaces_what_is_said_and_leaves_the_rest(house: House) -> None:
+    before = await house.created(
+        codehost_scopes=["a", "b"],
+        websuite_scopes=["c"],
+        redirect_uris=["https://a.example/", "https://b.example/"],
+        device_activation_uri="https://a.example/activate",
+    )
+    answer = await house.change(redirect_uris=["https://b.example/", "http://localhost:3000/"], codehost_scopes=["b"], name="Other")
+    assert answer.status == 200, answer.body
+    after = {**before, "redirect_uris": ["https://b.example/", "http://localhost:3000/"], "codehost_scopes": ["b"], "name": "Other"}
+    assert answer.json() == after
+    # null clears; an empty list is a list.
+    answer = await house.change(codehost_scopes=None, websuite_scopes=[], redirect_uris=[], device_activation_uri=None)
+    after |= {"codehost_scopes": None, "websuite_scopes": [], "redirect_uris": [], "device_activation_uri": None}
+    assert answer.json() == after
+    assert (await house.ask("GET", "/app")).json() == after
+
+
+async def test_a_change_is_audited_with_what_changed(house: House) -> None:
+    service = await house.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
+    await house.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
+    await house.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
+    # Nothing is said of a change that changes nothing.
+    updated = await house.ask("GET", "/app")
+    assert (await house.change(name=" Shop ", service_type="desktop")).json() == updated.json()
+    first, second = house.audited()[2:]
+    assert (first["action"], first["target_type"], first["target_id"], first["actor_id"]) == (
+        "service.updated",
+        "service",
+        service["id"],
+        house.owner.user,
+    )
+    assert first["details"] == {
+        "service_slug": "app",
+        "service_name": "Shop",
+        "changed": ["name", "redirect_uris"],
+        "old_name": "App",
+        "redirect_uris_added": ["https://c.example/"],
+        "redirect_uris_removed": ["https://a.example/"],
+    }
+    assert second["details"] == {
+        "service_slug": "app",
+        "service_name": "Shop",
+        "changed": ["service_type", "officesuite_scopes", "device_activation_uri"],
+        "old_service_type": "web",
+        "service_type": "desktop",
+        "old_device_activation_uri": None,
+        "device_activation_uri": "https://c.example/activate",
+    }
+
+
+async def test_slug_and_client_id_cannot_change(house: House) -> None:
+    service = await house.created()
+    answer = await house.ask("PATCH", "/app", {"slug": "other", "client_id": str(uuid4())})
+    # Unknown fields are no fields.
+    assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    assert answer.json()["error"] == "Send at least one field"
+    assert (await house.ask("PATCH", "/app", {"slug": "other", "name": "Other"})).json() == {**service, "name": "Other"}
+    assert (await house.ask("GET", "/other")).status == 404
+
+
+CHANGES_REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
+    "nothing": ({}, "Send at least one field"),
+    "name null": ({"name": None}, "name: "),
+    "type null": ({"service_type": None}, "service_type: "),
+    "no such type": ({"service_type": "spa"}, "service_type: "),
+    "redirect URIs null": ({"redirect_uris": None}, "redirect_uris: "),
+    **{case: refused for case, refused in REFUSED.items() if not case.startswith("slug")},
+}
+
+
+async def test_a_change_is_refused(house: House) -> None:
+    before = await house.created()
+    for case, (said, complaint) in CHANGES_REFUSED.items():
+        answer = await house.change(**said)
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), case
+        assert answer.json()["error"].startswith(complaint), case
+    assert (await house.ask("GET", "/app")).json() == before
+    assert len(house.audited()) == 2
+
+
+async def test_what_a_service_has_must_suit_its_new_type(house: House) -> None:
+    await house.created(service_type="mobile", redirect_uris=["com.example.app:/callback"])
+    answer = await house.change(service_type="web")
+    assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "redirect_uris[0]")
+    assert (await house.change(service_type="desktop")).status == 200
+    assert (await house.change(service_type="web", redirect_uris=["https://a.example/"])).status == 200
+    assert (await house.ask("POST", "/app/client-secrets")).status == 201
+    answer = await house.change(service_type="mobile")
+    assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "service_type")
+    # From one that keeps secrets to the other that does.
+    assert (await house.change(service_type="api")).status == 200
+
+
+async def test_changes_at_once_do_not_undo_each_other(house: House) -> None:
+    await house.created()
+    said: list[dict[str, Any]] = [
+        {"name": "Other"},
+        {"codehost_scopes": ["a"]},
+        {"websuite_scopes": ["b"]},
+        {"officesuite_scopes": ["c"]},
+        {"redirect_uris": ["https://a.example/"]},
+        {"device_activation_uri": "https://a.example/activate"},
+        {"service_type": "api"},
+    ]
+
+    async def change(said: dict[str, Any]) -> None:
+        assert (await house.change(**said)).status == 200
+
+    async with trio.open_nursery() as nursery:
+        for one in said:
+            nursery.start_soon(change, one)
+    after = (await house.ask("GET", "/app")).json()
+    for one in said:
+        for name, value in one.items():
+            assert after[name] == value
+
+
+async def test_services_of_others_are_unknown_here(house: House) -> None:
+    await house.created("mine")
+    for slug in ("app", "nothing", "%00", "..", "%F0%9F%A6%84", "MINE", "a" * 300):
+        for method in ("GET", "PATCH", "DELETE"):
+            answer = await house.ask(method, f"/{slug}", {"name": "Taken over"} if method == "PATCH" else None)
+            assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, slug)
+    # Nor is the other organization theirs to look into.
+    theirs = "/api/organizations/globex/services"
+    for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
+        answer = await house.ask(method, path, body, base=theirs)
+        assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+    assert [one["slug"] for one in (await house.ask("GET")).json()["services"]] == ["mine"]
+    assert house.people.rows("select name from services where org_id = %s", house.globex.id) == [{"name": "App"}]
+
+
+async def test_each_thing_takes_its_own_capability(house: House) -> None:
+    house.allow(100)
+    await house.created()
+
+    def holder(*capabilities: Capability) -> Person:
+        slug = "-".join(one.name.lower().replace("_", "-") for one in capabilities)
+        return house.tenants.member(house.acme, house.tenants.role(house.acme, slug, capabilities))
+
+    # Creating, listing, looking, changing, deleting.
+    expected = {
+        holder(Capability.SERVICES_CREATE): (200, 403, 403, 403, 403),
+        holder(Capability.SERVICES_VIEW): (403, 200, 200, 403, 403),
+        holder(Capability.SERVICES_MANAGE): (403, 403, 403, 200, 403),
+        holder(Capability.SETTINGS_MANAGE, Capability.BILLING_MANAGE): (403, 403, 403, 403, 403),
+        house.tenants.member(house.acme): (403, 200, 200, 403, 403),
+        house.tenants.member(house.acme, "admin"): (200, 200, 200, 200, 403),
+        house.owner: (200, 200, 200, 200, 204),
+    }
+    for number, (who, statuses) in enumerate(expected.items()):
+        answers = [
+            await house.create(f"new-{number}", by=who),
+            await house.ask("GET", by=who),
+            await house.ask("GET", "/app", by=who),
+            await house.ask("PATCH", "/app", {"name": f"App {number}"}, by=who),
+            await house.ask("DELETE", "/app", by=who),
+        ]
+        assert tuple(answer.status for answer in answers) == statuses, who.email
+
+
+async def test_an_organization_that_is_not_active_has_no_services(house: House) -> None:
+    await house.created()
+    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
+        answer = await house.ask(method, path, body)
+        assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
+    assert (await house.create("new")).error_code == "ORGANIZATION_NOT_ACTIVE"
+
+
+async def test_what_became_of_the_organization_meanwhile_is_seen(house: House, postern: Postern) -> None:
+    """The request came in when it was active; by the time that it is done, somebody has decided otherwise."""
+    await house.created()
+    member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
+    wanted = NewService(slug="new", name="New", service_type=ServiceType.WEB)
+    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    with pytest.raises(OrganizationNotActive):
+        await postern.services.services.create(member, wanted, Actor())
+    house.people.change("update all_organizations set status = 'active', deleted_at = now() where slug = 'acme'")
+    with pytest.raises(NotFound):
+        await postern.services.services.create(member, wanted, Actor())
+    with pytest.raises(NotFound):
+        await postern.services.services.list(member)
+    assert house.people.rows("select slug from services where org_id = %s", house.acme.id) == [{"slug": "app"}]
+
+
+HOSTILE_TEXT: Final = (
+    "'; drop table services; --",
+    "<script>alert(1)</script>",
+    "{{7*7}} ${7*7} %s %(name)s",
+    "\u202eevil\u202c",
+    "name\r\nX-Injected: 1",
+    "%' or '1'='1",
+    "🦄" * 50,
+)
+
+
+async def test_a_name_with_any_text_stays_a_name(house: House) -> None:
+    await house.created()
+    for text in HOSTILE_TEXT:
+        name = (await house.change(name=text)).json()["name"]
+        assert (await house.ask("GET", "/app")).json()["name"] == name
+        assert "".join(text.split()).replace("\u202e", "").replace("\u202c", "") == "".join(name.split())
+        assert not {"\r", "\n", "\u202e"} & set(name)
+
+
+async def test_the_longest_that_is_allowed_fits_into_a_body(house: House) -> None:
+    def long(number: int, length: int) -> str:
+        return f"https://a.example/{number}/".ljust(length, "x")
+
+    scopes = {f"{suite}_scopes": [long(number, 200) for number in range(100)] for suite in ("codehost", "websuite", "officesuite")}
+    wanted: dict[str, Any] = {**scopes, "redirect_uris": [long(number, 2000) for number in range(100)]}
+    service = await house.created(**wanted)
+    assert {name: service[name] for name in wanted} == wanted
+    assert (await house.change(**wanted)).status == 200
+
+
+# With the caller's own question.
+ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("GET", "/{}"): 2, ("PATCH", "/{}"): 4, ("DELETE", "/{}"): 4}
+
+
+async def test_round_trips(house: House) -> None:
+    house.allow(100)
+    measured: dict[tuple[str, str], int] = {}
+    for slug in ("warm", "measured"):
+        bodies: dict[str, dict[str, str]] = {
+            "POST": {"slug": slug, "name": "App", "service_type": "web"},
+            "PATCH": {"name": "Other", "service_type": "api"},
+        }
+        for method, path in ROUND_TRIPS:
+            house.log.entries.clear()
+            answer = await house.ask(method, path.format(slug), bodies.get(method))
+            assert answer.status in {200, 204}, answer.body
+            (line,) = house.log.events("request")
+            measured[method, path] = line["db_round_trips"]
+    assert measured == ROUND_TRIPS

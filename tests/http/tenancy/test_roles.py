@@ -1,0 +1,346 @@
+"""Roles over HTTP: what an organization adds to the built-in ones, and that nobody gains through them what they do not hold."""
+
+from collections.abc import Awaitable, Collection
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.errors import Forbidden
+from core.domain.identifiers import RoleId
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import MOST_ROLES, BuiltInRole, Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours, all_at_once
+from tests.http.client import Client, Received, refused
+from tests.http.people import People, Person
+from tests.http.tenants import OwnRole
+
+ACME: Final = "/api/organizations/acme"
+ROLES: Final = f"{ACME}/roles"
+CROWD: Final = 50
+NEW: Final = {"slug": "auditor", "name": "Auditor", "permissions": ["audit_logs.view"]}
+
+
+class House(Neighbours):
+    """Acme with an owner, a member, and somebody who manages roles and sees the audit log; and globex with a role of the same slug."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner, self.member = self.resident(self.acme, "owner"), self.resident(self.acme, "member")
+        self.speaker = self.owner
+        self.manages = self.tenants.role(self.acme, "role-manager", [Capability.ROLES_MANAGE, Capability.AUDIT_LOGS_VIEW])
+        self.manager = self.resident(self.acme, self.manages, "manager")
+        self.theirs = self.tenants.role(self.globex, "auditor", [Capability.AUDIT_LOGS_VIEW])
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None) -> Received:
+        return await self.request(method, ROLES + path, body, by=by)
+
+    async def create(
+        self, slug: str = "auditor", permissions: Collection[str] = ("audit_logs.view",), *, by: Person | None = None
+    ) -> Received:
+        return await self.ask("POST", "", {"slug": slug, "name": slug.title(), "permissions": list(permissions)}, by=by)
+
+    async def made(self, slug: str = "auditor", permissions: Collection[str] = ("audit_logs.view",)) -> str:
+        return str((await self.create(slug, permissions)).ok(201)["id"])
+
+    async def change(self, role: str | UUID, *, by: Person | None = None, **body: Any) -> Received:
+        return await self.ask("PATCH", f"/{role}", body, by=by)
+
+    async def slugs(self) -> list[str]:
+        answer = await self.ask("GET", by=self.member)
+        assert answer.status == 200
+        return [one["slug"] for one in answer.json()]
+
+    async def resolved(self, who: Person) -> Member:
+        """As the way to a handler resolves them, some time before the handler is through."""
+        return await self.postern.tenancy.callers.resolve_member(await self.tenants.token(who), "acme")
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return House(postern, people, client, log)
+
+
+FORBIDDEN, BAD_REQUEST, NOT_FOUND, CONFLICT = (403, "FORBIDDEN"), (400, "BAD_REQUEST"), (404, "NOT_FOUND"), (409, "CONFLICT")
+
+
+async def test_a_role_is_made_and_read_and_its_making_is_on_record(house: House) -> None:
+    answer = await house.ask(
+        "POST",
+        "",
+        {
+            "slug": "a_1-b",
+            "name": "  Two\n words ",
+            "description": " Looks\tat things ",
+            "permissions": ["services.view", "audit_logs.view", "services.view"],
+        },
+    )
+    assert answer.status == 201
+    body = answer.json()
+    role = body["id"]
+    assert datetime.fromisoformat(body["created_at"]) == datetime.fromisoformat(body["updated_at"])
+    assert {name: body[name] for name in set(body) - {"id", "created_at", "updated_at"}} == {
+        "org_id": str(house.acme.id),
+        "slug": "a_1-b",
+        "name": "Two words",
+        "description": "Looks at things",
+        "permissions": ["services.view", "audit_logs.view"],
+    }
+    assert (await house.ask("GET", f"/{role}", by=house.member)).json() == body
+    assert (await house.ask("GET", by=house.member)).json()[0] == body
+    (entry,) = house.audited()
+    assert entry == {
+        "action": "role.created",
+        "organization_id": house.acme.id,
+        "actor_id": house.owner.user,
+        "target_type": "role",
+        "target_id": role,
+        "details": {"role_slug": "a_1-b", "name": "Two words", "permissions": ["audit_logs.view", "services.view"]},
+    }
+
+
+async def test_the_list_is_by_slug_and_of_this_organization_alone(house: House) -> None:
+    for slug in ("zulu", "alpha", "mike"):
+        await house.made(slug)
+    assert await house.slugs() == ["alpha", "mike", "role-manager", "zulu"]
+    nobody = house.tenants.member(house.acme, house.tenants.role(house.acme, "nothing-at-all", []))
+    assert (await house.ask("GET", by=nobody)).status == 200
+
+
+# Of a name that stands beside it, each of them alone.
+CANNOT_BE: Final[list[dict[str, Any]]] = [
+    *({"slug": slug} for slug in ("owner", "admin", "member", "", "-a", "a-", "A", "a b", "ä", "a/b", "x" * 51, "\0", 5, None)),
+    *({"name": name} for name in ("", "   ", "x" * 101, "\x07", 5, None)),
+    *({"description": text} for text in ("x" * 501, 5, None)),
+    *({"permissions": names} for names in (["nothing"], ["owner"], ["holder"], ["audit_logs.view "], [None], "audit_logs.view", None, 5)),
+]
+
+
+async def test_a_role_that_cannot_be_is_refused(house: House) -> None:
+    for changed in CANNOT_BE:
+        assert refused(await house.ask("POST", "", {**NEW, **changed})) == BAD_REQUEST, changed
+        if "slug" not in changed:
+            assert refused(await house.change(house.manages.id, **changed)) == BAD_REQUEST, changed
+    for left_out in NEW:
+        body = {name: value for name, value in NEW.items() if name != left_out}
+        assert refused(await house.ask("POST", "", body)) == BAD_REQUEST, left_out
+    assert await house.slugs() == ["role-manager"]
+    assert house.audited() == []
+
+
+async def test_a_slug_is_taken_once_in_each_organization(house: House) -> None:
+    await house.made()
+    assert refused(await house.create()) == CONFLICT
+    assert [entry["action"] for entry in house.audited()] == ["role.created"]
+
+
+async def test_of_fifty_who_make_the_same_role_at_once_one_does(house: House) -> None:
+    answers = await all_at_once(*[house.create] * CROWD)
+    assert sorted(answer.status for answer in answers) == [201] + [409] * (CROWD - 1)
+    assert [entry["action"] for entry in house.audited()] == ["role.created"]
+
+
+async def test_an_organization_has_a_hundred_of_its_own_at_most_even_when_many_are_made_at_once(house: House) -> None:
+    house.people.change(
+        "insert into roles (id, org_id, slug, name, created_at, updated_at)"
+        " select gen_random_uuid(), %s, 'r' || n, 'R', now(), now() from generate_series(1, %s) as n",
+        house.acme.id,
+        MOST_ROLES - 2,
+    )
+    answers = await all_at_once(*[lambda at=at: house.create(f"new-{at}") for at in range(CROWD)])
+    assert sorted(answer.status for answer in answers) == [201] + [400] * (CROWD - 1)
+    assert len(await house.slugs()) == MOST_ROLES
+
+
+async def test_a_change_replaces_what_it_names_and_says_what_was_before(house: House) -> None:
+    role = await house.made(permissions=["audit_logs.view", "services.view"])
+    before = (await house.ask("GET", f"/{role}")).json()
+    answer = await house.change(role, name="Reader", permissions=["audit_logs.view", "billing.manage"])
+    assert answer.status == 200
+    after = answer.json()
+    assert after["updated_at"] > before["updated_at"]
+    assert {**before, "updated_at": after["updated_at"], "name": "Reader", "permissions": ["billing.manage", "audit_logs.view"]} == after
+    assert (await house.ask("GET", f"/{role}")).json() == after
+    assert (await house.change(role, description="x", permissions=[])).json()["permissions"] == []
+    assert [entry["details"] for entry in house.audited()[1:]] == [
+        {
+            "role_slug": "auditor",
+            "old_name": "Auditor",
+            "new_name": "Reader",
+            "granted": ["billing.manage"],
+            "revoked": ["services.view"],
+        },
+        {"role_slug": "auditor", "description_changed": True, "granted": [], "revoked": ["audit_logs.view", "billing.manage"]},
+    ]
+
+
+async def test_a_change_to_what_it_is_already_changes_nothing(house: House) -> None:
+    role = await house.made()
+    body = (await house.ask("GET", f"/{role}")).json()
+    assert (await house.change(role, name="Auditor", description="", permissions=["audit_logs.view"])).json() == body
+    assert refused(await house.change(role)) == BAD_REQUEST
+    assert [entry["action"] for entry in house.audited()] == ["role.created"]
+
+
+async def test_a_slug_never_changes(house: House) -> None:
+    role = await house.made()
+    assert (await house.change(role, slug="other", name="Other")).json()["slug"] == "auditor"
+
+
+async def test_a_member_with_a_role_may_do_what_it_permits_from_the_next_request_on(house: House) -> None:
+    role = await house.made(permissions=["services.view"])
+    holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
+    for permissions, status in ((["org.members.view"], 200), ([], 403), (["org.members.view", "billing.manage"], 200)):
+        assert (await house.change(role, permissions=permissions)).status == 200
+        answer = await house.client.get(f"{ACME}/members", token=await house.tenants.token(holder))
+        assert answer.status == status
+
+
+async def test_a_role_in_use_or_on_offer_is_not_deleted(house: House) -> None:
+    role = await house.made()
+    holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
+    assert refused(await house.ask("DELETE", f"/{role}")) == CONFLICT
+    house.people.change("delete from memberships where user_id = %s", holder.user)
+    house.people.change("delete from relations where user_id = %s", holder.user)
+    house.people.change(
+        "insert into invitations (id, org_id, email, email_key, role, role_id, token_digest, expires_at, created_at)"
+        " values (%s, %s, 'x@example.org', 'x@example.org', 'auditor', %s, '', now(), now())",
+        uuid4(),
+        house.acme.id,
+        UUID(role),
+    )
+    assert refused(await house.ask("DELETE", f"/{role}")) == CONFLICT
+    house.people.change("update invitations set status = 'cancelled', closed_at = now()")
+    answer = await house.ask("DELETE", f"/{role}")
+    assert (answer.status, answer.body) == (204, b"")
+    assert await house.slugs() == ["role-manager"]
+    assert house.people.rows("select from relations where role_id = %s", UUID(role)) == []
+    # What was offered once stays on record.
+    assert house.people.rows("select role, role_id from invitations") == [{"role": "auditor", "role_id": None}]
+    assert [entry["action"] for entry in house.audited()] == ["role.created", "role.deleted"]
+    for method in ("GET", "DELETE"):
+        assert refused(await house.ask(method, f"/{role}")) == NOT_FOUND
+    assert refused(await house.change(role, name="x")) == NOT_FOUND
+
+
+async def test_of_fifty_who_delete_and_give_a_role_at_once_the_outcome_is_one_of_both(house: House) -> None:
+    for _ in range(3):
+        role = await house.made()
+        member = house.tenants.member(house.acme)
+
+        async def give() -> Received:
+            token = await house.tenants.token(house.owner)
+            return await house.client.request("PATCH", f"{ACME}/members/{member.user}", body={"role": "auditor"}, token=token)  # noqa: B023
+
+        answers = await all_at_once(*([give] * (CROWD // 2)), *([lambda: house.ask("DELETE", f"/{role}")] * (CROWD // 2)))  # noqa: B023
+        assert {answer.status for answer in answers} <= {200, 204, 400, 404, 409}
+        (row,) = house.people.rows("select role, role_id from memberships where user_id = %s", member.user)
+        assert row == (
+            {"role": "auditor", "role_id": UUID(role)} if "auditor" in await house.slugs() else {"role": "member", "role_id": None}
+        )
+        house.people.change("update memberships set role = 'member', role_id = null where user_id = %s", member.user)
+        house.people.change("delete from roles where id = %s", UUID(role))
+
+
+async def test_ids_of_another_organization_are_not_found(house: House) -> None:
+    for method, body in (("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)):
+        for role in (house.theirs.id, uuid4(), "nothing"):
+            assert refused(await house.ask(method, f"/{role}", body)) == NOT_FOUND
+    assert house.people.rows("select name from roles where id = %s", house.theirs.id) == [{"name": "Auditor"}]
+
+
+async def test_members_see_roles_and_only_their_managers_change_them(house: House) -> None:
+    role = await house.made()
+    everything_else = house.tenants.role(house.acme, "else", set(Capability) - {Capability.ROLES_MANAGE})
+    for who in (house.member, house.tenants.member(house.acme, everything_else)):
+        assert (await house.ask("GET", by=who)).status == (await house.ask("GET", f"/{role}", by=who)).status == 200
+        assert refused(await house.create("other", by=who)) == FORBIDDEN
+        assert refused(await house.change(role, name="x", by=who)) == FORBIDDEN
+        assert refused(await house.ask("DELETE", f"/{role}", by=who)) == FORBIDDEN
+    stranger = house.tenants.member(house.globex, "owner")
+    for method, path, body in (("GET", "", None), ("POST", "", NEW), ("GET", f"/{role}", None), ("DELETE", f"/{role}", None)):
+        assert refused(await house.ask(method, path, body, by=stranger)) == FORBIDDEN
+    assert (await house.client.get(ROLES)).status == 401
+
+
+async def test_nobody_grants_what_they_do_not_hold(house: House) -> None:
+    beyond = [capability for capability in Capability if capability not in {Capability.ROLES_MANAGE, Capability.AUDIT_LOGS_VIEW}]
+    for capability in beyond:
+        assert refused(await house.create("beyond", ["audit_logs.view", capability], by=house.manager)) == FORBIDDEN
+    answer = await house.create("beyond", list(Capability), by=house.manager)
+    assert all(capability in answer.json()["error"] for capability in beyond)
+    made = await house.create(by=house.manager)
+    assert made.status == 201
+    role = made.json()["id"]
+    assert refused(await house.change(role, permissions=["billing.manage"], by=house.manager)) == FORBIDDEN
+    # Not even to themselves, nor a little at a time.
+    assert refused(await house.change(house.manages.id, permissions=["org.roles.manage", "billing.manage"], by=house.manager)) == FORBIDDEN
+    assert (await house.change(role, permissions=["org.roles.manage"], by=house.manager)).status == 200
+
+
+async def test_nobody_touches_a_role_that_permits_more_than_they_hold(house: House) -> None:
+    role = await house.made("biller", ["billing.manage"])
+    assert refused(await house.change(role, name="x", by=house.manager)) == FORBIDDEN
+    assert refused(await house.change(role, permissions=["audit_logs.view"], by=house.manager)) == FORBIDDEN
+    assert refused(await house.ask("DELETE", f"/{role}", by=house.manager)) == FORBIDDEN
+    assert "biller" in await house.slugs()
+
+
+async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: House) -> None:
+    """As when two changes cross: the second caller was let in before the first change was there."""
+    late, roles = await house.resolved(house.manager), house.postern.tenancy.roles
+    own = RoleId(house.manages.id)
+    assert (await house.change(house.manages.id, permissions=["org.roles.manage"])).status == 200
+    with pytest.raises(Forbidden):  # what was just taken is not given back
+        await roles.change(late, own, Actor(), permissions=["org.roles.manage", "audit_logs.view"])
+    with pytest.raises(Forbidden):
+        await roles.create(late, "other", Actor(), name="Other", description="", permissions=["audit_logs.view"])
+    assert (await house.change(house.manages.id, permissions=[])).status == 200
+    with pytest.raises(Forbidden):
+        await roles.change(late, own, Actor(), name="x")
+    with pytest.raises(Forbidden):
+        await roles.delete(late, own, Actor())
+    house.people.change("delete from memberships where user_id = %s", house.manager.user)
+    with pytest.raises(Forbidden):
+        await roles.create(late, "other", Actor(), name="Other", description="", permissions=[])
+    assert await house.slugs() == ["role-manager"]
+
+
+async def test_a_suspended_organization_shows_and_changes_no_roles(house: House) -> None:
+    role = await house.made()
+    house.people.change("update organizations set status = 'suspended' where id = %s", house.acme.id)
+    for method, path, body in (("GET", "", None), ("POST", "", NEW), ("GET", f"/{role}", None), ("DELETE", f"/{role}", None)):
+        assert refused(await house.ask(method, path, body)) == (403, "ORGANIZATION_NOT_ACTIVE")
+
+
+def test_the_built_in_roles_permit_what_the_interface_says() -> None:
+    assert BuiltInRole.OWNER.capabilities == BuiltInRole.ADMIN.capabilities == set(Capability)
+    assert BuiltInRole.MEMBER.capabilities == {"org.members.view", "services.view", "end_users.view"}
+
+
+# With the caller's own question.
+ROUND_TRIPS: Final = {"list": 2, "detail": 2, "create": 5, "change": 4, "delete": 5}
+
+
+async def test_round_trips(house: House) -> None:
+    measured: dict[str, int] = {}
+
+    async def measure(name: str, call: Awaitable[Received]) -> Received:
+        house.log.entries.clear()
+        answer = await call
+        assert answer.status < 300, answer.body
+        (line,) = house.log.events("request")
+        measured[name] = line["db_round_trips"]
+        return answer
+
+    for _ in ("warm", "measured"):
+        role = (await measure("create", house.create())).json()["id"]
+        await measure("list", house.ask("GET"))
+        await measure("detail", house.ask("GET", f"/{role}"))
+        await measure("change", house.change(role, name="Other", permissions=["billing.manage"]))
+        await measure("delete", house.ask("DELETE", f"/{role}"))
+    assert measured == ROUND_TRIPS

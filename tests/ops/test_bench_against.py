@@ -1,0 +1,93 @@
+"""The instruments of a comparison with an earlier commit: its own code is served, and latencies are compared in blocks."""
+
+import subprocess
+from itertools import cycle, repeat
+from pathlib import Path
+
+import pytest
+import trio
+
+from ops.bench import against
+from ops.bench.__main__ import main
+from ops.bench.alternating import Refused, alternate
+from ops.bench.harness import DidNotStart, serving
+from ops.bench.report import ROOT
+from tests.ops.test_bench import always_ok, answering
+
+
+def in_git() -> bool:
+    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+needs_git = pytest.mark.skipif(not in_git(), reason="this tree is not in git")
+
+
+@needs_git
+async def test_the_code_of_the_commit_is_served_and_not_ours(tmp_path: Path) -> None:
+    with against.taken_out("HEAD") as tree:
+        assert (tree / "pyproject.toml").exists()
+        assert not (tree / ".git").exists()
+        with (tree / "core" / "__init__.py").open("a") as file:
+            file.write("\nraise SystemExit(77)\n")
+        with pytest.raises(DidNotStart, match="ended with 77"):
+            async with serving(tmp_path, tree=tree):
+                pass
+    assert not tree.exists()
+
+
+@needs_git
+def test_a_commit_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["against", "no-such-commit", "latency"])
+    assert ended.value.code == 2
+    assert "there is no commit no-such-commit" in capsys.readouterr().err
+
+
+def test_a_comparison_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["against", "HEAD", "start"])
+    assert ended.value.code == 2
+    assert "there is no case start" in capsys.readouterr().err
+
+
+def test_every_comparison_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["against", "HEAD", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(against.CASES)
+    assert all(len(line.split()) > 5 for line in lines)
+
+
+async def test_a_server_that_is_slower_is_told_apart_by_alternating_blocks() -> None:
+    order: list[str] = []
+
+    async def quick(stream: trio.SocketStream) -> None:
+        while await stream.receive_some():
+            order.append("quick")
+            await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+
+    async def slow(stream: trio.SocketStream) -> None:
+        while await stream.receive_some():
+            order.append("slow")
+            await trio.sleep(0.002)
+            await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")
+            await stream.send_all(b"hi")
+
+    async with answering(quick) as one, answering(slow) as other:
+        found = await trio.to_thread.run_sync(alternate, cycle([one]), repeat(other), 10)
+    assert found.second >= 0.002
+    assert found.ratio < 1
+    assert found.first < found.second
+    # A pair warms up. Then a block of one and a block of the other, and the other way round.
+    assert order == ["quick"] * 25 + ["slow"] * 25 + (["quick"] * 25 + ["slow"] * 50 + ["quick"] * 25) * 5
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", b""], ids=["503", "none"])
+async def test_an_answer_other_than_200_ends_the_comparison(answer: bytes) -> None:
+    async def refuse(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        if answer:
+            await stream.send_all(answer)
+
+    async with answering(always_ok) as one, answering(refuse) as other:
+        with pytest.raises(Refused):
+            await trio.to_thread.run_sync(alternate, repeat(one), repeat(other), 1)

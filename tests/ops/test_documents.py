@@ -1,0 +1,98 @@
+"""The documents keep to their form, and name nothing that is not there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.places import ROOT
+
+DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+# Which of them a decision has, and in this order.
+PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
+LONGEST_LINE = 120
+MOST_WORDS = 900
+# Git does not keep it: the operator writes it.
+MADE_BY_OPERATORS = {"ops/.env"}
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+# `NNNN_name.sql`, `<family>/<noun>.py` and `test_*.py` stand for names that the reader fills in.
+PATTERN = re.compile(r"[<>*…]|NNNN")
+
+
+def named(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
+
+
+def prose(document: Path) -> str:
+    return FENCED.sub("", document.read_text())
+
+
+def alternatives(path: str) -> list[str]:
+    """`a/{b,c}.py` as the shell reads it."""
+    braces = re.search(r"\{([^{}]*)\}", path)
+    if braces is None:
+        return [path]
+    return [each for one in braces[1].split(",") for each in alternatives(path[: braces.start()] + one + path[braces.end() :])]
+
+
+def paths(text: str) -> Iterator[str]:
+    """Those in backticks that begin with a folder of the tree, also as a word of a command."""
+    folders = {folder.name for folder in ROOT.iterdir() if folder.is_dir()}
+    for code in CODE.findall(text):
+        for word in code.split():
+            if word.partition("/")[0] in folders and "/" in word and not PATTERN.search(word):
+                yield from alternatives(word.rstrip("/,;:").partition("::")[0])
+
+
+def missing(text: str) -> list[str]:
+    return [path for path in paths(text) if path not in MADE_BY_OPERATORS and not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    assert missing(prose(document)) == []
+
+
+def test_a_path_that_does_not_exist_is_found() -> None:
+    text = "`tests/ops/test_documents.py` `python ops/nowhere.py --all` `core/{domain,nothing}` `ports/<family>.py` `/health/live`"
+    assert missing(text) == ["ops/nowhere.py", "core/nothing"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_file_that_a_document_links_to_exists(document: Path) -> None:
+    files = [link.partition("#")[0] for link in LINK.findall(prose(document)) if not link.startswith("https://")]
+    assert [file for file in files if not (document.parent / file).exists()] == []
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=named)
+def test_the_title_of_a_decision_is_its_number_and_a_sentence(decision: Path) -> None:
+    title = decision.read_text().partition("\n")[0]
+    assert re.fullmatch(rf"# {decision.name[:4]}: [A-Z].*[^.]", title), title
+
+
+def test_no_two_decisions_have_one_number() -> None:
+    numbers = [decision.name[:4] for decision in DECISIONS]
+    assert sorted(set(numbers)) == numbers
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=named)
+def test_every_decision_has_the_same_parts_in_the_same_order(decision: Path) -> None:
+    parts = re.findall(r"^#{2,} (.+)$", prose(decision), re.MULTILINE)
+    assert parts == [part for part in PARTS if part in parts]
+    assert parts[:2] == ["Decided", "Why"]
+    assert parts[-1] in {"What it costs", "Rejected"}
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=named)
+def test_the_lines_of_a_decision_fit_a_screen(decision: Path) -> None:
+    lines = LINK.sub("]", prose(decision)).splitlines()
+    assert [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=named)
+def test_a_decision_is_a_page(decision: Path) -> None:
+    assert len(decision.read_text().split()) <= MOST_WORDS

@@ -1,0 +1,37 @@
+"""What `make` would run, as it says itself, without running it."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.places import ROOT
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def commands(*arguments: str) -> list[str]:
+    shown = subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line for line in shown.splitlines() if "-m pytest" in line]
+
+
+def test_all_tests_are_counted_for_coverage() -> None:
+    (command,) = commands("test")
+    assert command.startswith(".venv/bin/python -m pytest -n 2 --cov ")
+    assert "--cov-fail-under=100" in command
+
+
+def test_one_file_or_folder_is_run_without_coverage() -> None:
+    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 2 tests/domain"]
+
+
+def test_the_tests_can_be_given_a_database() -> None:
+    address = "postgresql://postgres:secret@127.0.0.1:5432/postgres?sslmode=disable"
+    (command,) = commands("test", f"DATABASE={address}", "T=tests/adapters", "WORKERS=4")
+    assert command == f"POSTERN_TEST_DATABASE='{address}' .venv/bin/python -m pytest -n 4 tests/adapters"
+
+
+def test_help_says_what_there_is() -> None:
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("run", "test", "check", "wheels"):
+        assert f"  make {target} " in shown

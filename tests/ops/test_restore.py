@@ -1,0 +1,146 @@
+"""The runbook's restore, typed as it stands there, brings an installation from one PostgreSQL to another."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import psycopg
+import pytest
+import trio
+
+from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
+from core.domain.identifiers import OrganizationId
+from core.domain.record.events import Actor, Event, Target
+from entrypoints.bootstrap import open_postern
+from entrypoints.first_start import complete
+from entrypoints.settings import Settings, read
+from tests.places import ROOT, open_directory
+
+RUNBOOK: Final = (ROOT / "docs" / "operations.md").read_text()
+KEYS: Final = EncryptionKey("test", b"k" * 32).line()
+OWNED, SERVING = "postern_owner", "postern_app"
+
+
+def section(name: str) -> str:
+    return RUNBOOK.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+
+
+def blocks(language: str, text: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+class Cluster:
+    """A PostgreSQL with the runbook's roles, and the connection of the operator who types its commands."""
+
+    def __init__(self, directory: Path) -> None:
+        self.server = EmbeddedPostgres(directory, settings={"fsync": "off"})
+
+    def url(self, role: str) -> str:
+        return self.server.url("postern", role)
+
+    def run(self, statements: str, *, database: str = "postgres") -> None:
+        with psycopg.connect(self.server.url(database), autocommit=True) as connection:
+            for statement in re.sub(r"--.*", "", statements).replace("'…'", "'made-up'").split(";"):
+                if statement.strip():
+                    connection.execute(statement.encode())
+
+    def shell(self, script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        command = folder / "postern"
+        command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m entrypoints.cli.main "$@"\n')
+        command.chmod(command.stat().st_mode | stat.S_IXUSR)
+        return subprocess.run(
+            ["/bin/sh", "-e", "-c", script],
+            cwd=folder,
+            env={
+                "PATH": f"{folder}:{BINARIES}:{os.environ['PATH']}",
+                "PGHOST": str(self.server.socket_dir),
+                "PGPORT": "5432",
+                "PGUSER": "postgres",
+                "POSTERN_ENCRYPTION_KEYS": KEYS,
+                "POSTERN_DATA_DIR": str(folder),
+                "owner_url": self.url(OWNED),
+                "app_url": self.url(SERVING),
+                **variables,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def old_and_new() -> Iterator[tuple[Cluster, Cluster]]:
+    with open_directory() as here, open_directory() as there:
+        old, new = Cluster(here), Cluster(there)
+        with old.server, new.server:
+            yield old, new
+
+
+def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_log(
+    old_and_new: tuple[Cluster, Cluster], tmp_path: Path
+) -> None:
+    old, new = old_and_new
+    everything, inside = roles_block().split("\\connect postern\n")
+    old.run(everything)
+    old.run(inside, database="postern")
+    done = old.shell('export POSTERN_DATABASE_URL="$owner_url"; postern migrate; postern grants --apply', tmp_path)
+    assert done.returncode == 0, done.stderr
+    settings = read({"POSTERN_DATABASE_URL": old.url(SERVING), "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)})
+    trio.run(_live, settings)
+    dump = next(line for line in shell_lines() if line.startswith("pg_dump"))
+    done = old.shell(dump, tmp_path, backup_url=old.url(OWNED))
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("*.dump")
+    file.rename(tmp_path / "postern-2026-01-31.dump")
+
+    new.run("; ".join(one for one in roles_block().split(";") if re.match(r"\s*(--.*\s*)*(create|alter) role", one)))
+    (restore,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith("createdb")]
+    done = new.shell(restore, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok +grants +postern_app reads and writes rows, and can only add to the audit log$", done.stdout, re.MULTILINE)
+    assert "FAIL" not in done.stdout
+
+    with psycopg.connect(new.url(SERVING), autocommit=True) as connection:
+        assert connection.execute("select count(*) from users").fetchone() == (1,)
+        connection.execute("update users set updated_at = now()")
+        for statement in ("delete from audit_entries", "update audit_links set digest = digest"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+    # Nobody else gets in, and what the next migration makes can be used.
+    new.run("create role stranger login")
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        psycopg.connect(new.url("stranger"))
+    with psycopg.connect(new.url(OWNED), autocommit=True) as connection:
+        connection.execute("create table later (id integer)")
+    with psycopg.connect(new.url(SERVING), autocommit=True) as connection:
+        connection.execute("insert into later values (1)")
+    # And the server starts on it: its keys open what is sealed there, and the log is whole.
+    trio.run(_live, read({"POSTERN_DATABASE_URL": new.url(SERVING), "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)}))
+    verified = new.shell('POSTERN_DATABASE_URL="$app_url" postern audit verify', tmp_path)
+    assert verified.returncode == 0, verified.stdout
+
+
+def roles_block() -> str:
+    (block,) = [block for block in blocks("sql", section("Database roles")) if "create role" in block]
+    return block
+
+
+def shell_lines() -> list[str]:
+    return [line for block in blocks("sh", section("Backup and restore")) for line in block.splitlines()]
+
+
+async def _live(settings: Settings) -> None:
+    """A start, and something that is put on record."""
+    async with open_postern(settings) as postern:
+        await complete(postern, settings)
+        async with postern.foundation.unit_of_work() as uow:
+            await uow.record(Event("role.created", Actor(), Target("role", "1"), OrganizationId(UUID(int=7))))
+            await uow.commit()
+        await postern.record.audit.link()

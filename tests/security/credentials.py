@@ -1,0 +1,257 @@
+"""Every kind of credential, good ones and others, as the headers that carry it. All their holders belong to one small world: acme with its
+shop and its people, globex beside it.
+"""
+
+from base64 import b64encode
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import product
+from typing import Any, Final
+from uuid import UUID
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+from core.domain.identifiers import UserId
+from core.domain.identity.sign_in import preauthentication_claims
+from core.domain.secrets import Token
+from core.domain.services.api_keys import Permission
+from entrypoints.bootstrap import Postern
+from tests.http.client import Pairs
+from tests.http.people import BASE_URL, People, Person
+from tests.http.tenants import Tenant, Tenants, UsedService
+
+PEOPLE: Final = {"m": "member", "a": "admin", "o": "owner", "g": "platform owner, a member", "x": "owner of another organization"}
+CONTEXTS: Final = {"p": "the platform", "o": "an organization", "s": "a service"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A session of one of PEOPLE, in one of CONTEXTS; or, without those, something else by its name."""
+
+    name: str
+    person: str = ""
+    context: str = ""
+    impersonated: bool = False
+
+
+def sessions() -> Iterator[Kind]:
+    for (person, who), (context, where), impersonated in product(PEOPLE.items(), CONTEXTS.items(), (False, True)):
+        # Nobody acts in the name of a platform owner.
+        if not (impersonated and person == "g"):
+            yield Kind(f"{who} in {where}{', impersonated' if impersonated else ''}", person, context, impersonated)
+
+
+SESSIONS: Final = tuple(sessions())
+OTHERS: Final = tuple(
+    map(
+        Kind,
+        (
+            "nothing",
+            "ended",  # the access token of a session that was revoked
+            "expired",
+            "foreign",  # signed by a key that is not ours, under the name of one that is
+            "pre-auth",
+            "refresh",
+            "ID",
+            "client",
+            "key",
+            "key as token",
+            "key of another",  # a good key of another organization's service, as a token
+            "secret as token",
+            "secret as password",
+            "device",
+            "trust",
+            "verification link",
+            "reset link",
+            "invitation",
+            "cookie",  # the access token where a browser would keep it
+        ),
+    )
+)
+KINDS: Final = (*SESSIONS, *OTHERS)
+
+
+class Wallet:
+    """Makes each of them; but for sessions, the methods' names are the kinds."""
+
+    def __init__(self, postern: Postern, people: People) -> None:
+        self._postern = postern
+        self._people = people
+        self._tenants = Tenants(postern, people)
+        self._acme, self._globex = self._tenants.add("acme"), self._tenants.add("globex")
+        self._shop, self._theirs = self._tenants.service(self._acme, "shop"), self._tenants.service(self._globex, "shop")
+        self._governor = people.add(platform_owner=True)
+        self._residents: dict[str, tuple[Person, Tenant, UsedService]] = {
+            "m": (self._tenants.member(self._acme), self._acme, self._shop),
+            "a": (self._tenants.member(self._acme, "admin"), self._acme, self._shop),
+            "o": (self._tenants.member(self._acme, "owner"), self._acme, self._shop),
+            "g": (self._tenants.join(self._governor, self._acme), self._acme, self._shop),
+            "x": (self._tenants.member(self._globex, "owner"), self._globex, self._theirs),
+        }
+
+    async def headers(self, kind: Kind) -> Pairs:
+        if kind.person:
+            return bearer(await self._session(kind))
+        made: Awaitable[Pairs] = getattr(self, kind.name.replace(" ", "_").replace("-", "_").lower())()
+        return await made
+
+    async def _session(self, kind: Kind) -> str:
+        person, tenant, service = self._residents[kind.person]
+        place = {"p": None, "o": tenant, "s": service}[kind.context]
+        session = self._tenants.session(person, place)
+        if not kind.impersonated:
+            return await self._tenants.token(session, place)
+        self._people.change(
+            "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s",
+            self._governor.user,
+            self._id(),
+            session.session,
+        )
+        return await self._tenants.token(session, place, token_use="impersonation", impersonator=str(self._governor.user))
+
+    async def nothing(self) -> Pairs:
+        return ()
+
+    async def ended(self) -> Pairs:
+        person = self._people.add()
+        self._people.change("update sessions set revoked_at = now() where id = %s", person.session)
+        return bearer(await self._people.token(person))
+
+    async def expired(self) -> Pairs:
+        return bearer(await self._people.token(self._people.add(), at=self._postern.foundation.clock.now() - timedelta(hours=1)))
+
+    async def foreign(self) -> Pairs:
+        token = await self._token()
+        claims = jwt.decode(token, options={"verify_signature": False})
+        header = {"kid": jwt.get_unverified_header(token)["kid"]}
+        return bearer(jwt.encode(claims, generate_private_key(SECP256R1()), "ES256", header))
+
+    async def pre_auth(self) -> Pairs:
+        now = self._postern.foundation.clock.now()
+        user = UserId(self._people.add().user)
+        claims = preauthentication_claims(user, str(self._id()), issuer=BASE_URL, now=now, expires_at=now + timedelta(minutes=1))
+        return bearer(await self._postern.foundation.token_signer.sign_access(claims))
+
+    async def refresh(self) -> Pairs:
+        token = self._opaque()
+        self._people.change(
+            "insert into refresh_tokens (digest, session_id, created_at) values (%s, %s, now())",
+            token.digest(),
+            self._people.add().session,
+        )
+        return bearer(token.reveal())
+
+    async def id(self) -> Pairs:
+        return bearer(await self._token(token_use=None))
+
+    async def client(self) -> Pairs:
+        return bearer(await self._token(token_use="client", sid=None))
+
+    async def key(self) -> Pairs:
+        return (("x-api-key", self._key(self._shop)),)
+
+    async def key_as_token(self) -> Pairs:
+        return bearer(self._key(self._shop))
+
+    async def key_of_another(self) -> Pairs:
+        return bearer(self._key(self._theirs))
+
+    async def secret_as_token(self) -> Pairs:
+        return bearer(self._secret())
+
+    async def secret_as_password(self) -> Pairs:
+        (service,) = self._people.rows("select client_id from services where id = %s", self._shop.id)
+        pair = f"{service['client_id']}:{self._secret()}"
+        return (("authorization", f"Basic {b64encode(pair.encode()).decode()}"),)
+
+    async def device(self) -> Pairs:
+        token, _ = self._device()
+        return ("x-device-token", token), ("cookie", f"__Host-postern_device={token}")
+
+    async def trust(self) -> Pairs:
+        _, token = self._device()
+        return ("x-device-trust-token", token), ("cookie", f"__Host-postern_device_trust={token}")
+
+    async def verification_link(self) -> Pairs:
+        return bearer(self._mailed("verify_email"))
+
+    async def reset_link(self) -> Pairs:
+        return bearer(self._mailed("reset_password"))
+
+    async def invitation(self) -> Pairs:
+        token = self._opaque()
+        self._people.change(
+            "insert into invitations (id, org_id, email, email_key, role, token_digest, status, expires_at, created_at)"
+            " values (%s, %s, 'i@example.org', 'i@example.org', 'admin', %s, 'pending', now() + interval '1 day', now())",
+            self._id(),
+            self._acme.id,
+            token.digest(),
+        )
+        return bearer(token.reveal())
+
+    async def cookie(self) -> Pairs:
+        token = await self._token()
+        return (("cookie", f"__Host-postern_session={token}; postern_session={token}; session={token}; access_token={token}"),)
+
+    async def _token(self, **claims: Any) -> str:
+        return await self._people.token(self._people.add(), **claims)
+
+    def _key(self, service: UsedService) -> str:
+        text = self._postern.foundation.secrets.key("sk").reveal()
+        self._people.change(
+            "insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)"
+            " values (%s, %s, 'key', %s, %s, %s, %s, now())",
+            self._id(),
+            service.id,
+            text[:9],
+            Token(text).digest(),
+            [permission.value for permission in Permission],
+            self._residents["o"][0].user,
+        )
+        return text
+
+    def _secret(self) -> str:
+        token = self._opaque()
+        self._people.change(
+            "insert into client_secrets (id, service_id, prefix, digest, created_at) values (%s, %s, 'x', %s, now())",
+            self._id(),
+            self._shop.id,
+            token.digest(),
+        )
+        return token.reveal()
+
+    def _device(self) -> tuple[str, str]:
+        device, trust = self._opaque(), self._opaque()
+        self._people.change(
+            "insert into devices (id, user_id, token_digest, trust_digest, trusted_until, name, device_type, last_used_at, created_at,"
+            " updated_at) values (%s, %s, %s, %s, now() + interval '1 day', 'X', 'cli', now(), now(), now())",
+            self._id(),
+            self._people.add().user,
+            device.digest(),
+            trust.digest(),
+        )
+        return device.reveal(), trust.reveal()
+
+    def _mailed(self, purpose: str) -> str:
+        token, person = self._opaque(), self._people.add()
+        self._people.change(
+            "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
+            " values (%s, %s, %s, %s, now(), now() + interval '1 hour')",
+            token.digest(),
+            purpose,
+            person.user,
+            person.email,
+        )
+        return token.reveal()
+
+    def _id(self) -> UUID:
+        return self._postern.foundation.ids.new()
+
+    def _opaque(self) -> Token:
+        return Token(self._id().hex + self._id().hex)
+
+
+def bearer(token: str) -> Pairs:
+    return (("authorization", f"Bearer {token}"),)

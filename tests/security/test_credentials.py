@@ -1,0 +1,254 @@
+"""The allow-list: which kinds of credential open which door. The table below is written by hand to be read: a route that is not in it
+fails, and so does one that admits a kind that it does not name.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.application import PosternApplication
+from entrypoints.http.machinery.accepts import Json
+from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.callers import PREAUTHENTICATED
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
+from entrypoints.http.routes import ROUTES
+from tests.http import conftest as http
+from tests.http.client import Client, Pairs
+from tests.http.people import People
+from tests.security.credentials import CONTEXTS, KINDS, PEOPLE, SESSIONS, Kind, Wallet
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
+
+# Who passes with a session: m member, a admin, o owner, g platform owner who is a member, x owner of another organization; in a session on
+# the platform (p), in their organization (o), or in one of its services (s); and whether somebody passes who acts in their name. Then what
+# passes that is no session. Everybody: with any of them, or with nothing.
+TABLE: Final = """
+PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
+
+# Operations, and what verifies our tokens
+everybody                         GET    /.well-known/jwks.json
+everybody                         GET    /health
+everybody                         GET    /health/live
+everybody                         GET    /health/ready
+everybody                         GET    /metrics
+everybody                         GET    /openapi.json
+
+# Pages
+everybody                         GET    /
+everybody                         GET    /assets/{digest}/{name}
+everybody                         GET    /auth/verify-email
+everybody                         GET    /docs
+everybody                         GET    /invitations/accept
+everybody                         GET    /ui
+everybody                         GET    /ui/invitations/accept
+everybody                         POST   /ui/invitations/accept
+everybody                         GET    /ui/invitations/accepted
+everybody                         GET    /ui/invitations/declined
+everybody                         GET    /ui/password-chosen
+everybody                         GET    /ui/reset-password
+everybody                         POST   /ui/reset-password
+everybody                         GET    /ui/set-password
+everybody                         POST   /ui/set-password
+
+# Coming and going
+everybody                         POST   /api/auth/forgot-password
+everybody                         POST   /api/auth/login
+maogx   pos  yes        ended     POST   /api/auth/logout
+.....   ...  -          pre-auth  POST   /api/auth/mfa/verify
+maogx   po.  no         -         POST   /api/auth/reauthenticate
+everybody                         POST   /api/auth/refresh
+everybody                         POST   /api/auth/register
+everybody                         POST   /api/auth/resend-verification
+everybody                         POST   /api/auth/reset-password
+
+# One's own
+maogx   po.  yes        -         GET    /api/invitations
+everybody                         POST   /api/invitations/accept
+everybody                         POST   /api/invitations/decline
+maogx   po.  yes        -         GET    /api/organizations
+maogx   po.  no         -         POST   /api/organizations
+maogx   po.  no         -         POST   /api/organizations/{org_slug}/select
+maogx   pos  yes        -         GET    /api/subscription
+maogx   pos  yes        -         GET    /api/user
+maogx   po.  no         -         PATCH  /api/user
+maogx   po.  no         -         POST   /api/user/change-password
+maogx   po.  no         -         GET    /api/user/devices
+maogx   po.  no         -         GET    /api/user/devices/{device_id}
+maogx   po.  no         -         PATCH  /api/user/devices/{device_id}
+maogx   po.  no         -         DELETE /api/user/devices/{device_id}
+maogx   pos  yes        -         GET    /api/user/identities
+maogx   po.  no         -         DELETE /api/user/mfa
+maogx   po.  no         -         POST   /api/user/mfa/backup-codes/regenerate
+maogx   po.  no         -         POST   /api/user/mfa/setup
+maogx   po.  no         -         GET    /api/user/mfa/status
+maogx   po.  no         -         POST   /api/user/mfa/verify
+maogx   po.  no         -         POST   /api/user/set-password
+
+# The organization that the path names
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/audit-log
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/audit-log/event-types
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/invitations
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}/accept
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/members
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/members/{user_id}
+..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/roles
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/roles/{role_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+
+# Its services
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}
+..o..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/plans
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services/{service_slug}/plans
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+
+# The service interface
+.....   ...  -          key       GET    /api/service/analytics
+.....   ...  -          key       GET    /api/service/info
+.....   ...  -          key       PATCH  /api/service/info
+.....   ...  -          key       GET    /api/service/subscriptions
+.....   ...  -          key       POST   /api/service/subscriptions
+.....   ...  -          key       GET    /api/service/subscriptions/{user_id}
+.....   ...  -          key       PATCH  /api/service/subscriptions/{user_id}
+.....   ...  -          key       DELETE /api/service/subscriptions/{user_id}
+.....   ...  -          key       GET    /api/service/users
+.....   ...  -          key       POST   /api/service/users
+.....   ...  -          key       GET    /api/service/users/{user_id}
+.....   ...  -          key       PATCH  /api/service/users/{user_id}
+.....   ...  -          key       DELETE /api/service/users/{user_id}
+
+# The platform
+...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
+...g.   po.  no         -         GET    /api/platform/mfa/metrics
+...g.   po.  no         -         GET    /api/platform/mfa/suspicious
+...g.   po.  no         -         GET    /api/platform/organizations
+...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/activate
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/approve
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/reject
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/suspend
+...g.   po.  no         -         PATCH  /api/platform/organizations/{org_id}/tier
+...g.   po.  no         -         POST   /api/platform/owners
+...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
+...g.   po.  no         -         GET    /api/platform/tiers
+...g.   po.  no         -         GET    /api/platform/users/search
+...g.   po.  no         -         DELETE /api/platform/users/{user_id}/mfa
+...g.   po.  no         -         GET    /api/platform/users/{user_id}/mfa/status
+"""
+
+
+async def arrive(_call: Call, _postern: Postern) -> Nothing:
+    return NOTHING
+
+
+def door(one: Endpoint) -> Endpoint:
+    """The endpoint with nothing behind its caller rule: a caller who is let in changes nothing for those who come after. The pre-auth token
+    may come in the body, which only the handler knows.
+    """
+    if one.caller is PREAUTHENTICATED:
+        return one
+    return replace(one, handler=arrive, answer_type=Nothing, body_type=None, accepts=Json(), query_type=None, also={}, status=200)
+
+
+async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
+    path = one.path
+    for name in parameters(path):
+        path = path.replace(f"{{{name}}}", "acme" if name == "org_slug" else SOME_ID)
+    presented = any(name == "authorization" for name, _ in headers)
+    body: Any = {"code": "123456"} if one.caller is PREAUTHENTICATED and not presented else None
+    answer = await client.request(one.method, path, body=body, headers=headers)
+    assert answer.status < 500, one
+    return answer.status not in {401, 403}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    people: str
+    contexts: str
+    impersonated: bool
+    besides: frozenset[str]
+
+    def admits(self, kind: Kind) -> bool:
+        if not kind.person:
+            return kind.name in self.besides
+        return kind.person in self.people and kind.context in self.contexts and (self.impersonated or not kind.impersonated)
+
+
+EVERYBODY: Final = Row("".join(PEOPLE), "".join(CONTEXTS), impersonated=True, besides=frozenset(kind.name for kind in KINDS))
+_LINE: Final = re.compile(
+    r"(?:everybody|(?P<people>[maogx.]{5}) +(?P<contexts>[pos.]{3}) +(?P<impersonated>yes|no|-) +(?P<besides>\S+)) +(?P<route>[A-Z]+ +/\S*)"
+)
+
+
+def rows() -> dict[str, Row]:
+    table: dict[str, Row] = {}
+    for line in TABLE.splitlines()[2:]:
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        assert found is not None, line
+        route = " ".join(found["route"].split())
+        assert route not in table, f"{route} stands there twice"
+        table[route] = EVERYBODY
+        if found["people"] is not None:
+            besides = frozenset({found["besides"]} - {"-"})
+            table[route] = Row(found["people"], found["contexts"], found["impersonated"] == "yes", besides)
+    return table
+
+
+@pytest.fixture
+def client(postern: Postern) -> Client:
+    return Client(PosternApplication(postern, replace(http.SETTINGS, rate_limits=False), Endpoints([door(one) for one in ROUTES])))
+
+
+async def test_the_table_has_every_route_and_page_and_nothing_else(client: Client) -> None:
+    assert set(rows()) == {str(one) for one in client.application.endpoints}
+
+
+def test_the_table_names_credentials_that_there_are() -> None:
+    named = frozenset().union(*(row.besides for row in rows().values()))
+    assert named <= {kind.name for kind in KINDS}
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 19
+
+
+async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:
+    wallet, table = Wallet(postern, people), rows()
+    wrong: list[str] = []
+    for kind in KINDS:
+        headers = await wallet.headers(kind)
+        for one in client.application.endpoints:
+            came = await passes(client, one, headers)
+            if came != table[str(one)].admits(kind):
+                wrong.append(f"{kind.name} {'opens' if came else 'does not open'} {one}")
+    assert wrong == []

@@ -1,0 +1,124 @@
+"""Lasting access: a thief who holds an access token for a quarter of an hour gets nothing from it that lasts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyotp
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.http import conftest as http
+from tests.http.client import Client, Received
+from tests.http.people import People, Person
+from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, SAFARI, Browser, unlimited
+from tests.http.tenants import Tenants
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+CHANGE = {"current_password": PASSWORD, "new_password": "the sun over the mountains"}
+
+
+@dataclass
+class Stolen:
+    """Ada is signed in, and owns acme. Somebody else has her access token, an hour after she signed in."""
+
+    people: People
+    client: Client
+    ada: Person
+    bob: Person
+    tokens: Mapping[str, Any]
+
+    async def thief(self, method: str, path: str, body: Any = None, token: str | None = None) -> Received:
+        return await self.client.request(method, path, body=body, token=token or self.tokens["access_token"])
+
+    async def opened(self) -> list[Mapping[str, Any]]:
+        """All that a session can be opened from another with, one after the other."""
+        founded = await self.thief("POST", "/api/organizations", {"slug": "lair", "name": "Lair"})
+        selected = await self.thief("POST", "/api/organizations/acme/select")
+        further = await self.thief("POST", "/api/organizations/acme/select", token=selected.json()["access_token"])
+        # And what the thief carries on with.
+        fresh = await self.client.post(REFRESH, {"refresh_token": further.json()["refresh_token"]})
+        answers = [founded, selected, fresh]
+        assert [answer.status for answer in answers] == [200] * 3
+        return [answer.json() for answer in answers]
+
+    async def is_locked_out(self, opened: list[Mapping[str, Any]]) -> None:
+        for one in opened:
+            assert (await self.thief("GET", "/api/user", token=one["access_token"])).status == 401
+            assert (await self.client.post(REFRESH, {"refresh_token": one["refresh_token"]})).status == 401
+
+
+@pytest.fixture
+async def stolen(postern: Postern, people: People) -> Stolen:
+    client = unlimited(postern)
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    tenants = Tenants(postern, people)
+    acme = tenants.add("acme")
+    tenants.join(ada, acme, "owner")
+    tokens = await Browser(client).tokens(ada)
+    people.change("update sessions set proved_at = proved_at - interval '1 hour'")
+    return Stolen(people, client, ada, tenants.member(acme), tokens)
+
+
+async def test_what_was_opened_with_it_ends_when_its_owner_signs_out(stolen: Stolen) -> None:
+    opened = await stolen.opened()
+    assert (await stolen.thief("POST", LOGOUT)).status == 200
+    await stolen.is_locked_out(opened)
+
+
+async def test_what_was_opened_with_it_ends_when_its_owner_changes_the_password_elsewhere(stolen: Stolen) -> None:
+    opened = await stolen.opened()
+    elsewhere = (await Browser(stolen.client, SAFARI).tokens(stolen.ada))["access_token"]
+    assert (await stolen.thief("POST", "/api/user/change-password", CHANGE, elsewhere)).status == 200
+    await stolen.is_locked_out([stolen.tokens, *opened])
+
+
+async def test_the_account_cannot_be_moved_to_another_address_with_it(stolen: Stolen) -> None:
+    answer = await stolen.thief("PATCH", "/api/user", {"email": "thief@example.net"})
+    assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+    assert stolen.people.rows("select from users where pending_email is not null") == []
+
+
+async def test_nor_by_a_second_factor_of_the_thiefs_own(stolen: Stolen) -> None:
+    secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
+    enabled = await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})
+    assert enabled.status == 200
+    code = enabled.json()["backup_codes"][0]
+    assert (await stolen.thief("POST", "/api/auth/reauthenticate", {"code": code})).status == 200
+    for method, path, body in (
+        ("PATCH", "/api/user", {"email": "thief@example.net"}),
+        ("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(stolen.bob.user)}),
+    ):
+        answer = await stolen.thief(method, path, body)
+        assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+
+
+async def test_no_organization_is_given_away_with_it(stolen: Stolen) -> None:
+    for token in (None, (await stolen.opened())[1]["access_token"]):
+        body = {"new_owner_user_id": str(stolen.bob.user)}
+        answer = await stolen.thief("POST", "/api/organizations/acme/transfer-ownership", body, token)
+        assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+    (row,) = stolen.people.rows("select owner_user_id from organizations where slug = 'acme'")
+    assert row["owner_user_id"] == stolen.ada.user
+
+
+async def test_the_second_factor_is_neither_taken_away_nor_copied_with_it(stolen: Stolen) -> None:
+    secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
+    enabled = await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})
+    assert enabled.status == 200
+    # As if Ada had done that long ago.
+    stolen.people.change("update sessions set second_factor_at = now() - interval '1 hour'")
+    for method, path in (("DELETE", "/api/user/mfa"), ("POST", "/api/user/mfa/backup-codes/regenerate")):
+        answer = await stolen.thief(method, path)
+        assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+        # The password, which somebody may have watched, is not enough for it either.
+        assert (await stolen.thief("POST", "/api/auth/reauthenticate", {"password": PASSWORD})).status == 200
+        assert (await stolen.thief(method, path)).status == 401
+    assert len(stolen.people.rows("select from mfa_secrets where enabled_at is not null")) == 1
+
+
+async def test_carrying_the_session_on_renews_no_proof(stolen: Stolen) -> None:
+    fresh = (await stolen.client.post(REFRESH, {"refresh_token": stolen.tokens["refresh_token"]})).json()
+    answer = await stolen.thief("PATCH", "/api/user", {"email": "thief@example.net"}, fresh["access_token"])
+    assert answer.error_code == "REAUTHENTICATION_REQUIRED"

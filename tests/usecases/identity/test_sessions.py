@@ -1,0 +1,77 @@
+"""Sessions in unlikely situations: contended for ever, nobody signed in."""
+
+from datetime import UTC, datetime, timedelta
+from typing import cast
+from uuid import UUID
+
+import pytest
+
+from adapters.system import SystemClock, SystemIds, SystemSecrets
+from core.domain.email import Email
+from core.domain.errors import Unauthorized, Unavailable
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.devices import Client
+from core.domain.identity.refresh_tokens import PresentedToken
+from core.domain.identity.sessions import Session
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.usecases.identity.sessions import Sessions
+from ports.metrics import Metrics
+from ports.tokens import TokenSigner
+from ports.unit_of_work import UnitOfWorkFactory
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SESSION = Session(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + timedelta(days=30), NOW + timedelta(days=90))
+
+
+class Contended:
+    """A token that others rotate and roll back for ever; and the key that it would be exchanged with."""
+
+    looks = 0
+
+    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime) -> PresentedToken:
+        assert len({digest, successor, by}) == 3
+        assert at.tzinfo is not None
+        self.looks += 1
+        return PresentedToken(
+            SESSION,
+            Email("ada@example.org"),
+            is_platform_owner=False,
+            is_live=True,
+            is_member=False,
+            organization_is_active=False,
+            rotated=False,
+            rotated_at=None,
+            rotated_by=None,
+        )
+
+    async def get(self, purpose: str) -> bytes:
+        return purpose.encode()
+
+
+def sessions(house: Contended) -> Sessions:
+    return Sessions(
+        cast("UnitOfWorkFactory", None),
+        house,
+        cast("TokenSigner", None),
+        house,
+        cast("Metrics", None),
+        issuer="https://id.example.org",
+        access_lifetime=timedelta(minutes=15),
+        lifetime=timedelta(days=90),
+        clock=SystemClock(),
+        ids=SystemIds(),
+        secrets=SystemSecrets(),
+    )
+
+
+async def test_a_token_that_stays_contended_is_left_alone_for_now() -> None:
+    house = Contended()
+    with pytest.raises(Unavailable):
+        await sessions(house).refresh(Token("token"), Client(None, ""))
+    assert house.looks == 3
+
+
+async def test_nobody_cannot_sign_out() -> None:
+    with pytest.raises(Unauthorized):
+        await sessions(Contended()).sign_out(SESSION.id, Actor())

@@ -1,0 +1,295 @@
+"""Who is behind a bearer token: each claim that must be right, and what the database decides in the end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
+from core.domain.json import Json
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, Standing
+from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.usecases.tenancy.callers import Callers
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+USER, SESSION, OTHER = (UUID(f"0199d3a0-0000-7000-8000-00000000000{number}") for number in range(3))
+GOOD: dict[str, Any] = {"sub": str(USER), "sid": str(SESSION), "aud": "platform", "token_use": "access", "amr": ["pwd", "otp"]}
+
+
+@dataclass
+class House:
+    """The ports of `Callers`, each answering as it is told: what they do themselves is tested where they live."""
+
+    claims: Mapping[str, Json] = field(default_factory=lambda: GOOD)
+    failure: Exception | None = None
+    live: bool = True
+    stored: dict[str, Any] = field(default_factory=dict)
+    standing: Standing | None = None
+    asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
+    marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
+
+    async def verify_access(self, token: str) -> Mapping[str, Json]:
+        assert token == "the token"
+        if self.failure is not None:
+            raise self.failure
+        return self.claims
+
+    async def find(self, session: SessionId, user: UserId) -> Caller | None:
+        self.asked.append((session, user))
+        return Caller(user, Email("ada@example.org"), session, is_platform_owner=True, **self.stored) if self.live else None
+
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+        assert slug == "acme"
+        caller = await self.find(session, user)
+        return None if caller is None else (caller, self.standing)
+
+    def seen(self, session: SessionId, at: datetime) -> None:
+        self.marks.append((session, at))
+
+    def now(self) -> datetime:
+        return NOW
+
+    async def resolve(self, participation: Participation = Participation.ACTIVE) -> Caller:
+        return await Callers(self, self, self, self).resolve("the token", participation)
+
+    async def resolve_member(self, participation: Participation = Participation.ACTIVE) -> Member:
+        return await Callers(self, self, self, self).resolve_member("the token", "acme", participation)
+
+
+async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
+    house = House()
+    assert await house.resolve() == Caller(
+        user=UserId(USER),
+        email=Email("ada@example.org"),
+        session=SessionId(SESSION),
+        is_platform_owner=True,
+        authentication_methods=("pwd", "otp"),
+    )
+    assert house.asked == [(SESSION, USER)]
+    assert house.marks == [(SESSION, NOW)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "organization", "service"),
+    [
+        ({"org": "acme", "aud": "org:acme"}, "acme", ""),
+        ({"org": "acme", "service": "shop", "aud": "service:acme/shop"}, "acme", "shop"),
+        ({"org": "", "service": "", "aud": "platform"}, "", ""),
+    ],
+)
+async def test_the_context_of_the_token_becomes_the_callers(claims: dict[str, str], organization: str, service: str) -> None:
+    stored = {"organization": organization, "service": service, "role": "member", "organization_is_active": True}
+    caller = await House({**GOOD, **claims}, stored=stored).resolve()
+    assert (caller.organization, caller.service) == (organization, service)
+
+
+async def test_an_impersonation_names_its_impersonator() -> None:
+    stored = {"impersonator": UserId(OTHER)}
+    caller = await House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, stored=stored).resolve()
+    assert (caller.user, caller.impersonator) == (USER, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("claims", "stored"),
+    [
+        ({}, {"organization": "acme"}),
+        ({"org": "acme", "aud": "org:acme"}, {}),
+        ({"org": "acme", "aud": "org:acme"}, {"organization": "other"}),
+        ({"org": "acme", "aud": "org:acme"}, {"organization": "acme", "service": "shop"}),
+        ({"org": "acme", "service": "shop", "aud": "service:acme/shop"}, {"organization": "acme"}),
+        ({}, {"impersonator": UserId(OTHER)}),
+        ({"token_use": "impersonation", "impersonator": str(OTHER)}, {}),
+        ({"token_use": "impersonation", "impersonator": str(OTHER)}, {"impersonator": UserId(USER)}),
+    ],
+)
+async def test_a_token_of_another_context_than_its_session_is_invalid(claims: dict[str, str], stored: dict[str, Any]) -> None:
+    house = House({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
+    with pytest.raises(TokenInvalid):
+        await house.resolve()
+    assert house.marks == []
+
+
+ACME = {**GOOD, "org": "acme", "aud": "org:acme"}
+SHOP = {**GOOD, "org": "acme", "service": "shop", "aud": "service:acme/shop"}
+
+
+async def test_a_person_who_has_left_the_organization_is_forbidden() -> None:
+    house = House(ACME, stored={"organization": "acme", "organization_is_active": True})
+    for participation in Participation:
+        with pytest.raises(Forbidden) as refused:
+            await house.resolve(participation)
+        assert type(refused.value) is Forbidden
+    assert house.marks == []
+
+
+async def test_an_organization_that_is_not_active_lets_in_only_where_that_does_not_matter() -> None:
+    house = House(ACME, stored={"organization": "acme", "role": "owner"})
+    with pytest.raises(OrganizationNotActive):
+        await house.resolve()
+    assert (await house.resolve(Participation.MEMBER)).role == "owner"
+
+
+async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organization_be_active() -> None:
+    stored = {"organization": "acme", "service": "shop"}
+    assert (await House(SHOP, stored={**stored, "organization_is_active": True}).resolve()).role == ""
+    with pytest.raises(OrganizationNotActive):
+        await House(SHOP, stored=stored).resolve()
+
+
+async def test_the_name_of_a_session_to_be_ended_needs_no_database() -> None:
+    house = House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
+    assert await Callers(house, house, house, house).signed("the token") == (SESSION, USER, OTHER)
+    assert house.asked == []
+
+
+async def test_a_token_may_keep_silent_about_the_methods() -> None:
+    claims = {name: value for name, value in GOOD.items() if name != "amr"}
+    assert (await House(claims).resolve()).authentication_methods == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"token_use": "mfa_preauth"},
+        {"token_use": None},
+        {"token_use": ["access"]},
+        {"token_use": "access", "impersonator": str(OTHER)},
+        {"token_use": "impersonation"},
+        {"token_use": "impersonation", "impersonator": "somebody"},
+        {"sid": None},
+        {"sid": 5},
+        {"sid": f"{{{SESSION}}}"},
+        {"sid": str(SESSION).upper()},
+        {"sid": SESSION.hex},
+        {"sub": f"urn:uuid:{USER}"},
+        {"sub": ""},
+        {"aud": None},
+        {"aud": ["platform"]},
+        {"aud": "org:acme"},
+        {"org": "acme", "aud": "platform"},
+        {"org": "acme", "aud": "org:other"},
+        {"org": "acme", "service": "shop", "aud": "org:acme"},
+        {"service": "shop", "aud": "service:/shop"},
+        {"org": 5},
+        {"org": "acme", "service": ["shop"]},
+        {"amr": "pwd"},
+    ],
+)
+async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any]) -> None:
+    house = House({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
+    with pytest.raises(TokenInvalid):
+        await house.resolve()
+    assert house.marks == []
+
+
+@pytest.mark.parametrize("failure", [TokenExpired(), TokenInvalid()])
+async def test_what_the_verifier_refuses_is_refused_before_the_database_is_asked(failure: Exception) -> None:
+    house = House(failure=failure)
+    with pytest.raises(type(failure)):
+        await house.resolve()
+    assert house.asked == []
+
+
+async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> None:
+    house = House(live=False)
+    with pytest.raises(Unauthorized) as refused:
+        await house.resolve()
+    assert type(refused.value) is Unauthorized
+    assert house.marks == []
+
+
+ORGANIZATION = OrganizationId(UUID(int=7))
+ADMIN = Standing(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
+OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": True}
+
+
+async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
+    house = House(standing=ADMIN)
+    member = await house.resolve_member()
+    assert (member.organization, member.organization_slug, member.organization_is_active) == (ORGANIZATION, "acme", True)
+    assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", frozenset(Capability), False)
+    assert member.caller.authentication_methods == ("pwd", "otp")
+    assert house.asked == [(SESSION, USER)]
+    assert house.marks == [(SESSION, NOW)]
+
+
+async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_name() -> None:
+    standing = replace(ADMIN, role="auditor", relations=frozenset({"holder", "audit_logs.view", "services.view", "something of later"}))
+    member = await House(standing=standing).resolve_member()
+    assert member.capabilities == {Capability.AUDIT_LOGS_VIEW, Capability.SERVICES_VIEW}
+    assert member.may(Capability.AUDIT_LOGS_VIEW)
+    member.require(Capability.AUDIT_LOGS_VIEW)
+    with pytest.raises(Forbidden):
+        member.require(Capability.ROLES_MANAGE)
+    named = await House(standing=replace(ADMIN, role="owner", relations=frozenset({"member"}))).resolve_member()
+    assert (named.is_owner, named.capabilities) == (True, BuiltInRole.MEMBER.capabilities)
+
+
+@pytest.mark.parametrize(
+    "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
+)
+async def test_without_membership_or_without_relations_nobody_is_a_member(standing: Standing) -> None:
+    house = House(standing=standing)
+    for participation in Participation:
+        with pytest.raises(Forbidden) as refused:
+            await house.resolve_member(participation)
+        assert (type(refused.value), refused.value.message) == (Forbidden, NOT_A_MEMBER)
+    assert house.marks == []
+
+
+async def test_a_token_for_the_organization_opens_it_and_one_for_another_does_not() -> None:
+    house = House(ACME, stored=OF_ACME, standing=ADMIN)
+    assert (await house.resolve_member()).caller.organization == "acme"
+    other = {**ACME, "org": "globex", "aud": "org:globex"}
+    with pytest.raises(Forbidden) as refused:
+        await House(other, stored={**OF_ACME, "organization": "globex"}, standing=ADMIN).resolve_member()
+    assert refused.value.message == NOT_YOUR_ORGANIZATION
+
+
+async def test_a_token_for_another_organization_does_not_tell_whether_this_one_exists() -> None:
+    other = {**ACME, "org": "globex", "aud": "org:globex"}
+    with pytest.raises(Forbidden) as refused:
+        await House(other, stored={**OF_ACME, "organization": "globex"}).resolve_member()
+    assert refused.value.message == NOT_YOUR_ORGANIZATION
+
+
+async def test_a_token_for_a_service_administers_nothing_not_even_for_an_owner() -> None:
+    standing = replace(ADMIN, role="owner", relations=frozenset({"owner"}))
+    house = House(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
+    with pytest.raises(Forbidden) as refused:
+        await house.resolve_member()
+    assert refused.value.message == IN_A_SERVICE
+
+
+async def test_an_organization_that_does_not_exist_is_not_found() -> None:
+    house = House()
+    with pytest.raises(NotFound):
+        await house.resolve_member()
+    assert house.marks == []
+
+
+async def test_members_of_an_organization_that_is_not_active_get_in_only_where_that_does_not_matter() -> None:
+    house = House(standing=replace(ADMIN, organization_is_active=False))
+    with pytest.raises(OrganizationNotActive):
+        await house.resolve_member()
+    assert house.marks == []
+    assert (await house.resolve_member(Participation.MEMBER)).organization_is_active is False
+
+
+async def test_nobody_is_a_member_by_a_session_that_has_ended() -> None:
+    house = House(live=False, standing=ADMIN)
+    with pytest.raises(Unauthorized):
+        await house.resolve_member()
+    assert house.marks == []
+
+
+async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session() -> None:
+    for claims, stored in ((ACME, {}), (GOOD, OF_ACME), (ACME, {**OF_ACME, "service": "shop"})):
+        with pytest.raises(TokenInvalid):
+            await House(claims, stored=stored, standing=ADMIN).resolve_member()
