@@ -9,6 +9,19 @@ from adapters.postgres.statements import tell
 from ports.database import Housekeeping
 
 
+def _delete(
+    table: LiteralString, key: LiteralString, condition: LiteralString, *, oldest_first: LiteralString | None = None
+) -> LiteralString:
+    """Deletes a batch of the rows that meet the condition. `oldest_first` names a column of times, and keeps the planner on its index,
+    however long the table is.
+    """
+    order = f"order by {oldest_first}" if oldest_first else ""
+    return f"""
+        delete from {table}
+         where {key} = any (array(select {key} from {table} where {condition} {order} limit %(limit)s for update skip locked))
+    """
+
+
 class _Sweep:
     """Implements `ports.database.Housekeeping`."""
 
@@ -24,45 +37,25 @@ class _Sweep:
 class ExpiredSessions(_Sweep):
     """Kept for thirty days, so that a person can still be shown where they were signed in."""
 
-    statement = """
-        delete from sessions
-         where id = any (array(
-                   select id from sessions where expires_at < now() - interval '30 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("sessions", "id", "expires_at < now() - interval '30 days'")
 
 
 class RevokedSessions(_Sweep):
     """Likewise, from the revocation on."""
 
-    statement = """
-        delete from sessions
-         where id = any (array(
-                   select id from sessions where revoked_at < now() - interval '30 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("sessions", "id", "revoked_at < now() - interval '30 days'")
 
 
 class RevokedDevices(_Sweep):
     """Kept for thirty days: until then a second revocation is answered like the first."""
 
-    statement = """
-        delete from devices
-         where id = any (array(
-                   select id from devices where revoked_at < now() - interval '30 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("devices", "id", "revoked_at < now() - interval '30 days'")
 
 
 class UnusedDevices(_Sweep):
     """Nobody has signed in with it for a year: its last session ended long ago, and its client has forgotten it or is gone."""
 
-    statement = """
-        delete from devices
-         where id = any (array(
-                   select id from devices where last_used_at < now() - interval '1 year' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("devices", "id", "last_used_at < now() - interval '1 year'")
 
 
 class RotatedRefreshTokens(_Sweep):
@@ -70,32 +63,19 @@ class RotatedRefreshTokens(_Sweep):
     goes with its session.
     """
 
-    statement = """
-        delete from refresh_tokens
-         where digest = any (array(
-                   select digest from refresh_tokens where rotated_at < now() - interval '30 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("refresh_tokens", "digest", "rotated_at < now() - interval '30 days'")
 
 
 class ExpiredPreauthentications(_Sweep):
     """Used or not, they no longer let anyone in."""
 
-    statement = """
-        delete from preauthentications
-         where id = any (array(select id from preauthentications where expires_at < now() limit %(limit)s for update skip locked))
-    """
+    statement = _delete("preauthentications", "id", "expires_at < now()")
 
 
 class PastMailedTokens(_Sweep):
     """Kept for a week, so that a person who opens an old link can be told that it is old, or used."""
 
-    statement = """
-        delete from mailed_tokens
-         where digest = any (array(
-                   select digest from mailed_tokens where expires_at < now() - interval '7 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("mailed_tokens", "digest", "expires_at < now() - interval '7 days'")
 
 
 class FullBuckets(_Sweep):
@@ -107,23 +87,13 @@ class FullBuckets(_Sweep):
 class RetiredSigningKeys(_Sweep):
     """The last token that they signed has expired."""
 
-    statement = """
-        delete from signing_keys
-         where id = any (array(
-                   select id from signing_keys where state = 'outgoing' and retires_at < now() limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("signing_keys", "id", "state = 'outgoing' and retires_at < now()")
 
 
 class DeadJobs(_Sweep):
     """Thirty days give an operator time to see and revive them."""
 
-    statement = """
-        delete from jobs
-         where id = any (array(
-                   select id from jobs where state = 'dead' and died_at < now() - interval '30 days' limit %(limit)s for update skip locked
-               ))
-    """
+    statement = _delete("jobs", "id", "state = 'dead' and died_at < now() - interval '30 days'")
 
 
 class PastEventDetails(_Sweep):
@@ -144,7 +114,7 @@ class PastEventDetails(_Sweep):
 
 
 class _Retained(_Sweep):
-    """What is kept as long as a setting says. `order by` keeps the planner on the index of the times, however long the table is."""
+    """What is kept as long as a setting says."""
 
     def __init__(self, pool: Pool, retention: timedelta) -> None:
         super().__init__(pool)
@@ -157,33 +127,13 @@ class _Retained(_Sweep):
 class PastLoginEvents(_Retained):
     """Older habits go with them: a person who signs in again after this long counts as somebody with little history."""
 
-    statement = """
-        delete from login_events
-         where id = any (array(
-                   select id
-                     from login_events
-                    where created_at < now() - %(retention)s::interval
-                    order by created_at
-                    limit %(limit)s
-                      for update skip locked
-               ))
-    """
+    statement = _delete("login_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 class PastMfaEvents(_Retained):
     """The log of second factors is kept as long as that of the sign-ins that it belongs to."""
 
-    statement = """
-        delete from mfa_events
-         where id = any (array(
-                   select id
-                     from mfa_events
-                    where created_at < now() - %(retention)s::interval
-                    order by created_at
-                    limit %(limit)s
-                      for update skip locked
-               ))
-    """
+    statement = _delete("mfa_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 def sweeps(pool: Pool, *, login_event_retention: timedelta) -> tuple[Housekeeping, ...]:

@@ -17,48 +17,27 @@ class _Column:
     replace: LiteralString
 
 
-# Builds the context that the value was sealed with. It must be the same text as where the value is sealed.
+def _column(
+    table: LiteralString, column: LiteralString, key: LiteralString, key_type: LiteralString, context: LiteralString | None = None
+) -> _Column:
+    """`context` is what the value was sealed with, before the row's key; it must be the same text as where the value is sealed."""
+    return _Column(
+        outdated=f"""
+            select {key}::text as row, {column} as sealed, '{context or f"{table}.{column}"}:' || {key} as context
+              from {table}
+             where substring({column} from 1 for length(%(header)s)) <> %(header)s
+             order by {key}
+             limit %(limit)s
+        """,
+        replace=f"update {table} set {column} = %(new)s where {key} = %(row)s::{key_type} and {column} = %(old)s",
+    )
+
+
 _COLUMNS: Final[Mapping[str, _Column]] = {
-    "signing_keys.sealed_private_key": _Column(
-        outdated="""
-            select id as row, sealed_private_key as sealed, 'signing_keys.sealed_private_key:' || id as context
-              from signing_keys
-             where substring(sealed_private_key from 1 for length(%(header)s)) <> %(header)s
-             order by id
-             limit %(limit)s
-        """,
-        replace="update signing_keys set sealed_private_key = %(new)s where id = %(row)s and sealed_private_key = %(old)s",
-    ),
-    "jobs.sealed_payload": _Column(
-        outdated="""
-            select id::text as row, sealed_payload as sealed, 'jobs.payload:' || id as context
-              from jobs
-             where substring(sealed_payload from 1 for length(%(header)s)) <> %(header)s
-             order by id
-             limit %(limit)s
-        """,
-        replace="update jobs set sealed_payload = %(new)s where id = %(row)s::uuid and sealed_payload = %(old)s",
-    ),
-    "mfa_secrets.sealed_secret": _Column(
-        outdated="""
-            select user_id::text as row, sealed_secret as sealed, 'mfa_secrets.sealed_secret:' || user_id as context
-              from mfa_secrets
-             where substring(sealed_secret from 1 for length(%(header)s)) <> %(header)s
-             order by user_id
-             limit %(limit)s
-        """,
-        replace="update mfa_secrets set sealed_secret = %(new)s where user_id = %(row)s::uuid and sealed_secret = %(old)s",
-    ),
-    "server_secrets.sealed_secret": _Column(
-        outdated="""
-            select purpose as row, sealed_secret as sealed, 'server_secrets.sealed_secret:' || purpose as context
-              from server_secrets
-             where substring(sealed_secret from 1 for length(%(header)s)) <> %(header)s
-             order by purpose
-             limit %(limit)s
-        """,
-        replace="update server_secrets set sealed_secret = %(new)s where purpose = %(row)s and sealed_secret = %(old)s",
-    ),
+    "signing_keys.sealed_private_key": _column("signing_keys", "sealed_private_key", "id", "text"),
+    "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),
+    "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
+    "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
 }
 
 
