@@ -14,6 +14,7 @@ from tests.http.client import Client, Received
 from tests.http.identity.test_accounts import BAD_VALUES, impersonating, rows
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, link_in, token_in
+from tests.meanwhile import meanwhile
 
 OLD, NEW = "an old and tired password", "a fresh and lively password"
 FORGOT, RESET = "/api/auth/forgot-password", "/api/auth/reset-password"
@@ -336,19 +337,12 @@ async def test_who_chooses_more_slowly_than_another_chooses_nothing(
     postern: Postern,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    passwords = postern.identity.passwords
-    hash_one = passwords.hash
     if before is None:
         people.change("update users set password_hash = null")
     token, sessions = await people.token(ada), await living_sessions(postern)
-    quicker = await hash_one(Password("the password of a quicker request"))
-
-    async def hash_and_be_overtaken(*asked: Any) -> str:
-        encoded = await hash_one(*asked)
-        people.change("update users set password_hash = %s", quicker)
-        return encoded
-
-    monkeypatch.setattr(passwords, "hash", hash_and_be_overtaken)
+    quicker = await postern.identity.passwords.hash(Password("the password of a quicker request"))
+    overtake = "update users set password_hash = %s"
+    meanwhile(monkeypatch, postern.identity.passwords, "hash", lambda: people.change(overtake, quicker))
     answer = await client.post(path, body, token=token)
     assert (answer.status, answer.json()["error"]) == (status, error)
     assert await password_is(postern, "the password of a quicker request")

@@ -15,6 +15,7 @@ from tests.http.client import Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, Browser, unlimited
+from tests.meanwhile import meanwhile
 
 REAUTHENTICATE: Final = "/api/auth/reauthenticate"
 DISABLE, RENEW = ("DELETE", "/api/user/mfa"), ("POST", "/api/user/mfa/backup-codes/regenerate")
@@ -328,14 +329,7 @@ async def test_a_password_that_changes_while_it_is_checked_proves_nothing(house:
     await house.sign_in()
     house.time_passes()
     hasher = house.postern.identity.reauthentication._passwords._passwords
-    verify = hasher.verify
-
-    async def verify_and_change(encoded: str | None, password: Any, *precedence: Any) -> bool:
-        matches = await verify(encoded, password, *precedence)
-        house.people.change("update users set password_hash = 'another'")
-        return matches
-
-    monkeypatch.setattr(hasher, "verify", verify_and_change)
+    meanwhile(monkeypatch, hasher, "verify", lambda: house.people.change("update users set password_hash = 'another'"))
     assert (await house.prove(password=PASSWORD)).status == 401
     await house.is_refused(ADDRESS)
 

@@ -10,7 +10,6 @@ import trio
 
 from core.domain.errors import Overloaded
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.precedence import Precedence
 from core.domain.identity.risk import RiskFactor
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -19,6 +18,7 @@ from tests.http.conftest import SETTINGS
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, LOGIN, PASSWORD, SAFARI, VERIFY, Browser, enable_mfa, unlimited
+from tests.meanwhile import meanwhile
 
 DEVICE, TRUST = "__Host-postern_device", "__Host-postern_device_trust"
 
@@ -389,14 +389,8 @@ async def test_a_password_that_changes_while_it_is_checked_opens_nothing(
     if mfa:
         await enable_mfa(browser.client, people, person)
     before = people.rows("select id from sessions")
-    verify = postern.identity.passwords.verify
-
-    async def slow(encoded: str | None, password: Any, precedence: Precedence) -> bool:
-        matches = await verify(encoded, password, precedence)
-        people.change("update users set password_hash = 'changed' where id = %s", person.user)
-        return matches
-
-    monkeypatch.setattr(postern.identity.passwords, "verify", slow)
+    change = "update users set password_hash = 'changed' where id = %s"
+    meanwhile(monkeypatch, postern.identity.passwords, "verify", lambda: people.change(change, person.user))
     assert (await browser.login(person)).status == 401
     assert people.rows("select id from sessions") == before
     assert people.rows("select id from preauthentications") == []

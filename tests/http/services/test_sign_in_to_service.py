@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from core.domain.identity.accounts import Account
-from core.domain.identity.precedence import Precedence
 from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -22,6 +21,7 @@ from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import LOGIN, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
 from tests.http.tenants import UsedService
+from tests.meanwhile import meanwhile
 
 SHOP = {"org_slug": "acme", "service_slug": "shop"}
 REGISTER = "/api/auth/register"
@@ -462,13 +462,8 @@ class TestRegistration:
         assert len(house.events("user.signup.success")) == 1
 
     async def test_a_service_that_goes_away_meanwhile_is_the_origin_of_nothing(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-        hashing = house.postern.identity.passwords.hash
-
-        async def slow(password: Any) -> str:
-            house.people.change("delete from all_services where id = %s", house.shop.id)
-            return await hashing(password)
-
-        monkeypatch.setattr(house.postern.identity.passwords, "hash", slow)
+        delete = "delete from all_services where id = %s"
+        meanwhile(monkeypatch, house.postern.identity.passwords, "hash", lambda: house.people.change(delete, house.shop.id))
         assert (await house.register(**SHOP)).status == 200
         assert (await self.account(house))["origin_service_id"] is None
 
@@ -508,13 +503,7 @@ class TestMeanwhile:
         if mfa:
             await enable_mfa(house.client, house.people, house.ada)
         before = house.sessions()
-        verify = house.postern.identity.passwords.verify
-
-        async def slow(encoded: str | None, password: Any, precedence: Precedence) -> bool:
-            house.people.change(change)
-            return await verify(encoded, password, precedence)
-
-        monkeypatch.setattr(house.postern.identity.passwords, "verify", slow)
+        meanwhile(monkeypatch, house.postern.identity.passwords, "verify", lambda: house.people.change(change))
         answer = await house.browser.login(house.ada, **SHOP)
         assert (answer.status, answer.error_code) == (status, code)
         assert house.people.rows("select * from service_users") == house.people.rows("select * from preauthentications") == []
@@ -555,13 +544,8 @@ class TestMeanwhile:
                 assert house.people.rows(f"select * from {table} where service_id = %s", service.id) == []
 
     async def test_the_claims_are_of_the_account_as_it_is_when_it_gets_in(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-        verify = house.postern.identity.passwords.verify
-
-        async def slow(encoded: str | None, password: Any, precedence: Precedence) -> bool:
-            house.people.change("update users set email = 'ada@new.example', email_key = 'ada@new.example' where id = %s", house.ada.user)
-            return await verify(encoded, password, precedence)
-
-        monkeypatch.setattr(house.postern.identity.passwords, "verify", slow)
+        move = "update users set email = 'ada@new.example', email_key = 'ada@new.example' where id = %s"
+        meanwhile(monkeypatch, house.postern.identity.passwords, "verify", lambda: house.people.change(move, house.ada.user))
         tokens = await house.browser.tokens(house.ada, **SHOP)
         assert claims_of(tokens["access_token"])["email"] == "ada@new.example"
 

@@ -14,12 +14,12 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.mailed_tokens import LinkRefused
-from core.domain.identity.precedence import Precedence
 from core.domain.mail import MAIL_JOB
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
+from tests.meanwhile import meanwhile
 
 EMAIL, OTHER = Email("ada@example.org"), Email("new@example.org")
 GOOD, NEW = Password("a long and quiet afternoon"), Password("a fresh and lively password")
@@ -146,13 +146,8 @@ class TestBetweenTwoSteps:
         self, postern: Postern, monkeypatch: pytest.MonkeyPatch, ada: UserId
     ) -> None:
         link = await token(postern, AccountMail.RESET, ada)
-        real = postern.identity.passwords.hash
-
-        async def slow(password: Password, precedence: Precedence) -> str:
-            await rows(postern, "update mailed_tokens set used_at = now() returning digest")
-            return await real(password, precedence)
-
-        monkeypatch.setattr(postern.identity.passwords, "hash", slow)
+        use = "update mailed_tokens set used_at = now() returning digest"
+        meanwhile(monkeypatch, postern.identity.passwords, "hash", lambda: rows(postern, use))
         with pytest.raises(LinkRefused):
             await postern.identity.account_passwords.reset(link, NEW, SYSTEM)
 

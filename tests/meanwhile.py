@@ -1,0 +1,21 @@
+"""What happens while something else is under way."""
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any
+
+import pytest
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, happens: Callable[[], object]) -> None:
+    """From now on, `happens` is called whenever `owner.method` has done its work, before the caller has the result."""
+    work = getattr(owner, method)
+
+    async def work_and_be_overtaken(*asked: Any, **named: Any) -> Any:
+        result = await work(*asked, **named)
+        outcome = happens()
+        if isawaitable(outcome):
+            await outcome
+        return result
+
+    monkeypatch.setattr(owner, method, work_and_be_overtaken)
