@@ -6,7 +6,7 @@ The databases are on an embedded PostgreSQL of the run's own, or on the one whos
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ import hypothesis
 import psycopg
 import pytest
 import structlog
+from psycopg import sql
 from structlog.typing import EventDict, WrappedLogger
 
 from adapters.postgres.embedded import EmbeddedPostgres
@@ -104,27 +105,31 @@ def shared_database(worker_id: str) -> Iterator[str]:
     yield from _fresh(f"shared_{worker_id}", _TEMPLATE)
 
 
-@pytest.fixture
-def emptied_database_url(shared_database: str) -> str:
-    """One database for all tests that only fill tables: emptying them takes a hundredth of the time of a clone."""
+@pytest.fixture(scope="session")
+def empty_shared_database(shared_database: str) -> Iterator[Callable[[], None]]:
+    """Over one connection, which knows the tables already: a new one would take twenty times as long."""
     with psycopg.connect(shared_database, autocommit=True) as connection:
-        connection.execute(_EMPTY)
+        tables = connection.execute(_FILLED_BY_TESTS).fetchall()
+        # In any order, and without what follows from it.
+        connection.execute("set session_replication_role = replica")
+        statement = sql.SQL(";").join(sql.SQL("delete from {}").format(sql.Identifier(table)) for (table,) in tables)
+
+        def empty() -> None:
+            connection.execute(statement)
+
+        yield empty
+
+
+@pytest.fixture
+def emptied_database_url(shared_database: str, empty_shared_database: Callable[[], None]) -> str:
+    """One database for all tests that only fill tables: emptying them takes a hundredth of the time of a clone."""
+    empty_shared_database()
     return shared_database
 
 
-_EMPTY: Final = """
-    do $$
-    declare
-        each record;
-    begin
-        -- In any order, and without what follows from it. What the migrations bring stays.
-        set local session_replication_role = replica;
-        for each in
-            select tablename from pg_tables where schemaname = 'public' and tablename <> all (array['schema_migrations', 'tiers'])
-        loop
-            execute format('delete from %I', each.tablename);
-        end loop;
-    end $$
+# What the migrations bring stays.
+_FILLED_BY_TESTS: Final = """
+    select tablename from pg_tables where schemaname = 'public' and tablename <> all (array['schema_migrations', 'tiers'])
 """
 
 
