@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString, TypeVar
 
 import trio
-from psycopg.rows import args_row, class_row
+from psycopg.rows import class_row
 
+from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 
@@ -20,18 +21,18 @@ async def ask(pool: Pool, row: type[Row], statement: LiteralString, parameters: 
     """The statement's rows. Raises `Overloaded` or `Unavailable`."""
     with translated():
         async with pool.connection() as connection:
-            cursor = connection.cursor(row_factory=class_row(row))
-            await cursor.execute(statement, parameters, prepare=True)
-            return await cursor.fetchall()
+            execution = Execution(connection, row, statement, parameters)
+            await connection.carry_out(execution)
+            return execution.rows()
 
 
 async def ask_in_order(pool: Pool, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
     """Like `ask`, for what every request asks: a row is made of the columns in their order, and their names do not matter."""
     with translated():
         async with pool.connection() as connection:
-            cursor = connection.cursor(row_factory=args_row(row))
-            await cursor.execute(statement, parameters, prepare=True)
-            return await cursor.fetchall()
+            execution = Execution(connection, row, statement, parameters, in_order=True)
+            await connection.carry_out(execution)
+            return execution.rows()
 
 
 async def ask_for_many(
@@ -55,5 +56,10 @@ async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | No
     """A statement without rows. Returns how many rows it touched. Raises `Overloaded` or `Unavailable`."""
     with translated():
         async with pool.connection() as connection:
-            cursor = await connection.execute(statement, parameters, prepare=True)
-            return cursor.rowcount
+            execution = Execution(connection, _nothing, statement, parameters)
+            await connection.carry_out(execution)
+            return execution.row_count()
+
+
+def _nothing(**_columns: object) -> None:
+    """Nobody reads the rows."""

@@ -5,15 +5,15 @@ queued statement is noticed at the next question, at the latest at the commit.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import Final, LiteralString
+from typing import Any, Final, Generic, LiteralString
 
 from psycopg.errors import DivisionByZero
-from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import PipelinedTransaction
 from adapters.postgres.failures import translated
 from adapters.postgres.statements import Parameters, Row
@@ -34,6 +34,8 @@ class Transaction:
         self._transaction = transaction
         self._open = True
         self._along: list[tuple[LiteralString, Parameters]] = []
+        # Leaves together with what is told along after it.
+        self._demanded: _Demanded[Any] | None = None
         # In the order of their first ring. A dict, because there is no ordered set.
         self._topics: dict[str, None] = {}
         self._otherwise: type[Exception] | None = None
@@ -41,10 +43,9 @@ class Transaction:
     async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:
         """A statement whose answer nobody reads."""
         self._require_open()
-        if self._along:
-            await self._send_along()
+        await self._send_waiting()
         with translated():
-            await self._connection.execute(statement, parameters, prepare=True)
+            await self._connection.carry_out(Execution(self._connection, _nothing, statement, parameters))
 
     async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:
         """The same for a plain insert, update or delete that neither reads nor changes a row that its neighbours change.
@@ -55,42 +56,51 @@ class Transaction:
         self._require_open()
         self._along.append((statement, parameters))
 
-    async def _send_along(self) -> None:
-        along, self._along = self._along, []
-        if len(along) == 1:
-            ((statement, parameters),) = along
+    async def _send_waiting(self) -> None:
+        """What was demanded, and what was told along since, as one statement."""
+        along, demanded = self._along, self._demanded
+        if not along and demanded is None:
+            return
+        self._along, self._demanded = [], None
+        statements = along if demanded is None else [*along, (demanded.statement, demanded.parameters)]
+        make = _nothing if demanded is None else demanded.row
+        execution: Execution[Any]
+        if len(statements) == 1:
+            execution = Execution(self._connection, make, *statements[0])
         else:
-            statement = _together(tuple([statement for statement, _ in along]))
-            parameters = {f"{place}_{name}": value for place, (_, given) in enumerate(along) for name, value in given.items()}
+            statement, names = _together(tuple([statement for statement, _ in statements]))
+            execution = Execution(self._connection, make, statement, [statements[place][1][name] for place, name in names])
+        if demanded is not None:
+            demanded.execution = execution
         with translated():
-            await self._connection.execute(statement, parameters, prepare=True)
+            await self._connection.carry_out(execution)
 
     async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
         self._require_open()
         if self._otherwise is not None:
             raise TransactionOver("after a demand there is nothing to ask before the commit")
-        if self._along:
-            await self._send_along()
+        await self._send_waiting()
         with translated():
-            cursor = self._connection.cursor(row_factory=class_row(row))
-            await cursor.execute(statement, parameters, prepare=True)
-            return await cursor.fetchall()
+            execution = Execution(self._connection, row, statement, parameters)
+            await self._connection.carry_out(execution)
+            await self._transaction.flush()
+            return execution.rows()
 
     async def demand(
         self, row: type[Row], statement: LiteralString, otherwise: type[Exception], parameters: Parameters
     ) -> Callable[[], Awaitable[list[Row]]]:
         """A statement, made by `demanding`, without whose rows nothing of the transaction happens: the commit raises `otherwise`. It waits
         for no answer before; what is returned gives the rows after the commit. The rest of the transaction must not ask anything.
+
+        What is told along after it leaves with it as one statement, of which it is the main part. PostgreSQL carries that out first, so its
+        locks are taken before those of the others.
         """
         self._require_open()
-        if self._along:
-            await self._send_along()
-        with translated():
-            cursor = self._connection.cursor(row_factory=class_row(row))
-            await cursor.execute(statement, parameters, prepare=True)
+        await self._send_waiting()
         self._otherwise = otherwise
-        return cursor.fetchall
+        self._demanded = demanded = _Demanded(row, statement, parameters)
+        return demanded.rows
 
     async def hold(self, lock: int) -> None:
         """Take an advisory lock of `locks.py` until the transaction ends."""
@@ -104,8 +114,7 @@ class Transaction:
     async def commit(self) -> list[str]:
         """Returns the topics to ring in this process. After `Unavailable` it is unknown whether the commit took place."""
         self._require_open()
-        if self._along:
-            await self._send_along()
+        await self._send_waiting()
         topics = list(self._topics)
         if topics:
             await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
@@ -140,16 +149,39 @@ def demanding(statement: LiteralString) -> LiteralString:
     """
 
 
+class _Demanded(Generic[Row]):
+    """What waits to be carried out together with the statements after it."""
+
+    def __init__(self, row: type[Row], statement: LiteralString, parameters: Parameters) -> None:
+        self.row = row
+        self.statement = statement
+        self.parameters = parameters
+        self.execution: Execution[Row] | None = None
+
+    async def rows(self) -> list[Row]:
+        if self.execution is None:
+            raise TransactionOver("what was demanded is known after the commit")
+        return self.execution.rows()
+
+
+def _nothing(**_columns: object) -> None:
+    """Nobody reads the rows."""
+
+
 # The name of a parameter, in a statement.
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
 
 @lru_cache(maxsize=256)
-def _together(statements: tuple[LiteralString, ...]) -> LiteralString:
-    """One statement for all of them, with each one's place before the names of its parameters."""
+def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
+    """One statement for all of them, of which the last is the main part; and its parameters in order: the place of the statement that each
+    belongs to, and its name there.
+    """
     *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
     parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
-    return f"with {parts} {last}"
+    # A dict, because each counts once, where it is first named.
+    names = {(place, name): None for place, statement in enumerate(statements) for name in _PARAMETER.findall(statement)}
+    return f"with {parts} {last}", tuple(names)
 
 
 # One channel for all topics: LISTEN once, and a topic that nobody here waits for costs almost nothing.

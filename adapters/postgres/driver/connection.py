@@ -12,11 +12,11 @@ from typing import Any, Final, Self, TypeVar
 
 import psycopg
 import trio
-from psycopg import AsyncConnection, OperationalError, ProgrammingError, pq
+from psycopg import AsyncConnection, OperationalError, ProgrammingError, abc, pq
 from psycopg._capabilities import capabilities
 from psycopg._conninfo_utils import get_param, get_param_def, is_ip_address, split_attempts
 from psycopg.abc import AdaptContext, ConnDict, ConnParam, PQGen
-from psycopg.adapt import AdaptersMap
+from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 from psycopg.errors import CancellationTimeout, ConnectionTimeout, _WaitTimeout
 from psycopg.generators import copy_end, copy_from, fetch_many, send
@@ -24,6 +24,7 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 from psycopg.waiting import Ready, Wait
 
+from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import Pipeline, PipelinedTransaction, ServerTransaction
 from adapters.postgres.driver.prepared import PreparedStatements
 from adapters.postgres.driver.waiting import Readiness, drive_connecting, until_ready
@@ -103,6 +104,7 @@ class Connection(AsyncConnection[TupleRow]):
         self.prepared = self._prepared = PreparedStatements()
         self.round_trips = 0  # how often a task waited for the server's answer
         self.recovery = RECOVERY  # at 0, a cancelled statement ends the connection at once
+        self._transformer: abc.Transformer | None = None
         self._readiness = Readiness(pgconn.socket)
         self._last_turn = 0.0
 
@@ -185,6 +187,26 @@ class Connection(AsyncConnection[TupleRow]):
         except StopIteration as finished:
             result: RV = finished.value
             return result
+
+    @property
+    def transformer(self) -> abc.Transformer:
+        """Converts the values of all executions. psycopg makes one for each cursor, which finds out each time how to convert what. So the
+        session's time zone and encoding stay what they were when it first answered.
+        """
+        if self._transformer is None:
+            self._transformer = Transformer(self)
+        return self._transformer
+
+    async def carry_out(self, execution: Execution[Any]) -> None:
+        """Runs it now, or queues it in the pipeline."""
+        pipeline = self._pipeline
+        if pipeline is None:
+            await self.run(execution.run())
+            return
+        assert isinstance(pipeline, Pipeline)  # noqa: S101 - only this class makes them
+        execution.queue(pipeline)
+        if pipeline.is_long or self.prepared.is_untidy:
+            await self.run(pipeline.relieved())
 
     async def run(self, generator: PQGen[RV]) -> RV:
         """Run a protocol generator under the connection's lock."""

@@ -10,14 +10,16 @@ from psycopg import AsyncPipeline, AsyncTransaction, Error, OperationalError, Pr
 from psycopg._preparing import Prepare
 from psycopg.abc import PQGen
 from psycopg.errors import InFailedSqlTransaction
-from psycopg.generators import send
+from psycopg.generators import fetch_many, send
 
 if TYPE_CHECKING:
     from adapters.postgres.driver.connection import Connection
 
 LAST_WORD: Final = 5.0  # seconds that a commit or roll-back may take, even when its caller is cancelled
 _MOST_QUEUED: Final = 64
+_BEGIN: Final = b"BEGIN"
 _IDLE: Final = pq.TransactionStatus.IDLE
+_ACTIVE: Final = pq.TransactionStatus.ACTIVE
 _FAILED: Final = pq.TransactionStatus.INERROR
 
 
@@ -47,7 +49,14 @@ class Pipeline(AsyncPipeline):
 
     def synchronization(self) -> PQGen[None]:
         """The same, and end the pipeline's segment: an error stays within its segment."""
-        return self._sync_gen()
+        try:
+            yield from self._sync_gen()
+        except Error:
+            # The Sync of a segment without COMMIT commits, and that can fail too, for a deferred constraint. Then the error is its first
+            # answer, and the second would be taken for that of the next statement.
+            while self.pgconn.transaction_status == _ACTIVE:
+                yield from fetch_many(self.pgconn)
+            raise
 
     def hand_over(self) -> None:
         """Move what is queued into libpq's buffer."""
@@ -60,6 +69,11 @@ class Pipeline(AsyncPipeline):
         for _ in range(len(self.command_queue)):
             self._not_prepared(self.result_queue.pop())
         self.command_queue.clear()
+
+    def forget_first(self) -> None:
+        """Drop the first command, which libpq must not have seen yet."""
+        self.command_queue.popleft()
+        self.result_queue.popleft()
 
     def forget_everything(self) -> None:
         """Drop both queues. A statement that was being prepared in them is prepared again the next time."""
@@ -74,9 +88,18 @@ class Pipeline(AsyncPipeline):
             if prepare is Prepare.SHOULD:
                 self._connection.prepared.forget(key, name)
 
+    @property
+    def is_long(self) -> bool:
+        return len(self.command_queue) >= _MOST_QUEUED
+
+    def relieved(self) -> PQGen[None]:
+        """Send what is queued, when it is much, and close the statements that are not wanted any more."""
+        yield from self._communicate_gen()
+        yield from self._connection.prepared.maintain_gen(self._connection)
+
     def _communicate_gen(self) -> PQGen[None]:
         # psycopg calls this after each statement. A long run of statements has to be sent, and its answers read, or both ends block.
-        if len(self.command_queue) >= _MOST_QUEUED:
+        if self.is_long:
             self.unsynchronized = True
             yield from super()._communicate_gen()
 
@@ -101,7 +124,8 @@ class Pipeline(AsyncPipeline):
 
 
 class PipelinedTransaction:
-    """A transaction in a pipeline: BEGIN rides with the first statement, the last writes ride with COMMIT.
+    """A transaction in a pipeline: BEGIN rides with the first statement, the last writes ride with COMMIT. Where all of it leaves at once,
+    neither is sent: PostgreSQL makes one transaction of the statements before a Sync, and ends it there.
 
         async with connection.pipelined_transaction() as transaction:
             cursor = await connection.execute("select …")
@@ -120,7 +144,7 @@ class PipelinedTransaction:
 
     __slots__ = ("_begin", "_connection", "_pipeline")
 
-    def __init__(self, connection: "Connection", begin: bytes = b"BEGIN") -> None:
+    def __init__(self, connection: "Connection", begin: bytes = _BEGIN) -> None:
         self._connection = connection
         self._begin = begin
         self._pipeline: Pipeline | None = None
@@ -146,10 +170,13 @@ class PipelinedTransaction:
         pipeline = self._open()
         if self._status() == _FAILED:
             raise InFailedSqlTransaction("the transaction has failed before; it can only be rolled back")
-        if len(pipeline.command_queue) == 1 and not pipeline.unsynchronized and self._status() == _IDLE:
-            pipeline.forget_queued()  # BEGIN alone: nothing was done
+        nothing_left = not pipeline.unsynchronized and self._status() == _IDLE
+        if nothing_left and (self._begin == _BEGIN or len(pipeline.command_queue) == 1):
+            # The Sync does for all of it what BEGIN and COMMIT would.
+            pipeline.forget_first()
         else:
             pipeline.queue(b"COMMIT")
+        if pipeline.command_queue:
             with last_word("commit"):
                 await self._connection.run(pipeline.synchronization())
         self._end()

@@ -34,6 +34,26 @@ class PreparedStatements(PrepareManager):
     def clear(self) -> bool:
         return False
 
+    def name_of(self, key: Key) -> bytes | None:
+        """Of a statement that the server has."""
+        name = self._names.get(key)
+        if name is not None:
+            self._names.move_to_end(key)
+        return name
+
+    def new_name(self) -> bytes:
+        self._prepared_idx += 1
+        return b"_pg3_%d" % (self._prepared_idx - 1)
+
+    @property
+    def is_untidy(self) -> bool:
+        """The server has statements that are not wanted any more: `maintain_gen` closes them."""
+        return bool(self._to_flush)
+
+    def add(self, key: Key, name: bytes) -> None:
+        self._counts.pop(key, None)
+        self._names[key] = name
+
     def maybe_add_to_cache(self, query: PostgresQuery, prep: Prepare, name: bytes) -> Key | None:
         super().maybe_add_to_cache(query, prep, name)
         return None if self.prepare_threshold is None else self.key(query)

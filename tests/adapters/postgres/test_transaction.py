@@ -6,9 +6,10 @@ from typing import Final
 from uuid import UUID
 
 import pytest
+import trio
 from psycopg.errors import ForeignKeyViolation
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
 from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction, TransactionOver, demanding
 from tests.adapters.postgres.conftest import Store
@@ -113,3 +114,37 @@ async def test_after_a_demand_nothing_is_asked(store: Store) -> None:
         await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
         with pytest.raises(TransactionOver):
             await opened.ask(IdRow, "select id from users")
+
+
+async def test_what_is_demanded_is_not_known_before_the_commit(store: Store) -> None:
+    async with transaction(store) as opened:
+        held = await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
+        with pytest.raises(TransactionOver):
+            await held()
+
+
+async def test_what_is_demanded_is_locked_before_what_is_told_along_with_it(store: Store) -> None:
+    async with transaction(store) as opened:
+        await opened.tell(USER, {"id": number(1), "email": "a"})
+        await opened.tell(USER, {"id": number(2), "email": "b"})
+        await opened.commit()
+
+    async def change() -> None:
+        async with transaction(store) as opened:
+            await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
+            await opened.tell_along(RENAME, {"id": number(2), "email": "c"})
+            await opened.tell_along(USER, {"id": number(3), "email": "d"})
+            await opened.commit()
+
+    async with await Connection.connect(store.url) as other, trio.open_nursery() as nursery:
+        await other.execute("begin")
+        await other.execute("select from users where id = %s for update", [number(1)])
+        nursery.start_soon(change)
+        waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        with trio.fail_after(10):
+            while not await store.query(waiting):
+                await trio.sleep(0.01)
+        # Nobody holds the other one while they wait.
+        await other.execute("select from users where id = %s for update nowait", [number(2)])
+        await other.execute("rollback")
+    assert await store.query("select email from users order by id") == [{"email": "a"}, {"email": "c"}, {"email": "d"}]

@@ -202,6 +202,19 @@ async def test_other_isolation_levels_can_be_asked_for(bare_url: str) -> None:
         assert await one(connection, "show transaction_isolation") == "serializable"
 
 
+@pytest.mark.parametrize(("begin", "level"), [(b"BEGIN", "read committed"), (b"begin isolation level serializable", "serializable")])
+async def test_also_for_writes_that_ask_for_nothing(bare_url: str, begin: bytes, level: str) -> None:
+    async with await Connection.connect(bare_url) as connection:
+        await connection.execute("create temporary table seen (level text, at timestamptz)")
+        async with connection.pipelined_transaction(begin) as transaction:
+            for _ in range(2):
+                await connection.execute("insert into seen values (current_setting('transaction_isolation'), now())")
+            await transaction.commit()
+        assert connection.usable()
+        cursor = await connection.execute("select min(level), count(*), count(distinct at) from seen")
+        assert await cursor.fetchone() == (level, 2, 1)  # in one transaction
+
+
 async def test_prepared_statements_survive_errors_and_roll_backs(bare_url: str) -> None:
     async with await Connection.connect(bare_url, prepare_threshold=0) as connection:
         statement = "select 10 / %s::int"
