@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -21,18 +22,11 @@ from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, A
 #     select users.id, …, {KNOWLEDGE} as knowledge from users where email_key = %(email_key)s
 #
 # Every part of it reads a bounded number of rows from an index, however many sign-ins a stranger has tried: the last `HISTORY` good ones,
-# the last twenty of all, and the person's devices.
-KNOWLEDGE: Final = """(
+# the last twenty of all, and the person's devices. It brings them as they are. Most people have few, and to make ready what would count
+# them costs PostgreSQL more than to read them.
+_KNOWLEDGE: Final[LiteralString] = """(
     select jsonb_build_object(
-               'by_token', (
-                   select jsonb_build_object(
-                              'id', devices.id,
-                              'trusted_until', extract(epoch from devices.trusted_until),
-                              'brings_trust', coalesce(devices.trust_digest = %(trust_digest)s, false)
-                          )
-                     from devices
-                    where devices.token_digest = %(device_digest)s and devices.user_id = users.id and devices.revoked_at is null
-               ),
+               {shown}
                'by_agent', (
                    select jsonb_build_object('id', devices.id, 'trusted_until', extract(epoch from devices.trusted_until))
                      from devices
@@ -44,42 +38,49 @@ KNOWLEDGE: Final = """(
                     order by devices.last_used_at desc
                     limit 1
                ),
-               'habits', (
+               'good', array(
+                   select jsonb_build_array(extract(hour from login_events.created_at at time zone 'UTC'), login_events.country)
+                     from login_events
+                    where login_events.user_id = users.id and login_events.success and not login_events.flagged
+                    order by login_events.id desc
+                    limit %(device_history)s
+               ),
+               'latest', array(
+                   select case when not login_events.success then coalesce(login_events.reason, '') end
+                     from login_events
+                    where login_events.user_id = users.id
+                    order by login_events.id desc
+                    limit 20
+               )
+               {trust_days}
+           )
+)"""
+_SHOWN: Final = """
+               'by_token', (
                    select jsonb_build_object(
-                              'sign_ins', count(*),
-                              'hours', array_agg(distinct extract(hour from good.created_at at time zone 'UTC')::int),
-                              'countries', array_agg(distinct good.country) filter (where good.country is not null)
+                              'id', devices.id,
+                              'trusted_until', extract(epoch from devices.trusted_until),
+                              'brings_trust', coalesce(devices.trust_digest = %(trust_digest)s, false)
                           )
-                     from (
-                              select login_events.created_at, login_events.country
-                                from login_events
-                               where login_events.user_id = users.id and login_events.success and not login_events.flagged
-                               order by login_events.id desc
-                               limit %(device_history)s
-                          ) as good
+                     from devices
+                    where devices.token_digest = %(device_digest)s and devices.user_id = users.id and devices.revoked_at is null
                ),
-               'failed_attempts', (
-                   select count(*)
-                     from (
-                              select latest.reason, count(*) filter (where latest.success) over (order by latest.id desc) as successes
-                                from (
-                                         select login_events.id, login_events.success, login_events.reason
-                                           from login_events
-                                          where login_events.user_id = users.id
-                                          order by login_events.id desc
-                                          limit 20
-                                     ) as latest
-                          ) as since
-                    where since.successes = 0 and since.reason = any (%(device_failures)s)
-               ),
+"""
+_TRUST_DAYS: Final = """,
                'trust_days', (
                    select min(organizations.device_trust_days)
                      from memberships
                      join organizations on organizations.id = memberships.org_id
                     where memberships.user_id = users.id and organizations.status = 'active'
                )
-           )
-)"""
+"""
+KNOWLEDGE: Final[LiteralString] = _KNOWLEDGE.format(shown=_SHOWN, trust_days=_TRUST_DAYS)
+# What the first look of a sign-in asks for, by whether the client shows a device token. Whoever owes a second factor may ask for trust with
+# it, and then there is a second look.
+FIRST_KNOWLEDGE: Final[Mapping[bool, LiteralString]] = {
+    True: _KNOWLEDGE.format(shown=_SHOWN, trust_days=""),
+    False: _KNOWLEDGE.format(shown="", trust_days=""),
+}
 
 
 def knowledge_parameters(approach: Approach) -> Mapping[str, Any]:
@@ -91,24 +92,28 @@ def knowledge_parameters(approach: Approach) -> Mapping[str, Any]:
         "device_browser": _text(agent.browser),
         "device_os": _text(agent.os),
         "device_history": HISTORY,
-        "device_failures": _FAILURES,
     }
 
 
-_FAILURES: Final = [failure.value for failure in FAILED_ATTEMPTS]
+_FAILURES: Final = frozenset(failure.value for failure in FAILED_ATTEMPTS)
 
 
 def knowledge_of(value: Mapping[str, Any]) -> Knowledge:
-    habits = value["habits"]
+    good, failures = value["good"], takewhile(_is_failure, value["latest"])
     return Knowledge(
-        by_token=_known(value["by_token"]),
+        by_token=_known(value.get("by_token")),
         by_agent=_known(value["by_agent"]),
-        sign_ins=habits["sign_ins"],
-        hours=frozenset(habits["hours"] or ()),
-        countries=frozenset(habits["countries"] or ()),
-        failed_attempts=value["failed_attempts"],
-        trust_days=value["trust_days"],
+        sign_ins=len(good),
+        hours=frozenset(hour for hour, _ in good),
+        countries=frozenset(country for _, country in good if country is not None),
+        failed_attempts=sum(reason in _FAILURES for reason in failures),
+        trust_days=value.get("trust_days"),
     )
+
+
+def _is_failure(reason: str | None) -> bool:
+    """None is a sign-in that succeeded."""
+    return reason is not None
 
 
 def _known(value: Mapping[str, Any] | None) -> KnownDevice | None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from adapters.postgres.addresses import storable_address
+from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identity.login_events import LoginEvent
@@ -29,7 +30,7 @@ class LoginEventRows:
                 "address": storable_address(event.address),
                 "user_agent": None if event.user_agent is None else storable_text(event.user_agent),
                 "risk_score": event.risk_score,
-                "risk_factors": list(event.risk_factors),
+                "risk_factors": array_of_texts(event.risk_factors),
                 "flagged": event.flagged,
                 "country": event.country,
                 "city": event.city,
@@ -42,5 +43,5 @@ _ADD: Final = """
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, created_at)
     values (%(id)s, %(user)s, %(organization)s, %(service)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s,
-            %(user_agent)s, %(risk_score)s, %(risk_factors)s, %(flagged)s, %(country)s, %(city)s, %(at)s)
+            %(user_agent)s, %(risk_score)s, %(risk_factors)s::text[], %(flagged)s, %(country)s, %(city)s, %(at)s)
 """

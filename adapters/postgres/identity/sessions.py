@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.revoking import LINE, revoking
 from adapters.postgres.rows import IdRow
@@ -76,7 +77,7 @@ class SessionRows:
                 "last_seen_at": session.last_seen_at,
                 "expires_at": session.expires_at,
                 "ends_at": session.ends_at,
-                "authenticated_by": list(session.authenticated_by),
+                "authenticated_by": array_of_texts(session.authenticated_by),
                 "impersonator": None if impersonated is None else impersonated.by,
                 "impersonation": None if impersonated is None else impersonated.id,
                 "parent": session.parent,
@@ -129,7 +130,7 @@ _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
-            %(authenticated_by)s, %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s)
+            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s)
 """
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"

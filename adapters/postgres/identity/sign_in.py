@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import AccountRow
-from adapters.postgres.identity.devices import KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
@@ -38,11 +38,11 @@ from core.domain.identity.sign_in import (
 class DestinationRow:
     """What `DESTINATION` reads; to be extended by what a statement reads beside it."""
 
-    service_id: UUID | None
-    service_slug: str | None
-    organization_id: UUID | None
-    organization_slug: str | None
-    organization_is_active: bool | None
+    service_id: UUID | None = None
+    service_slug: str | None = None
+    organization_id: UUID | None = None
+    organization_slug: str | None = None
+    organization_is_active: bool | None = None
 
     def destination(self) -> Destination | None:
         if self.service_id is None or self.organization_id is None:
@@ -72,7 +72,7 @@ class _Attempt(DestinationRow):
     deactivated_at: datetime | None
     created_at: datetime | None
     mfa_enabled: bool
-    has_been_there: bool
+    has_been_there: bool = False
     knowledge: dict[str, Any]
 
     def attempt(self) -> Attempt:
@@ -123,23 +123,21 @@ class PostgresAttempts:
         self._pool = pool
 
     async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
-        (row,) = await ask(
-            self._pool,
-            _Attempt,
-            _FIND,
-            {
-                "email_key": email.key,
-                "account_key": account_key(email),
-                "account_limit": TRIES_FROM_ANYWHERE.name,
-                "account_burst": float(TRIES_FROM_ANYWHERE.burst),
-                "account_pace": TRIES_FROM_ANYWHERE.seconds_per_request,
-                "device_limit": TRIES_FROM_DEVICE.name,
-                "device_burst": float(TRIES_FROM_DEVICE.burst),
-                "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
-                **knowledge_parameters(approach),
-                **_named(service),
-            },
-        )
+        parameters = {
+            "email_key": email.key,
+            "account_key": account_key(email),
+            "account_limit": TRIES_FROM_ANYWHERE.name,
+            "account_burst": float(TRIES_FROM_ANYWHERE.burst),
+            "account_pace": TRIES_FROM_ANYWHERE.seconds_per_request,
+            "device_limit": TRIES_FROM_DEVICE.name,
+            "device_burst": float(TRIES_FROM_DEVICE.burst),
+            "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
+            **knowledge_parameters(approach),
+            **_named(service),
+        }
+        # Which one depends on the request alone, so it tells nothing of the account.
+        statement = _FIND[approach.client.device_token is not None, service is not None]
+        (row,) = await ask(self._pool, _Attempt, statement, parameters)
         return row.attempt()
 
 
@@ -164,12 +162,14 @@ class SignInRows:
         return await self._confirmed(_CONFIRM, {"user": user, "encoded": encoded, "service": service, **_alone(alone)})
 
     async def demand(self, user: UserId, encoded: str, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-        parameters = {"user": user, "encoded": encoded, "service": None, **_alone(alone)}
-        rows = await self._transaction.demand(_Confirmed, _DEMAND, NotConfirmed, parameters)
+        statement = _DEMAND_NEW_DEVICE if alone.device is None else _DEMAND
+        rows = await self._transaction.demand(
+            AccountRow, statement, NotConfirmed, {"user": user, "encoded": encoded, "device": alone.device}
+        )
 
         async def confirmed() -> Confirmed:
             (row,) = await rows()
-            return row.confirmed
+            return Confirmed(row.account())
 
         return confirmed
 
@@ -200,10 +200,9 @@ _NAMED: Final[LiteralString] = f"""
        where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
 """
 
-# A try from a device that shows one of this account's device tokens draws from that device's bucket, any other from the account's. For an
-# address that nobody has, everything is looked for all the same, and nothing found.
-_FIND: Final[LiteralString] = f"""
-    with known as (
+# A try from a device that shows one of this account's device tokens draws from that device's bucket.
+_FROM_ONE_DEVICE: Final = """
+         known as (
              select devices.id
                from devices
                join users on users.id = devices.user_id
@@ -216,13 +215,42 @@ _FIND: Final[LiteralString] = f"""
                     case when known.id is null then %(account_pace)s::float8 else %(device_pace)s::float8 end as pace
                from (values (true)) as this (try)
                left join known on this.try
-         ),
-         taken as ({TAKE_WANTED}),
-         destination as ({_NAMED})
+         )"""
+
+# Any other draws from the account's.
+_FROM_ANYWHERE: Final = """
+         wanted as (
+             select %(account_limit)s::text as limit_name, %(account_key)s::text as key, %(account_burst)s::float8 as burst,
+                    %(account_pace)s::float8 as pace
+         )"""
+
+
+def _find(*, with_token: bool, with_service: bool) -> LiteralString:
+    """For an address that nobody has, everything is looked for all the same, and nothing found. What the request does not name is not
+    looked for: PostgreSQL makes ready every part of a statement, also those that will find nothing.
+    """
+    wanted = _FROM_ONE_DEVICE if with_token else _FROM_ANYWHERE
+    destination, columns, joined = (
+        (_AND_DESTINATION, _DESTINATION_COLUMNS, "left join destination on true") if with_service else ("", "", "")
+    )
+    return f"""
+    with {wanted},
+         taken as ({TAKE_WANTED})
+         {destination}
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
          users.email_verified_at, users.deactivated_at, users.created_at,
          exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
-         {KNOWLEDGE} as knowledge,
+         {FIRST_KNOWLEDGE[with_token]} as knowledge
+         {columns}
+    from taken
+    {joined}
+    left join users on users.email_key = %(email_key)s
+"""
+
+
+_AND_DESTINATION: Final[LiteralString] = f", destination as ({_NAMED})"
+
+_DESTINATION_COLUMNS: Final = """,
          destination.*,
          exists (
              select
@@ -231,26 +259,36 @@ _FIND: Final[LiteralString] = f"""
                 and service_users.user_id = users.id
                 and service_users.first_login_at is not null
          ) as has_been_there
-    from taken
-    left join destination on true
-    left join users on users.email_key = %(email_key)s
 """
+
+# By whether the request shows a device token, and whether it names a service.
+_FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
+    (with_token, with_service): _find(with_token=with_token, with_service=with_service)
+    for with_token in (False, True)
+    for with_service in (False, True)
+}
 
 _FIND_DESTINATION: Final = _NAMED
 
 # The lock keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be ended with them.
 # While the password was checked, a second factor may have been enabled, or the device revoked that was trusted to do without. The device is
 # looked for once the row of `held` is there: everybody takes the account before the device.
-_ENOUGH: Final = """
-           (
-               not %(alone)s
-            or not exists (select from mfa_secrets where mfa_secrets.user_id = held.id and mfa_secrets.enabled_at is not null)
-            or exists (
+_NO_SECOND_FACTOR: Final = """
+               not exists (select from mfa_secrets where mfa_secrets.user_id = held.id and mfa_secrets.enabled_at is not null)"""
+
+_TRUSTED: Final = """
+               exists (
                    select from devices
                     where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
                       and devices.trusted_until > now()
                       for no key update
-               )
+               )"""
+
+_ENOUGH: Final[LiteralString] = f"""
+           (
+               not %(alone)s
+            or {_NO_SECOND_FACTOR}
+            or {_TRUSTED}
            )
 """
 
@@ -299,7 +337,9 @@ _CONFIRM: Final[LiteralString] = f"""
     left join destination as services on true
 """
 
-_DEMAND: Final[LiteralString] = demanding(_CONFIRM)
+# On the platform there is no service to be looked for; a new device is not trusted.
+_DEMAND_NEW_DEVICE: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR}")
+_DEMAND: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR} or {_TRUSTED}")
 
 _RENEW: Final[LiteralString] = f"""
     {_SERVICE},

@@ -54,7 +54,9 @@ class Knowledge:
     countries: frozenset[str] = field(default_factory=frozenset)
     failed_attempts: int = 0
     trust_days: int | None = None
-    """The lowest number that one of the person's active organizations allows. None: the person is in none."""
+    """The lowest number that one of the person's active organizations allows. None: the person is in none, or this is the first look of a
+    sign-in, before anyone can ask for trust.
+    """
 
 
 NOTHING_KNOWN: Final = Knowledge()
