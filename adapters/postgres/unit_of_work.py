@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import Generic, TypeVar
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
@@ -39,36 +40,56 @@ from ports.ids import Ids
 from ports.jobs import Doorbell
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+Store = TypeVar("Store")
+
+
+class _Made(Generic[Store]):
+    """A store, made when it is first asked for: a unit of work needs two or three of them."""
+
+    def __init__(self, make: Callable[[Transaction], Store]) -> None:
+        self._make = make
+        self._name = ""
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, unit: "PostgresUnitOfWork", _owner: type) -> Store:
+        store = self._make(unit.transaction)
+        # From now on found before this descriptor, which has no `__set__`.
+        unit.__dict__[self._name] = store
+        return store
+
 
 class PostgresUnitOfWork:
     """Implements `ports.unit_of_work.UnitOfWork`."""
 
+    accounts = _Made(AccountRows)
+    account_passwords = _Made(AccountPasswordRows)
+    platform_owners = _Made(PlatformOwnerRows)
+    sessions = _Made(SessionRows)
+    sign_ins = _Made(SignInRows)
+    login_events = _Made(LoginEventRows)
+    devices = _Made(DeviceRows)
+    mailed_tokens = _Made(MailedTokenRows)
+    impersonations = _Made(ImpersonationRows)
+    organizations = _Made(OrganizationRows)
+    members = _Made(MemberRows)
+    roles = _Made(RoleRows)
+    api_keys = _Made(ApiKeyRows)
+    client_secrets = _Made(ClientSecretRows)
+    plans = _Made(PlanRows)
+    service_users = _Made(ServiceUserRows)
+    services = _Made(ServiceRows)
+    subscriptions = _Made(SubscriptionRows)
+    invitations = _Made(InvitationRows)
+    end_users = _Made(EndUserRows)
+    signing_keys = _Made(SigningKeyRows)
+
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:
-        self._transaction = transaction
+        self.transaction = transaction
         self._doorbell = doorbell
         self._events = EventRows(transaction, ids, clock)
-        self.accounts = AccountRows(transaction)
-        self.account_passwords = AccountPasswordRows(transaction)
-        self.platform_owners = PlatformOwnerRows(transaction)
-        self.sessions = SessionRows(transaction)
-        self.sign_ins = SignInRows(transaction)
-        self.login_events = LoginEventRows(transaction)
-        self.devices = DeviceRows(transaction)
         self.mfa = MfaRows(transaction, ids, clock)
-        self.mailed_tokens = MailedTokenRows(transaction)
-        self.impersonations = ImpersonationRows(transaction)
-        self.organizations = OrganizationRows(transaction)
-        self.members = MemberRows(transaction)
-        self.roles = RoleRows(transaction)
-        self.api_keys = ApiKeyRows(transaction)
-        self.client_secrets = ClientSecretRows(transaction)
-        self.plans = PlanRows(transaction)
-        self.service_users = ServiceUserRows(transaction)
-        self.services = ServiceRows(transaction)
-        self.subscriptions = SubscriptionRows(transaction)
-        self.invitations = InvitationRows(transaction)
-        self.end_users = EndUserRows(transaction)
-        self.signing_keys = SigningKeyRows(transaction)
         self.jobs = JobRows(transaction, ids, keyring)
 
     async def record(self, event: Event) -> AuditEntryId | None:
@@ -82,7 +103,7 @@ class PostgresUnitOfWork:
 
     async def commit(self) -> None:
         """Shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
-        for topic in await self._transaction.commit():
+        for topic in await self.transaction.commit():
             # The notification also comes back to this process a little later. A second ring costs one look that finds nothing.
             self._doorbell.ring(topic)
 

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 
@@ -50,6 +51,8 @@ class Place:
 _NETWORKS: Final = ((64, 1), (56, 4), (48, 16))
 
 
+# Asked several times in each request, and people make several requests.
+@lru_cache(maxsize=4096)
 def client_places(address: str) -> tuple[Place, ...]:
     """An IPv4 address, or an IPv6 /64 and the wider networks around it, narrowest first. An IPv4 address mapped into IPv6 is the IPv4
     address.

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from core.domain.record.audit_chains import Head
 
 _INTERRUPTED: Final = 130
+# How many new objects the garbage collector waits for. Python's 700 are those of one or two requests under way, which are still in use: it
+# would look through them several times in each.
+_YOUNG: Final = 5_000
 _EPILOG: Final = f"""\
 Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
 
@@ -75,6 +78,7 @@ def _run(given: argparse.Namespace) -> int:
     gc.disable()
     command = import_module(f"entrypoints.cli.{given.module}")
     gc.freeze()
+    gc.set_threshold(_YOUNG)
     gc.enable()
     if given.without_settings:
         return int(command.run(given))

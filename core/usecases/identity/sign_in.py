@@ -1,6 +1,5 @@
 """Signing in: a proof, and a second factor where there is one."""
 
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -185,7 +184,7 @@ class SignIn:
             raise Unauthorized(WRONG_PASSWORD, detail=_CHANGED) from None
         self._familiar.add(sighting.approach.client.address)
         account = confirmed.account
-        opened = replace(opened, email=account.email, is_platform_owner=account.is_platform_owner, subscription=confirmed.subscription)
+        opened = OpenedSession(opened.session, account.email, account.is_platform_owner, opened.refresh_token, confirmed.subscription)
         return SignedIn(await self._sessions.tokens(opened), remembered)
 
     async def _await_second_factor(self, arrival: Arrival, sighting: Sighting) -> AwaitingSecondFactor:
