@@ -6,7 +6,7 @@ The databases are on an embedded PostgreSQL of the run's own, or on the one whos
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -105,23 +105,46 @@ def shared_database(worker_id: str) -> Iterator[str]:
     yield from _fresh(f"shared_{worker_id}", _TEMPLATE)
 
 
-@pytest.fixture(scope="session")
-def empty_shared_database(shared_database: str) -> Iterator[Callable[[], None]]:
+class Emptying:
     """Over one connection, which knows the tables already: a new one would take twenty times as long."""
-    with psycopg.connect(shared_database, autocommit=True) as connection:
-        tables = connection.execute(_FILLED_BY_TESTS).fetchall()
-        # In any order, and without what follows from it.
-        connection.execute("set session_replication_role = replica")
-        statement = sql.SQL(";").join(sql.SQL("delete from {}").format(sql.Identifier(table)) for (table,) in tables)
 
-        def empty() -> None:
-            connection.execute(statement)
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._statement = sql.Composed([])
 
-        yield empty
+    def __call__(self) -> None:
+        try:
+            self._connected().execute(self._statement)
+        except psycopg.OperationalError:
+            # A test has cut all connections.
+            self.close()
+            self._connected().execute(self._statement)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _connected(self) -> "psycopg.Connection[tuple[Any, ...]]":
+        if self._connection is None:
+            self._connection = psycopg.connect(self._database, autocommit=True)
+            tables = self._connection.execute(_FILLED_BY_TESTS).fetchall()
+            # In any order, and without what follows from it.
+            self._connection.execute("set session_replication_role = replica")
+            self._statement = sql.SQL(";").join(sql.SQL("delete from {}").format(sql.Identifier(table)) for (table,) in tables)
+        return self._connection
+
+
+@pytest.fixture(scope="session")
+def empty_shared_database(shared_database: str) -> Iterator[Emptying]:
+    emptying = Emptying(shared_database)
+    yield emptying
+    emptying.close()
 
 
 @pytest.fixture
-def emptied_database_url(shared_database: str, empty_shared_database: Callable[[], None]) -> str:
+def emptied_database_url(shared_database: str, empty_shared_database: Emptying) -> str:
     """One database for all tests that only fill tables: emptying them takes a hundredth of the time of a clone."""
     empty_shared_database()
     return shared_database
