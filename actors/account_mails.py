@@ -8,8 +8,7 @@ from typing import Final
 import structlog
 
 from actors.job_worker import JobRefused, JobWorker, Pace, Task, Workplace
-from core.domain.email import Email
-from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail, NoAccountMail
 from core.domain.jobs import Job, Retry
 from core.usecases.identity.account_mails import AccountMails
 
@@ -27,11 +26,12 @@ def account_mailer(
     pace: Pace = PACE,
 ) -> JobWorker:
     async def send(job: Job) -> None:
-        kind, email, organization = (job.payload.get(part) for part in ("mail", "email", "organization"))
-        if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
-            raise JobRefused("The payload asks for no account mail")
-        queued = await account_mails.send(AccountMail(str(kind)), Email(email), organization)
-        log.info("account_mail_handled", mail=kind, queued=queued)
+        try:
+            asked = AskedMail.of_job(job.payload)
+        except NoAccountMail:
+            raise JobRefused("The payload asks for no account mail") from None
+        queued = await account_mails.send(asked)
+        log.info("account_mail_handled", mail=asked.kind, queued=queued)
 
     task = Task(ACCOUNT_MAIL_JOB, send, RETRY)
     return JobWorker("account_mailer", [task], workplace, pace=pace)

@@ -19,18 +19,20 @@ for _name in ("local", "test"):
 class LibraryEmailSyntax:
     def parse(self, text: str) -> Email:
         if len(text) > LONGEST:
-            raise BadRequest("The e-mail address is invalid", detail="too long")
+            raise BadRequest("The e-mail address is invalid", words="address_invalid", detail="too long")
         try:
             validated = email_validator.validate_email(text, strict=True, check_deliverability=False)
         except email_validator.EmailNotValidError as error:
-            raise BadRequest("The e-mail address is invalid", detail=type(error).__name__) from None
+            raise BadRequest("The e-mail address is invalid", words="address_invalid", detail=type(error).__name__) from None
         try:
             MailAddress.parse(text)
         except MalformedAddress as reason:
-            raise BadRequest("The e-mail address is invalid", detail=f"mail cannot be sent there: {reason}") from None
+            raise BadRequest(
+                "The e-mail address is invalid", words="address_invalid", detail=f"mail cannot be sent there: {reason}"
+            ) from None
         email = Email(text)
         if not _is_one_mailbox(email, validated.ascii_domain):
-            raise BadRequest("The e-mail address is invalid", detail="compared or mailed as another address")
+            raise BadRequest("The e-mail address is invalid", words="address_invalid", detail="compared or mailed as another address")
         return email
 
 

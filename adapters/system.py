@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 from uuid import UUID, uuid4
 
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Password, Secret, Token
 
 PASSWORD_LENGTH: Final = 20
 # Without 0 O 1 l I and their like: a person reads it off a screen once. 20 characters of these 55 are 115 bits.
@@ -99,8 +99,11 @@ class SystemSecrets:
             digits += _BASE62[digit]
         return Token(f"{kind}_{name}_{digits}")
 
+    def letters(self, alphabet: str, length: int) -> Secret:
+        return Secret("".join(secrets.choice(alphabet) for _ in range(length)))
+
     def password(self) -> Password:
-        return Password("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(PASSWORD_LENGTH)))
+        return Password(self.letters(PASSWORD_ALPHABET, PASSWORD_LENGTH).reveal())
 
     def spread(self) -> float:
         return random.random()  # noqa: S311 - spreads retries; nobody gains by guessing it

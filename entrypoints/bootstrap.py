@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from actors.supervisor import Actor
 from entrypoints.assembly.actors import assemble_actors
+from entrypoints.assembly.federation import Federation, assemble_federation
 from entrypoints.assembly.foundation import Foundation, open_foundation
 from entrypoints.assembly.identity import Identity, open_identity
 from entrypoints.assembly.platform import Platform, assemble_platform
@@ -24,6 +25,7 @@ class Postern:
     identity: Identity
     tenancy: Tenancy
     services: Services
+    federation: Federation
     platform: Platform
     actors: tuple[Actor, ...]
 
@@ -44,6 +46,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                 identity=identity,
                 tenancy=tenancy,
                 services=services,
+                federation=assemble_federation(settings, foundation, identity),
                 platform=assemble_platform(foundation, identity),
                 actors=assemble_actors(
                     foundation, record, identity, tenancy, services, login_event_retention=settings.login_event_retention

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from core.domain.errors import BadRequest
-from core.domain.secrets import Password
+from core.domain.secrets import Password, Secret
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
@@ -21,6 +21,8 @@ class FirstOwner:
 
     email: str
     password: Password | None
+    link: Secret | None = None
+    """Signs in once."""
 
 
 async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
@@ -42,7 +44,9 @@ async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
         made = await postern.platform.platform_owners.create_first(email, password)
     except BadRequest as error:
         raise SettingsError(f"POSTERN_OWNER_PASSWORD cannot be used: {error.message}") from None
-    return None if made is None else FirstOwner(email.address, password if given is None else None)
+    if made is None:
+        return None
+    return FirstOwner(email.address, password if given is None else None, await postern.identity.sign_in_links.issue(email))
 
 
 async def _require_encryption_keys(postern: Postern) -> None:
@@ -85,6 +89,8 @@ def announce(settings: Settings, owner: FirstOwner | None, out: TextIO | None = 
         ]
         if owner.password is not None:
             rows.append(("", "shown only once, and stored nowhere"))
+        if owner.link is not None:
+            rows += [("Sign in", owner.link.reveal()), ("", "works once, for 10 minutes; postern owner link prints another")]
         text = _box("Postern is ready", rows)
     stream = out if out is not None else sys.stdout
     with suppress(OSError):  # nobody reads the output: that is no reason not to serve

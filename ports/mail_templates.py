@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.branding import POSTERN, Branding
+from core.domain.languages import Language
 from core.domain.mail import Mail
 
 
@@ -18,5 +19,10 @@ class MailTemplates(Protocol):
     Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.
     """
 
-    def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: str | bool | datetime | None) -> Mail:
-        """Raises when there is no such template or a value is missing. That is a bug, and a test of ours finds it first."""
+    def mail(
+        self, name: str, to: str, *, language: Language | None, branding: Branding = POSTERN, **values: str | bool | datetime | None
+    ) -> Mail:
+        """`language` is what the person has chosen or, failing that, what the cause of the mail suggests; None is English.
+
+        Raises when there is no such template or a value is missing. That is a bug, and a test of ours finds it first.
+        """

@@ -18,5 +18,8 @@ class SharedBuckets(Protocol):
         order of the limits, whose names differ.
         """
 
+    async def give_back(self, limit: RateLimit, key: str, around: Sequence[Place] = ()) -> None:
+        """Return a token to each, taken for something that does not count after all."""
+
     async def forget_full(self) -> int:
         """Delete buckets that have filled up again. Returns how many."""

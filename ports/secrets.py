@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Password, Secret, Token
 
 
 class Secrets(Protocol):
@@ -16,6 +16,9 @@ class Secrets(Protocol):
         """What a machine keeps to identify itself: `<kind>_<6 lower-case letters and digits>_<32 random bytes in base62>`. Everything
         before the last underscore is public and tells it apart in a list.
         """
+
+    def letters(self, alphabet: str, length: int) -> Secret:
+        """As many letters of this alphabet, for a person to type. Choose both so that they cannot be guessed while they count."""
 
     def password(self) -> Password:
         """A password for a person to type once: 20 characters without look-alikes, over 100 bits."""

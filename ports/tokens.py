@@ -10,12 +10,23 @@ class TokenSigner(Protocol):
     async def sign_access(self, claims: Mapping[str, Json]) -> str:
         """ES256, under the current access key; `kid` is in the header."""
 
-    async def sign_id(self, claims: Mapping[str, Json]) -> str:
-        """RS256, under the current ID-token key."""
+    async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
+        """The same for a token that an application holds: its type is `at+jwt` (RFC 9068)."""
+
+    async def sign_id(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
+        """RS256 or ES256, under the current key for ID tokens of that algorithm."""
 
 
-class TokenVerifier(Protocol):
+class AccessTokenVerifier(Protocol):
     async def verify_access(self, token: str) -> Mapping[str, Json]:
         """The claims of a token that we signed, that has not expired, and that names us as issuer. The caller checks the use (`token_use`)
         and the audience. Raises `TokenExpired` or `TokenInvalid`. Keys named by the token itself are never read.
         """
+
+
+class TokenVerifier(AccessTokenVerifier, Protocol):
+    async def verify_issued(self, token: str) -> Mapping[str, Json]:
+        """The same, also for a token without a session: one that an application has in its own name."""
+
+    async def verify_id(self, token: str) -> Mapping[str, Json]:
+        """The claims of an ID token that we signed, expired or not: it says who somebody was, and opens nothing. Raises `TokenInvalid`."""

@@ -6,9 +6,14 @@ from typing import Protocol
 
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
+from ports.federation.authorization_codes import AuthorizationCodeStore
+from ports.federation.consents import ConsentStore
+from ports.federation.device_flow import DeviceCodeStore
 from ports.identity.account_passwords import AccountPasswordStore
 from ports.identity.accounts import AccountStore
+from ports.identity.browser_sessions import BrowserSessionStore
 from ports.identity.devices import DeviceStore
+from ports.identity.flows import FlowStore
 from ports.identity.impersonation import ImpersonationStore
 from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
@@ -38,6 +43,10 @@ class UnitOfWork(Protocol):
     def account_passwords(self) -> AccountPasswordStore: ...
     @property
     def sessions(self) -> SessionStore: ...
+    @property
+    def browser_sessions(self) -> BrowserSessionStore: ...
+    @property
+    def flows(self) -> FlowStore: ...
     @property
     def sign_ins(self) -> SignInStore: ...
     @property
@@ -74,6 +83,12 @@ class UnitOfWork(Protocol):
     def invitations(self) -> InvitationStore: ...
     @property
     def end_users(self) -> EndUserStore: ...
+    @property
+    def authorization_codes(self) -> AuthorizationCodeStore: ...
+    @property
+    def consents(self) -> ConsentStore: ...
+    @property
+    def device_codes(self) -> DeviceCodeStore: ...
     @property
     def signing_keys(self) -> SigningKeyStore: ...
     @property

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from core.domain.identifiers import UserId
@@ -12,6 +13,8 @@ from core.domain.secrets import Secret
 from ports.server_secrets import ServerSecrets
 
 _PURPOSE: Final = "backup_codes"
+# Of the key that codes are derived with which a page may show twice.
+_SHOWN: Final = "shown_backup_codes"
 
 
 class HmacBackupCodes:
@@ -25,6 +28,17 @@ class HmacBackupCodes:
         codes: set[str] = set()
         while len(codes) < BACKUP_CODES:
             codes.add("".join(secrets.choice(BACKUP_CODE_ALPHABET) for _ in range(BACKUP_CODE_LENGTH)))
+        return [Secret(as_shown(code)) for code in codes]
+
+    async def derived(self, user: UserId, form: str) -> Sequence[Secret]:
+        key = await self._server_secrets.get(_SHOWN)
+        codes: dict[str, None] = {}
+        for number in count():
+            # 256 is a multiple of 32: each character is as likely as any other.
+            drawn = hmac.digest(key, user.bytes + f"{number} {form}".encode(), hashlib.sha256)[:BACKUP_CODE_LENGTH]
+            codes["".join(BACKUP_CODE_ALPHABET[byte % len(BACKUP_CODE_ALPHABET)] for byte in drawn)] = None
+            if len(codes) == BACKUP_CODES:
+                break
         return [Secret(as_shown(code)) for code in codes]
 
     async def prepare(self) -> None:

@@ -43,7 +43,7 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 class CryptoKeyMaker:
     """ES256 for access tokens, because it is small and quick. RS256 for ID tokens, because every relying party must support it (OpenID
-    Connect Core section 15.1).
+    Connect Core section 15.1); ES256 for those of services that want it.
     """
 
     def __init__(self, keyring: KeyRing) -> None:
@@ -88,6 +88,7 @@ class _Known:
 
     stored: Sequence[SigningKey]
     access: Mapping[str, VerificationKey]
+    id_tokens: Mapping[str, VerificationKey]
 
 
 class KeyCache:
@@ -131,6 +132,10 @@ class KeyCache:
         if key not in known.access and (self._reading.locked() or self._monotonic() - self._asked_at >= _ASK_AGAIN_AFTER):
             known = await self._read()
         return known.access.get(key)
+
+    async def id_key(self, key: str) -> VerificationKey | None:
+        """The key that verifies ID tokens with this id, as far as this process knows the keys."""
+        return (await self._current()).id_tokens.get(key)
 
     async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, PrivateKey]:
         """The current key of the purpose. Raises `Unavailable` while there is none."""
@@ -199,7 +204,7 @@ def thumbprint(jwk: Mapping[str, Json]) -> str:
 
 
 def _generate(purpose: KeyPurpose) -> PrivateKey:
-    if purpose is KeyPurpose.ACCESS:
+    if purpose is not KeyPurpose.ID:
         return generate_private_key(SECP256R1())
     return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
 
@@ -222,10 +227,12 @@ def _load_private_key(private: bytes) -> PrivateKey:
 
 def _understand(stored: Sequence[SigningKey]) -> _Known:
     access: dict[str, VerificationKey] = {}
+    id_tokens: dict[str, VerificationKey] = {}
     for key in stored:
-        if key.purpose is KeyPurpose.ACCESS:
-            public = ECAlgorithm.from_jwk(json.dumps(key.public_jwk))
-            if not isinstance(public, EllipticCurvePublicKey):
-                raise TypeError(f"the published half of {key.id} is not a public key")
-            access[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
-    return _Known(tuple(stored), access)
+        algorithm = RSAAlgorithm if key.purpose is KeyPurpose.ID else ECAlgorithm
+        public = algorithm.from_jwk(json.dumps(key.public_jwk))
+        if not isinstance(public, EllipticCurvePublicKey | RSAPublicKey):
+            raise TypeError(f"the published half of {key.id} is not a public key")
+        group = access if key.purpose is KeyPurpose.ACCESS else id_tokens
+        group[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
+    return _Known(tuple(stored), access, id_tokens)

@@ -33,9 +33,11 @@ from ports.clock import Clock
 LARGEST_TOKEN: Final = 8 * 1024
 # Clocks of processes side by side differ a little. A token from further in the future was not made by us.
 LEEWAY: Final = timedelta(seconds=30)
-REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "sid", "sub")
+REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "sub")
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 _TYPE: Final = "JWT"
+_TYPE_FOR_APPLICATIONS: Final = "at+jwt"
+_TYPES: Final = frozenset({_TYPE, _TYPE_FOR_APPLICATIONS})
 # Two generations of this size, some 20 MB when full.
 _CACHE_GENERATION: Final = 5_000
 # PyJWT verifies the signature and the issuer. Times are checked here, by the clock that the rest of the product uses.
@@ -50,8 +52,8 @@ _OPTIONS: Final[Any] = {
 
 
 class JwtSigner:
-    """Signing stays on the event loop's thread: even RS256 of 2048 bits takes well below a millisecond. The claims are our own, so none
-    is checked here.
+    """Signing stays on the event loop's thread: even RS256 of 2048 bits takes a quarter of a millisecond, and the library holds the
+    interpreter's lock meanwhile, so a thread would only add its own cost. The claims are our own, so none is checked here.
     """
 
     def __init__(self, keys: KeyCache) -> None:
@@ -60,12 +62,15 @@ class JwtSigner:
     async def sign_access(self, claims: Mapping[str, Json]) -> str:
         return await self._sign(KeyPurpose.ACCESS, claims)
 
-    async def sign_id(self, claims: Mapping[str, Json]) -> str:
-        return await self._sign(KeyPurpose.ID, claims)
+    async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
+        return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_APPLICATIONS)
 
-    async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json]) -> str:
+    async def sign_id(self, claims: Mapping[str, Json], algorithm: str = KeyPurpose.ID.algorithm) -> str:
+        return await self._sign(KeyPurpose.ID if algorithm == KeyPurpose.ID.algorithm else KeyPurpose.ID_ES256, claims)
+
+    async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
         key, private_key = await self._keys.signing_key(purpose)
-        signed = _header(purpose.algorithm, key) + b"." + _base64url(_encode_claims(claims))
+        signed = _header(purpose.algorithm, key, token_type) + b"." + _base64url(_encode_claims(claims))
         if isinstance(private_key, EllipticCurvePrivateKey):
             # RFC 7518 section 3.4: both numbers in full, one after the other.
             r, s = decode_dss_signature(private_key.sign(signed, _ES256))
@@ -76,8 +81,8 @@ class JwtSigner:
 
 
 @lru_cache(maxsize=16)
-def _header(algorithm: str, key: KeyId) -> bytes:
-    return _base64url(msgspec.json.encode({"alg": algorithm, "kid": key, "typ": _TYPE}))
+def _header(algorithm: str, key: KeyId, token_type: str) -> bytes:
+    return _base64url(msgspec.json.encode({"alg": algorithm, "kid": key, "typ": token_type}))
 
 
 def _base64url(data: bytes) -> bytes:
@@ -106,6 +111,12 @@ class JwtVerifier:
         self._recent = _TwoGenerations(cache_generation)
 
     async def verify_access(self, token: str) -> Mapping[str, Json]:
+        claims = await self.verify_issued(token)
+        if "sid" not in claims:
+            raise TokenInvalid(detail="the token has no session")
+        return claims
+
+    async def verify_issued(self, token: str) -> Mapping[str, Json]:
         if len(token) > LARGEST_TOKEN:
             raise TokenInvalid(detail="larger than any token of ours")
         try:
@@ -127,12 +138,22 @@ class JwtVerifier:
         self._recent.put(digest, verified)
         return verified.claims
 
-    def _verify(self, token: str, key: VerificationKey, now: datetime) -> _Verified:
+    async def verify_id(self, token: str) -> Mapping[str, Json]:
+        if len(token) > LARGEST_TOKEN or not token.isascii():
+            raise TokenInvalid(detail="no ID token of ours")
+        key = await self._keys.id_key(_named_key(token))
+        return self._decoded(token, _require_key_in_force(key, self._clock.now()))
+
+    def _decoded(self, token: str, key: VerificationKey) -> Mapping[str, Any]:
         try:
             # One algorithm is allowed, the key's. PyJWT refuses a token whose header names another.
-            claims = jwt.decode(token, key.public_key, algorithms=[key.algorithm], issuer=self._issuer, options=_OPTIONS)
+            claims: Mapping[str, Any] = jwt.decode(token, key.public_key, algorithms=[key.algorithm], issuer=self._issuer, options=_OPTIONS)
         except jwt.PyJWTError as error:
             raise TokenInvalid(detail=str(error)) from error
+        return claims
+
+    def _verify(self, token: str, key: VerificationKey, now: datetime) -> _Verified:
+        claims = self._decoded(token, key)
         expires_at = _moment(claims, "exp")
         if _moment(claims, "iat") > now + LEEWAY:
             raise TokenInvalid(detail="issued in the future")
@@ -174,7 +195,7 @@ class _TwoGenerations:
 
 def _require_key_in_force(key: VerificationKey | None, now: datetime) -> VerificationKey:
     if key is None:
-        raise TokenInvalid(detail="no access key of this installation has this id")
+        raise TokenInvalid(detail="no such key of this installation has this id")
     if key.retires_at is not None and now >= key.retires_at:
         raise TokenInvalid(detail="the key is retired")
     return key
@@ -191,7 +212,7 @@ def _named_key(token: str) -> str:
     if not isinstance(header, dict) or not _HEADER.issuperset(header):
         raise TokenInvalid(detail="the header says more than ours do")
     name = header.get("kid")
-    if not isinstance(name, str) or header.get("typ") != _TYPE:
+    if not isinstance(name, str) or header.get("typ") not in _TYPES:
         raise TokenInvalid(detail="the header lacks what ours have")
     return name
 

@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from email.errors import MessageError
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
+from email.policy import EmailPolicy
 from email.utils import format_datetime, parseaddr
 from typing import Final, Self
 
@@ -17,7 +18,17 @@ from ports.mail import MailRefused
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_SUBJECT: Final = 500
-_HEADERS: Final = [b"From", b"To", b"Subject", b"Date", b"Message-ID", b"Auto-Submitted", b"MIME-Version", b"Content-Type"]
+_HEADERS: Final = [
+    b"From",
+    b"To",
+    b"Subject",
+    b"Date",
+    b"Message-ID",
+    b"Auto-Submitted",
+    b"MIME-Version",
+    b"Content-Type",
+    b"Content-Language",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,22 @@ class Sender:
         return cls(address, name)
 
 
+class _Wire(EmailPolicy):
+    """As SMTP needs it. The standard library puts a second space before a word with other letters than ASCII if it begins a line, so a
+    subject with such letters is encoded as a whole (RFC 2047).
+    """
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        if name == "Subject" and not value.isascii():
+            encoded = Header(value, "utf-8", maxlinelen=75, header_name=name).encode(linesep=self.linesep)
+            return f"{name}: {encoded}{self.linesep}".encode("ascii")
+        return super().fold_binary(name, value)
+
+
+_SMTP: Final = _Wire(linesep="\r\n")
+_SMTPUTF8: Final = _Wire(linesep="\r\n", utf8=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Letter:
     """A composed mail with its envelope. An international one needs a server that speaks SMTPUTF8 (RFC 6531)."""
@@ -56,7 +83,7 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
         recipient = MailAddress.parse(mail.to)
     except MalformedAddress as reason:
         raise MailRefused(f"Not an address to send mail to: {reason}") from None
-    message = EmailMessage(policy=SMTPUTF8 if recipient.is_international else SMTP)
+    message = EmailMessage(policy=_SMTPUTF8 if recipient.is_international else _SMTP)
     try:
         message["From"] = Address(display_name=sender.name, addr_spec=str(sender.address))
         message["To"] = str(recipient)
@@ -69,6 +96,8 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
         # Quoted-printable: seven bits and short lines, which every server can take.
         message.set_content(mail.text, cte="quoted-printable")
         message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
+        # Only now: what is set before belongs to the first part.
+        message["Content-Language"] = mail.language.value
         content = message.as_bytes()
     except (MessageError, ValueError, LookupError):
         # Their texts quote the mail.

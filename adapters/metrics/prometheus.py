@@ -17,6 +17,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from core.domain.federation.device_flow import Step
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
@@ -99,6 +100,9 @@ class PrometheusMetrics:
         self._reauthentications = self._counter("sso_reauthentications_total", "Proofs renewed within a session", ("method",))
         for method in ProofMethod:
             self._reauthentications.labels(method.value)
+        self._device_flows = self._counter("sso_device_flow_total", "Device flows, by the steps that they came to", ("step",))
+        for step in Step:
+            self._device_flows.labels(step.value)
         self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
 
         # The minimum over the processes: an actor that is down in one of them is worth a look.
@@ -136,6 +140,9 @@ class PrometheusMetrics:
 
     def reauthenticated(self, method: str) -> None:
         self._reauthentications.labels(method).inc()
+
+    def device_flow(self, step: str) -> None:
+        self._device_flows.labels(step).inc()
 
     def token_issued(self) -> None:
         self._tokens.inc()

@@ -48,6 +48,19 @@ class PostgresBuckets:
         )
         return [max(one.wait for one in taken if one.limit_name == limit.name) for limit in limits]
 
+    async def give_back(self, limit: RateLimit, key: str, around: Sequence[Place] = ()) -> None:
+        await tell(
+            self._pool,
+            _GIVE_ALL_BACK,
+            {
+                "limit": limit.name,
+                "keys": [key, *(place.key for place in around)],
+                "rooms": [1.0, *(float(place.room) for place in around)],
+                "burst": float(limit.burst),
+                "pace": limit.seconds_per_request,
+            },
+        )
+
     async def forget_full(self) -> int:
         return await tell(self._pool, FORGET_FULL, {"limit": FORGOTTEN_AT_ONCE})
 
@@ -140,6 +153,23 @@ _GIVE_BACK: Final = """
     update rate_limit_buckets
        set tokens = least(%(burst)s, tokens + 1), full_at = full_at - %(pace)s * interval '1 second', wait = 0
      where limit_name = %(limit)s and key = %(key)s
+"""
+
+# The narrowest place first, as it was taken.
+_GIVE_ALL_BACK: Final = """
+    with wanted as (
+             select bucket.ctid, place.room
+               from unnest(%(keys)s::text[], %(rooms)s::double precision[]) with ordinality as place (key, room, number)
+               join rate_limit_buckets as bucket on bucket.limit_name = %(limit)s and bucket.key = place.key
+              order by place.number
+                for update of bucket
+         )
+  update rate_limit_buckets as bucket
+     set tokens = least(%(burst)s * wanted.room, bucket.tokens + 1),
+         full_at = bucket.full_at - %(pace)s / wanted.room * interval '1 second',
+         wait = 0
+    from wanted
+   where bucket.ctid = wanted.ctid
 """
 
 FORGET_FULL: Final = """

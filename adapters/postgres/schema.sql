@@ -20,6 +20,7 @@ create table users (
     password_changed_at timestamptz,
     pending_email     text,                            -- takes the place of `email` when it is verified
     pending_email_key text,
+    language          text        check (language ~ '^[a-z]{2,8}$'),  -- for mails and pages; null: not chosen
     created_at        timestamptz not null default now(),
     updated_at        timestamptz not null default now()
 );
@@ -176,15 +177,26 @@ create table all_services (
     user_count            integer     not null default 0,
     created_at            timestamptz not null,
     updated_at            timestamptz not null,
-    deleted_at            timestamptz                       -- its rows are on their way out
+    deleted_at            timestamptz,                      -- its rows are on their way out
+    sign_in_policy        text        not null default 'anyone' check (sign_in_policy in ('anyone', 'members')),
+    trusted               boolean     not null default false,   -- members of its organization are not asked for consent
+    jwks                  jsonb,                            -- the public keys that the client signs its assertions with
+    id_token_alg          text        not null default 'RS256' check (id_token_alg in ('RS256', 'ES256')),
+    post_logout_redirect_uris text[]  not null default '{}'
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
 create index services_oldest on all_services (org_id, created_at, id);
 create index services_going on all_services (deleted_at) where deleted_at is not null;
 
+-- Pages of these origins may call the token endpoint from a browser, if their service is a public client.
+create function web_origins(uris text[]) returns text[] language sql immutable as $$
+    select array(select distinct substring(uri from '^https?://[^/?]+') from unnest(uris) as uri)
+$$;
+create index services_origins on all_services using gin (web_origins(redirect_uris)) where service_type = 'web' and deleted_at is null;
+
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
-           device_activation_uri, user_count, created_at, updated_at
+           device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris
       from all_services
      where deleted_at is null;
 
@@ -417,6 +429,7 @@ create table devices (
     last_country    text,
     last_city       text,
     risk_score      real        not null default 0,
+    risk_factors    text[]      not null default '{}',  -- the reasons of that score
     trust_digest    bytea       unique,                 -- the device trust token; null: not trusted
     trusted_until   timestamptz,
     revoked_at      timestamptz,
@@ -446,8 +459,10 @@ create table sessions (
     depth            smallint    not null default 0 check (depth between 0 and 32),
     proved_at        timestamptz,                        -- when its person last showed a password, or signed in another way
     second_factor_at timestamptz,                        -- when they last showed a second factor
+    scopes           text[],                             -- what an application was given; null: no application was given this session
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
+    constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
     constraint sessions_impersonation check ((impersonator_id is null) = (impersonation_id is null))
 ) with (fillfactor = 80);                              -- last_seen_at moves often: leave room for updates on the page
 create index sessions_of_user on sessions (user_id);
@@ -475,10 +490,100 @@ create index refresh_tokens_of_session on refresh_tokens (session_id);
 create unique index refresh_tokens_one_current on refresh_tokens (session_id) where rotated_at is null;
 create index refresh_tokens_rotated on refresh_tokens (rotated_at) where rotated_at is not null;
 
+-- What a browser brings back to an application, which exchanges it for a session. The janitor removes expired ones after a day.
+create table authorization_codes (
+    id             uuid        primary key,
+    digest         bytea       not null unique,
+    service_id     uuid        not null references all_services on delete cascade,
+    user_id        uuid        not null references users on delete cascade,
+    parent_id      uuid        not null references sessions on delete cascade,  -- of the browser
+    redirect_uri   text        not null,
+    code_challenge text,                                -- null: the client has a credential of its own, and did without
+    nonce          text,
+    scopes         text[]      not null,
+    auth_time      timestamptz not null,
+    authenticated_by text[]    not null,
+    created_at     timestamptz not null,
+    expires_at     timestamptz not null,
+    redeemed_at    timestamptz,
+    redeemed_with  bytea,                               -- what the client that redeemed it knew, as a digest
+    session_id     uuid,                                -- the session that it was exchanged for; kept when that is gone
+    constraint authorization_codes_redeemed check (
+        (redeemed_at is null) = (redeemed_with is null) and (redeemed_at is null) = (session_id is null)
+    )
+);
+create index authorization_codes_of_service on authorization_codes (service_id, id);
+create index authorization_codes_of_user    on authorization_codes (user_id);
+create index authorization_codes_of_parent  on authorization_codes (parent_id);
+create index authorization_codes_expiry     on authorization_codes (expires_at);
+
+-- The device flow: what a device is known by until a person has let it in. The janitor removes expired ones.
+create table device_codes (
+    id               uuid        primary key,
+    digest           bytea       not null unique,
+    user_code_hmac   bytea       not null,                 -- of the code on the device's screen
+    service_id       uuid        not null references all_services on delete cascade,
+    scopes           text[]      not null,
+    state            text        not null default 'pending' check (state in ('pending', 'approved', 'denied', 'consumed')),
+    address          inet,                                 -- of the device
+    user_agent       text,
+    created_at       timestamptz not null,
+    expires_at       timestamptz not null,
+    poll_interval    integer     not null,                 -- in seconds
+    polled_at        timestamptz,
+    is_slowed        boolean     not null default false,   -- the last poll came too soon
+    user_id          uuid        references users on delete cascade,    -- who has decided
+    decided_at       timestamptz,
+    proved_at        timestamptz,                          -- from here on: as in the session that approved
+    second_factor_at timestamptz,
+    authenticated_by text[],
+    constraint device_codes_decided check (
+        (state = 'pending') = (user_id is null) and (user_id is null) = (decided_at is null)
+        and (authenticated_by is not null or state in ('pending', 'denied'))
+    )
+);
+create unique index device_codes_user_code on device_codes (user_code_hmac) where state = 'pending';
+create index device_codes_of_service on device_codes (service_id, id);
+create index device_codes_of_user    on device_codes (user_id) where user_id is not null;
+create index device_codes_expiry     on device_codes (expires_at);
+
+-- What a person has allowed an application. Gone when they take it back.
+create table consents (
+    id         uuid        primary key,
+    user_id    uuid        not null references users on delete cascade,
+    service_id uuid        not null references all_services on delete cascade,
+    scopes     text[]      not null,
+    granted_at timestamptz not null,                    -- the last time that the person said yes
+    unique (user_id, service_id)
+);
+create index consents_of_service on consents (service_id, id);
+
+-- Authorization requests that applications leave here before they send somebody along with their name (RFC 9126).
+create table pushed_requests (
+    id         uuid        primary key,
+    digest     bytea       not null unique,             -- of the secret in the request's name
+    service_id uuid        not null references all_services on delete cascade,
+    request    jsonb       not null,
+    expires_at timestamptz not null
+);
+create index pushed_requests_of_service on pushed_requests (service_id, id);
+create index pushed_requests_expiry     on pushed_requests (expires_at);
+
+-- The assertions with which clients authenticated, by their ids: each is good once. The janitor removes expired ones.
+create table client_assertions (
+    id         uuid        primary key,
+    service_id uuid        not null references all_services on delete cascade,
+    digest     bytea       not null,                    -- of the assertion's `jti`
+    expires_at timestamptz not null,
+    unique (service_id, digest)
+);
+create index client_assertions_of_service on client_assertions (service_id, id);
+create index client_assertions_expiry     on client_assertions (expires_at);
+
 -- What a mailed link carries: verification, reset, set-password, change of address.
 create table mailed_tokens (
     digest     bytea       primary key,
-    purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email')),
+    purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in')),
     user_id    uuid        not null references users on delete cascade,
     email      text        not null,                    -- the address that it proves
     created_at timestamptz not null,
@@ -521,6 +626,39 @@ create index preauthentications_of_device on preauthentications (device_id) wher
 create index preauthentications_of_organization on preauthentications (organization_id, id) where organization_id is not null;
 create index preauthentications_of_service on preauthentications (service_id, id) where service_id is not null;
 create index preauthentications_expiry  on preauthentications (expires_at);
+
+-- Sessions whose credential is a cookie. They have no refresh token.
+create table browser_sessions (
+    digest              bytea primary key,
+    session_id          uuid  not null unique references sessions on delete cascade,
+    chosen_organization uuid                            -- whose affairs the person looks after; counts only while they are a member
+);
+
+-- What people do in a browser, from the page where they are asked to sign in to the place where they wanted to go.
+create table flows (
+    id                   uuid        primary key,
+    browser_digest       bytea       not null,         -- of the secret that the browser has for all of its flows
+    purpose              text        not null check (purpose in ('account', 'authorize', 'device')),
+    service_id           uuid        references all_services on delete cascade,
+    request              jsonb       not null,         -- what the purpose goes on with, and only the purpose reads
+    wanted               jsonb       not null,         -- of the sign-in
+    email                text        not null default '',
+    user_id              uuid        references users on delete cascade,
+    preauthentication_id uuid        references preauthentications on delete set null,
+    session_id           uuid        references sessions on delete cascade,
+    proof_digest         bytea,                        -- under the browser's secret: recognises a form that is sent twice
+    created_at           timestamptz not null,
+    expires_at           timestamptz not null,
+    signed_in_at         timestamptz,
+    completed_at         timestamptz,
+    constraint flows_signed_in check ((signed_in_at is null) = (proof_digest is null) and (session_id is null or signed_in_at is not null))
+);
+create index flows_expiry on flows (expires_at);
+-- Deleting the rows that they refer to must not read all flows.
+create index flows_of_user on flows (user_id) where user_id is not null;
+create index flows_of_service on flows (service_id, id) where service_id is not null;
+create index flows_of_session on flows (session_id) where session_id is not null;
+create index flows_of_preauthentication on flows (preauthentication_id) where preauthentication_id is not null;
 
 -- Random keys of this installation, sealed by the key ring: for digests, which are only compared and could not be sealed again.
 create table server_secrets (
@@ -582,18 +720,25 @@ create table impersonations (
 create index impersonations_of_impersonator on impersonations (impersonator_id);
 create index impersonations_of_user         on impersonations (user_id);
 
-create table signing_keys (
+create table all_signing_keys (
     id                 text        primary key,        -- the `kid`
-    purpose            text        not null check (purpose in ('access', 'id')),
-    state              text        not null check (state in ('next', 'current', 'outgoing')),
+    purpose            text        not null,
+    state              text        not null,
     public_jwk         jsonb       not null,
     sealed_private_key bytea       not null,
     created_at         timestamptz not null,
     activated_at       timestamptz,
-    retires_at         timestamptz
+    retires_at         timestamptz,
+    constraint signing_keys_purpose_check check (purpose in ('access', 'id', 'id_es256')),
+    constraint signing_keys_state_check check (state in ('next', 'current', 'outgoing'))
 );
-create unique index signing_keys_one_current on signing_keys (purpose) where state = 'current';
-create unique index signing_keys_one_next    on signing_keys (purpose) where state = 'next';
+create unique index signing_keys_one_current on all_signing_keys (purpose) where state = 'current';
+create unique index signing_keys_one_next    on all_signing_keys (purpose) where state = 'next';
+-- For processes of an earlier release, which could not read the third purpose.
+create view signing_keys as
+    select id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at
+      from all_signing_keys
+     where purpose in ('access', 'id');
 
 create table jobs (
     id             uuid        primary key,

@@ -82,17 +82,17 @@ class SigningKeyRows:
 
 _ALL: Final = """
     select id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at
-      from signing_keys
+      from all_signing_keys
      order by created_at, id
 """
 
 _ADD: Final = """
-    insert into signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at)
+    insert into all_signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at)
     values (%(id)s, %(purpose)s, %(state)s, %(public_jwk)s, %(sealed_private_key)s, %(created_at)s, %(activated_at)s, %(retires_at)s)
 """
 
-_ACTIVATE: Final = "update signing_keys set state = 'current', activated_at = %(at)s where id = %(id)s and state = 'next'"
+_ACTIVATE: Final = "update all_signing_keys set state = 'current', activated_at = %(at)s where id = %(id)s and state = 'next'"
 
-_RETIRE: Final = "update signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
+_RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
 
-_DELETE_RETIRED: Final = "delete from signing_keys where state = 'outgoing' and retires_at < %(before)s returning id"
+_DELETE_RETIRED: Final = "delete from all_signing_keys where state = 'outgoing' and retires_at < %(before)s returning id"

@@ -7,9 +7,14 @@ from typing import Generic, TypeVar
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
+from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
+from adapters.postgres.federation.consents import ConsentRows
+from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.identity.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.accounts import AccountRows
+from adapters.postgres.identity.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.devices import DeviceRows
+from adapters.postgres.identity.flows import FlowRows
 from adapters.postgres.identity.impersonation import ImpersonationRows
 from adapters.postgres.identity.login_events import LoginEventRows
 from adapters.postgres.identity.mailed_tokens import MailedTokenRows
@@ -67,6 +72,8 @@ class PostgresUnitOfWork:
     account_passwords = _Made(AccountPasswordRows)
     platform_owners = _Made(PlatformOwnerRows)
     sessions = _Made(SessionRows)
+    browser_sessions = _Made(BrowserSessionRows)
+    flows = _Made(FlowRows)
     sign_ins = _Made(SignInRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
@@ -83,6 +90,9 @@ class PostgresUnitOfWork:
     subscriptions = _Made(SubscriptionRows)
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)
+    authorization_codes = _Made(AuthorizationCodeRows)
+    device_codes = _Made(DeviceCodeRows)
+    consents = _Made(ConsentRows)
     signing_keys = _Made(SigningKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:

@@ -7,6 +7,11 @@ from typing import Final
 from core.domain.lines import one_line
 
 LONGEST_NAME: Final = 100
+# What WCAG 2.2 asks for at level AA: of text (1.4.3), and of what one has to recognise, such as the edge of a field (1.4.11).
+READABLE: Final = 4.5
+VISIBLE: Final = 3.0
+_WHITE: Final = "#ffffff"
+_BLACK: Final = "#000000"
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 # Excludes everything that could end an HTML attribute, and user information before the host.
 _LOGO: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?(/[^\s\"'<>\\`@]*)?", re.IGNORECASE)
@@ -21,8 +26,21 @@ class Branding:
 
     @property
     def ink(self) -> str:
-        """The colour of text on the brand colour: white or near black, whichever has the better contrast (WCAG 2)."""
-        return "#ffffff" if 1.05 / (_luminance(self.color) + 0.05) >= (_luminance(self.color) + 0.05) / 0.055 else "#111111"
+        """The colour of text on the brand colour: white or black, whichever has the better contrast. One of the two is always readable."""
+        return max(_WHITE, _BLACK, key=lambda ink: contrast(ink, self.color))
+
+    @property
+    def initial(self) -> str:
+        """Stands for the name where there is room for one character."""
+        return self.name[0].upper()[0]
+
+    def may_write_on(self, *grounds: str) -> bool:
+        """Whether links in the brand colour can be read on all of these."""
+        return all(contrast(self.color, ground) >= READABLE for ground in grounds)
+
+    def stands_out_on(self, *grounds: str) -> bool:
+        """Whether a button in the brand colour has an edge that can be seen on all of these."""
+        return all(contrast(self.color, ground) >= VISIBLE for ground in grounds)
 
 
 POSTERN: Final = Branding("Postern")
@@ -34,6 +52,12 @@ def branding(name: str, logo_url: str | None, color: str | None) -> Branding:
     logo = logo_url if logo_url and len(logo_url) <= _LONGEST_LOGO and _LOGO.fullmatch(logo_url) else None
     wanted = (color or "").lower()
     return Branding(shown, logo, wanted if _COLOR.fullmatch(wanted) else POSTERN.color)
+
+
+def contrast(one: str, other: str) -> float:
+    """Between two colours in the form #rrggbb, as WCAG 2.2 defines it: from 1, for the same colour, to 21."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
 
 
 def _luminance(color: str) -> float:

@@ -3,18 +3,28 @@
 
 Each class is one error code. `entrypoints/http/machinery/errors.py` decides the status and the shape of the answer. `detail` is for the log
 alone and never reaches the caller.
+
+Programs read `message`, which is English. People read pages, and those say it in the reader's language: the text `refusals.<words>` of the
+catalogue, with `values` in its placeholders. A refusal without words of its own is told by its code.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Final
+
+_NO_VALUES: Final[Mapping[str, object]] = {}
 
 
 class Refusal(Exception):
     code: ClassVar[str]
     text: ClassVar[str]
 
-    def __init__(self, message: str | None = None, *, detail: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, words: str = "", values: Mapping[str, object] = _NO_VALUES, detail: str | None = None
+    ) -> None:
         self.message = message if message is not None else self.text
+        self.words = words or self.code.lower()
+        self.values = values
         self.detail = detail
         super().__init__(self.message)
 
@@ -60,9 +70,9 @@ class ReauthenticationRequired(Unauthorized):
     code = "REAUTHENTICATION_REQUIRED"
     text = "Prove again who you are"
 
-    def __init__(self, message: str | None = None, *, max_age: timedelta, detail: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, max_age: timedelta, words: str = "", detail: str | None = None) -> None:
         """`max_age` is how old a proof may be."""
-        super().__init__(message, detail=detail)
+        super().__init__(message, words=words, detail=detail)
         self.max_age = max_age
 
 
@@ -108,8 +118,8 @@ class UnsupportedMediaType(Refusal):
 class RetryLater(Refusal):
     """A refusal that says when to come back. The answer carries `Retry-After`."""
 
-    def __init__(self, message: str | None = None, *, retry_after: float, detail: str | None = None) -> None:
-        super().__init__(message, detail=detail)
+    def __init__(self, message: str | None = None, *, retry_after: float, words: str = "", detail: str | None = None) -> None:
+        super().__init__(message, words=words, detail=detail)
         self.retry_after = retry_after
 
 

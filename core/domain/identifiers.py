@@ -26,6 +26,11 @@ ClientSecretId = NewType("ClientSecretId", UUID)
 PlanId = NewType("PlanId", UUID)
 SubscriptionId = NewType("SubscriptionId", UUID)
 ApiKeyId = NewType("ApiKeyId", UUID)
+AuthorizationCodeId = NewType("AuthorizationCodeId", UUID)
+ConsentId = NewType("ConsentId", UUID)
+PushedRequestId = NewType("PushedRequestId", UUID)
+FlowId = NewType("FlowId", UUID)
+DeviceCodeId = NewType("DeviceCodeId", UUID)
 
 
 def first_id(at: datetime) -> UUID:

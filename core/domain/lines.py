@@ -23,7 +23,11 @@ def one_line(text: str) -> str:
 def typed_line(field: str, text: str) -> str:
     """What somebody typed, as one line. Raises `BadRequest` when it is too long to look at."""
     if len(text) > LONGEST_TYPED:
-        raise BadRequest(f"{field}: at most {LONGEST_TYPED} characters, with spaces at both ends counted")
+        raise BadRequest(
+            f"{field}: at most {LONGEST_TYPED} characters, with spaces at both ends counted",
+            words="text_too_long",
+            values={"most": LONGEST_TYPED},
+        )
     return one_line(text)
 
 

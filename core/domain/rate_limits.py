@@ -34,6 +34,11 @@ def take(limit: RateLimit, bucket: Bucket | None, now: float) -> tuple[Bucket, f
     return Bucket(tokens, now), (1 - tokens) * limit.seconds_per_request
 
 
+def give_back(limit: RateLimit, bucket: Bucket) -> Bucket:
+    """Return a token that was taken for something that does not count after all."""
+    return Bucket(min(float(limit.burst), bucket.tokens + 1), bucket.at)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where clients come from, and how many times one client's limit all those together have who come from there."""

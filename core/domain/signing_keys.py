@@ -24,10 +24,14 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 class KeyPurpose(StrEnum):
     ACCESS = "access"
     ID = "id"
+    ID_ES256 = "id_es256"
+    """For the services that want their ID tokens so. Never the key of access tokens: whoever checks nothing but the signature must not take
+    one for the other.
+    """
 
     @property
     def algorithm(self) -> str:
-        return "ES256" if self is KeyPurpose.ACCESS else "RS256"
+        return "RS256" if self is KeyPurpose.ID else "ES256"
 
 
 class KeyState(StrEnum):

@@ -24,6 +24,7 @@ from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemClock, SystemIds, SystemSecrets
+from adapters.texts import ShippedTexts
 from adapters.unlimited_buckets import UnlimitedBuckets
 from core.domain.identity.links import Links
 from core.usecases.encryption import Reencryption
@@ -114,7 +115,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             server_secrets=PostgresServerSecrets(pool, keyring, clock),
             email_syntax=LibraryEmailSyntax(),
             brandings=PostgresBrandings(pool),
-            mail_templates=ShippedMailTemplates(settings.public_url),
+            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url),
             mail=mail,
             links=Links(settings.public_url, settings.public_frontend_url),
             signing_keys=signing_keys,

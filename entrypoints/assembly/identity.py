@@ -8,8 +8,12 @@ from actors.presence import PresenceWriter
 from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
+from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
 from adapters.postgres.identity.devices import PostgresDevices
+from adapters.postgres.identity.flows import PostgresFlows
+from adapters.postgres.identity.login_events import PostgresLoginEvents
 from adapters.postgres.identity.mfa import PostgresMfa
+from adapters.postgres.identity.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.presence import PostgresPresence
 from adapters.postgres.identity.proofs import PostgresProofs
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
@@ -20,15 +24,21 @@ from core.domain.identifiers import SessionId
 from core.domain.identity.precedence import FamiliarAddresses
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
+from core.usecases.identity.account_summaries import AccountSummaries
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.admission import Admission
+from core.usecases.identity.browser_sessions import BrowserSessions
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.flows import Flows
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.proofs import PasswordProofs
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in import SignIn
+from core.usecases.identity.sign_in_links import SignInLinks
 from entrypoints.assembly.configured import listed_proxies, location_database, password_hasher
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
@@ -42,12 +52,19 @@ class Identity:
     accounts: Accounts
     account_passwords: AccountPasswords
     account_mails: AccountMails
+    account_summaries: AccountSummaries
     devices: Devices
     mfa: Mfa
+    login_events: LoginEvents
     sessions: Sessions
+    own_sessions: OwnSessions
     presence: PresenceWriter[SessionId]
     impersonations: Impersonations
+    admission: Admission
     sign_in: SignIn
+    flows: Flows
+    browser_sessions: BrowserSessions
+    sign_in_links: SignInLinks
     reauthentication: Reauthentication
 
 
@@ -95,7 +112,15 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             ids=ids,
         )
-        login_events = LoginEvents(new_unit_of_work, devices=devices, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
+        login_events = LoginEvents(
+            new_unit_of_work,
+            PostgresLoginEvents(pool),
+            devices=devices,
+            templates=templates,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+        )
         familiar = FamiliarAddresses()
         password_proofs = PasswordProofs(
             new_unit_of_work,
@@ -107,6 +132,11 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             throttles=settings.rate_limits,
         )
+        admission = Admission(
+            new_unit_of_work, devices=devices, mfa=mfa, login_events=login_events, familiar=familiar, clock=clock, ids=ids
+        )
+        sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
+        flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
         yield Identity(
             passwords=passwords,
             common_passwords=common_passwords,
@@ -141,24 +171,37 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 ids=ids,
                 secrets=secrets,
             ),
+            account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             devices=devices,
             mfa=mfa,
+            login_events=login_events,
             sessions=sessions,
+            own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
+            admission=admission,
             sign_in=SignIn(
                 new_unit_of_work,
                 passwords=password_proofs,
                 devices=devices,
-                mfa=mfa,
+                admission=admission,
                 sessions=sessions,
-                login_events=login_events,
                 familiar=familiar,
                 signer=foundation.token_signer,
                 verifier=foundation.token_verifier,
-                clock=clock,
-                ids=ids,
                 issuer=settings.public_url,
+            ),
+            flows=flows,
+            sign_in_links=sign_in_links,
+            browser_sessions=BrowserSessions(
+                passwords=password_proofs,
+                devices=devices,
+                admission=admission,
+                sessions=sessions,
+                flows=flows,
+                links=sign_in_links,
+                server_secrets=foundation.server_secrets,
+                clock=clock,
             ),
             reauthentication=Reauthentication(
                 new_unit_of_work,

@@ -139,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
 
     owner = _group(commands, "owner", "manage platform owners")
-    create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account")
+    link = _command(owner, "link", "owner", "print a link that signs a platform owner in, once", action="link")
+    link.add_argument("--email", help="the platform owner's e-mail; POSTERN_OWNER_EMAIL without it")
+    create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account", action="create")
     create.add_argument(
         "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
     )
@@ -182,6 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--head", type=_head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
     )
+
+    demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
+    demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
 
     _command(commands, "config", "config", "show the settings in force, with secrets masked")
     doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")

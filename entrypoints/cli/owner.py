@@ -1,4 +1,4 @@
-"""`postern owner create`."""
+"""`postern owner …`: makes platform owners, and links that sign one in."""
 
 import argparse
 import sys
@@ -8,13 +8,25 @@ import trio
 
 from core.domain.secrets import Password
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.user import operator
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_create, settings, arguments.email)
+    if arguments.action == "link":
+        trio.run(_link, settings, arguments.email or settings.owner_email)
+    else:
+        trio.run(_create, settings, arguments.email)
     return OK
+
+
+async def _link(settings: Settings, address: str) -> None:
+    async with opened_postern(settings) as postern:
+        email = postern.foundation.email_syntax.parse(address)
+        link = await postern.identity.sign_in_links.issue(email, operator())
+        print(f"{email} signs in once by this link, within 10 minutes. A second factor is still asked for.")
+        print(link.reveal())
 
 
 async def _create(settings: Settings, address: str) -> None:

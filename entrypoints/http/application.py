@@ -17,12 +17,61 @@ from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
-from entrypoints.http.pages import invitation_pages, password_pages, shipped_pages
+from entrypoints.http.pages import (
+    authorization_pages,
+    consent_pages,
+    device_flow_pages,
+    invitation_pages,
+    logout_pages,
+    password_pages,
+    registration_pages,
+    shipped_pages,
+    sign_in_link_pages,
+    sign_in_pages,
+    sign_out_pages,
+)
+from entrypoints.http.pages import (
+    organization_pages as choice_pages,
+)
+from entrypoints.http.pages.account import (
+    application_pages,
+    device_pages,
+    organization_pages,
+    overview_pages,
+    own_password_pages,
+    profile_pages,
+    proof_pages,
+    second_factor_pages,
+    session_pages,
+    sign_in_log_pages,
+)
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.mail_pages import MailPages
 from entrypoints.http.routes import ROUTES
 
-PAGES: Final = Endpoints.of(password_pages, invitation_pages)
+PAGES: Final = Endpoints.of(
+    password_pages,
+    invitation_pages,
+    choice_pages,
+    sign_in_pages,
+    sign_in_link_pages,
+    sign_out_pages,
+    registration_pages,
+    authorization_pages,
+    consent_pages,
+    logout_pages,
+    device_flow_pages,
+    overview_pages,
+    profile_pages,
+    own_password_pages,
+    second_factor_pages,
+    device_pages,
+    session_pages,
+    sign_in_log_pages,
+    organization_pages,
+    application_pages,
+    proof_pages,
+)
 """Pages for people. They are no part of the API."""
 
 

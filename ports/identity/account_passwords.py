@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import AccountPassword
+from core.domain.identity.accounts import Account, AccountPassword
 
 
 class AccountPasswordStore(Protocol):
@@ -19,9 +19,9 @@ class AccountPasswordStore(Protocol):
         change of address ends.
         """
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> bool:
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> Account | None:
         """Replaces any password. The holder of a link that was mailed to this address has proved it, so the address is verified now. If a
-        stranger may have registered the account, the account loses its origin in a service. False when the account has another address by
+        stranger may have registered the account, the account loses its origin in a service. None when the account has another address by
         now. A pending change of address ends.
         """
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.languages import Language
 
 
 class AccountStore(Protocol):
@@ -27,18 +28,23 @@ class AccountStore(Protocol):
     async def hold_shared(self, user: UserId) -> None:
         """Nobody changes this account until the transaction ends; others may hold it in the same way. Taken first, as `hold` is."""
 
-    async def verify_email(self, user: UserId, email: Email, at: datetime) -> bool:
-        """False when the account has another address by now. May be repeated."""
+    async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
+        """None: the person leaves the choice to the browser. False when there is no such account."""
+
+    async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
+        """None when the account has another address by now. May be repeated."""
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         """True when another user has the address."""
 
-    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Email | None:
-        """Records the address that is to follow, or that none is. Returns the current address; None when there is no such account."""
+    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Account | None:
+        """Records the address that is to follow, or that none is. Returns the account, with its current address; None when there is no such
+        account.
+        """
 
-    async def change_email(self, user: UserId, email: Email, at: datetime) -> Email | None:
-        """Makes the pending address the current one. Returns the previous one; None when another address or none is pending. Raises
-        `BadRequest` when the address has been taken meanwhile; the caller must then leave the unit of work.
+    async def change_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
+        """Makes the pending address the current one. Returns the account as it was before; None when another address or none is pending.
+        Raises `BadRequest` when the address has been taken meanwhile; the caller must then leave the unit of work.
         """
 
     async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:

@@ -74,6 +74,11 @@ class MfaLookup(Protocol):
     async def status(self, user: UserId) -> MfaStatus:
         """A pending set-up is not enabled. Used backup codes do not count."""
 
+    async def find(self, user: UserId) -> MfaSecret | None: ...
+
+    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
+        """Whether these are the person's backup codes, and none has been used."""
+
 
 class Totp(Protocol):
     def new_secret(self) -> Secret:
@@ -92,6 +97,9 @@ class Totp(Protocol):
 class BackupCodes(Protocol):
     def new(self) -> Sequence[Secret]:
         """Ten, each `XXXX-XXXX`."""
+
+    async def derived(self, user: UserId, form: str) -> Sequence[Secret]:
+        """The same, and for the same form the same ones again. Nobody without the server key can tell them from the form."""
 
     async def prepare(self) -> None:
         """Fetches the server key, if this process does not have it yet. Not within a unit of work: it takes a connection of its own."""

@@ -19,3 +19,6 @@ class CallerLookup(Protocol):
         """The same caller, and how they stand to the organization with this slug. None when there is no such organization. A person who is
         not a member stands in no relation to it.
         """
+
+    async def find_browser(self, digest: bytes) -> Caller | None:
+        """The caller behind the cookie of a browser session, with what they have proved. None when it has ended, or there is none."""

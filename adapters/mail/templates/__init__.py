@@ -1,67 +1,95 @@
-"""The wording of mails: one text and one HTML template each, within a layout that all share. Nothing in a mail is fetched from anywhere,
-except an organization's own logo.
+"""Mails from their templates: one template each, rendered as text and as HTML within a layout that all share. Its words are in the
+catalogue. Nothing in a mail is fetched from anywhere, except an organization's own logo.
 """
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
-from typing import Final
+from textwrap import TextWrapper
+from typing import Any, Final, Literal
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from adapters.compiled_templates import CompiledTemplates
 from core.domain.branding import POSTERN, Branding
+from core.domain.languages import DEFAULT, Language
 from core.domain.lines import one_line
 from core.domain.mail import Mail
+from ports.texts import Text, Texts
 
 _SUBJECT: Final = "Subject: "
 # Where a part of a text is left out, empty lines remain.
 _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
+# Links and addresses stay whole. Spaces that do not break, as French has them, are no places to break at.
+_wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
 
+Form = Literal["txt", "html"]
+_COMPILED: Final[Mapping[Form, CompiledTemplates]] = {"txt": CompiledTemplates(), "html": CompiledTemplates()}
 Value = str | bool | datetime | None
 
 
 class ShippedMailTemplates:
     """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation, which ends every mail."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, texts: Texts, origin: str) -> None:
+        self._texts = texts
         self._origin = origin
 
-    def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: Value) -> Mail:
+    def mail(self, name: str, to: str, *, language: Language | None, branding: Branding = POSTERN, **values: Value) -> Mail:
+        spoken = language or DEFAULT
+        plain, html = self._texts.of(spoken), self._texts.html(spoken)
         given = {
             # Only some mails have these values.
             "when": None,
             "address": None,
             "device": None,
             "location": None,
-            **{one: _shown(value) for one, value in values.items()},
-            "to": _shown(to),
+            **{one: _shown(value, plain) for one, value in values.items()},
+            "to": _shown(to, plain),
             "branding": branding,
             "origin": self._origin,
+            "language": spoken,
         }
-        text = _templates().get_template(f"{name}.txt").render(given)
+        text = _rendered("txt", name, plain, given)
         subject, _, text = text.partition("\n")
-        html = _templates().get_template(f"{name}.html").render(given, subject=subject.removeprefix(_SUBJECT))
-        return Mail(to, subject.removeprefix(_SUBJECT), _GAP.sub("\n\n", text.strip()) + "\n", html)
+        subject = subject.removeprefix(_SUBJECT)
+        text = _GAP.sub("\n\n", text.strip()) + "\n"
+        return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}), spoken)
+
+
+def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> str:
+    branding: Branding = given["branding"]
+
+    def branded(plain: str, named: str, **values: object) -> str:
+        """Of two texts, the one that names the organization, if there is one."""
+        return text(plain, **values) if branding.name == POSTERN.name else text(named, organization=branding.name, **values)
+
+    return _templates(form, text).get_template(f"{name}.jinja").render({**given, "branded": branded})
 
 
 @cache
-def _templates() -> Environment:
-    return Environment(
+def _templates(form: Form, text: Text) -> Environment:
+    """Macros that a template imports see the globals alone: so each language has its own."""
+    templates = Environment(
         loader=PackageLoader(__name__, "."),
-        autoescape=select_autoescape(["html"], default=False),
+        autoescape=form == "html",  # noqa: S701 - the text of a mail is no HTML
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=_COMPILED[form],
     )
+    templates.globals |= {"text": text, "layout": f"layout.{form}", "parts": f"parts.{form}"}
+    templates.filters["filled"] = _wrapper.fill
+    return templates
 
 
-def _shown(value: Value) -> str | bool | None:
+def _shown(value: Value, text: Text) -> str | bool | None:
     """The name that a person gives a device or an organization stays within its line."""
     if isinstance(value, datetime):
-        at = value.astimezone(UTC)
-        return f"{at.day} {at:%B %Y, %H:%M} UTC"
+        return text.moment(value)
     if isinstance(value, str):
         line = one_line(value)
         return line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"

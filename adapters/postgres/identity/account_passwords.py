@@ -2,19 +2,23 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import AccountPassword
+from core.domain.identity.accounts import Account, AccountPassword
+from core.domain.languages import Language
 
 
 @dataclass(frozen=True, slots=True)
 class _Password:
     email: str
     password_hash: str | None
+    language: str | None
+    password_changed_at: datetime | None
 
 
 class AccountPasswordRows:
@@ -25,14 +29,18 @@ class AccountPasswordRows:
 
     async def find(self, user: UserId) -> AccountPassword | None:
         rows = await self._transaction.ask(_Password, _FIND_HASH, {"user": user})
-        return AccountPassword(Email(rows[0].email), rows[0].password_hash) if rows else None
+        if not rows:
+            return None
+        (row,) = rows
+        return AccountPassword(Email(row.email), row.password_hash, row.password_changed_at, Language.of(row.language))
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> bool:
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> Account | None:
         parameters = {"user": user, "email_key": email.key, "new": new, "at": at}
-        return bool(await self._transaction.ask(IdRow, _RESET_HASH, parameters))
+        rows = await self._transaction.ask(AccountRow, _RESET_HASH, parameters)
+        return rows[0].account() if rows else None
 
     async def forget_unverified(self, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at}))
@@ -41,7 +49,11 @@ class AccountPasswordRows:
         return bool(await self._transaction.ask(IdRow, _FORGET_HASH, {"user": user, "at": at}))
 
 
-_FIND_HASH: Final = "select email, password_hash from users where id = %(user)s and deactivated_at is null"
+_FIND_HASH: Final = """
+    select email, password_hash, password_changed_at, language
+      from users
+     where id = %(user)s and deactivated_at is null
+"""
 
 _REPLACE_HASH: Final = """
     update users
@@ -52,13 +64,13 @@ _REPLACE_HASH: Final = """
 
 # The person who chose the password before the address was proved need not be the one who proves it now: the service through which the
 # account was made loses its hold.
-_RESET_HASH: Final = """
+_RESET_HASH: Final[LiteralString] = f"""
     update users
        set origin_service_id = case when email_verified_at is null and password_hash is not null then null else origin_service_id end,
            password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
            email_verified_at = coalesce(email_verified_at, %(at)s)
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
- returning id
+ returning {ACCOUNT}
 """
 
 _FORGET_UNVERIFIED_HASH: Final = """

@@ -14,15 +14,12 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.accounts import Account
-
-
-@dataclass(frozen=True, slots=True)
-class _Address:
-    email: str
-
+from core.domain.languages import Language
 
 # The columns that `AccountRow` is made of, in any statement that reads `users`.
-ACCOUNT: Final = "users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at"
+ACCOUNT: Final = """
+           users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
+           users.language"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +32,17 @@ class AccountRow:
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
+    language: str | None
 
     def account(self) -> Account:
         return Account(
-            UserId(self.id), Email(self.email), self.is_platform_owner, self.email_verified_at, self.deactivated_at, self.created_at
+            UserId(self.id),
+            Email(self.email),
+            self.is_platform_owner,
+            self.email_verified_at,
+            self.deactivated_at,
+            self.created_at,
+            Language.of(self.language),
         )
 
 
@@ -62,6 +66,7 @@ class AccountRows:
                 "deactivated_at": account.deactivated_at,
                 "origin": origin,
                 "created_at": account.created_at,
+                "language": account.language and account.language.value,
             },
         )
         return bool(added)
@@ -77,24 +82,28 @@ class AccountRows:
     async def hold_shared(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_SHARED, {"user": user})
 
-    async def verify_email(self, user: UserId, email: Email, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at}))
+    async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _CHOOSE_LANGUAGE, {"user": user, "language": language and language.value, "at": at}))
+
+    async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
+        rows = await self._transaction.ask(AccountRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at})
+        return rows[0].account() if rows else None
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
         return answer.yes
 
-    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Email | None:
+    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Account | None:
         parameters = {"user": user, "email": email and email.address, "email_key": email and email.key, "at": at}
-        rows = await self._transaction.ask(_Address, _AWAIT_EMAIL, parameters)
-        return Email(rows[0].email) if rows else None
+        rows = await self._transaction.ask(AccountRow, _AWAIT_EMAIL, parameters)
+        return rows[0].account() if rows else None
 
-    async def change_email(self, user: UserId, email: Email, at: datetime) -> Email | None:
+    async def change_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         try:
-            rows = await self._transaction.ask(_Address, _CHANGE_EMAIL, {"user": user, "email": email.address, "at": at})
+            rows = await self._transaction.ask(AccountRow, _CHANGE_EMAIL, {"user": user, "email": email.address, "at": at})
         except UniqueViolation:
-            raise BadRequest("This e-mail address cannot be used") from None
-        return Email(rows[0].email) if rows else None
+            raise BadRequest("This e-mail address cannot be used", words="email_unusable") from None
+        return rows[0].account() if rows else None
 
     async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
         rows = await self._transaction.ask(AccountRow, _FIND_ALL, {"users": list(users)})
@@ -111,9 +120,9 @@ class AccountRows:
 # deleted at this moment does not become the origin.
 _ADD: Final = """
     insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
-                       created_at, updated_at)
+                       created_at, updated_at, language)
     values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
-            (select services.id from services where services.id = %(origin)s for key share), %(created_at)s, %(created_at)s)
+            (select services.id from services where services.id = %(origin)s for key share), %(created_at)s, %(created_at)s, %(language)s)
         on conflict (email_key) do nothing
  returning id
 """
@@ -135,26 +144,32 @@ _HOLD: Final = "select id from users where id = %(user)s for no key update"
 
 _HOLD_SHARED: Final = "select from users where id = %(user)s for share"
 
+_CHOOSE_LANGUAGE: Final = """
+    update users
+       set language = %(language)s, updated_at = %(at)s
+     where id = %(user)s and deactivated_at is null
+ returning id
+"""
 
-_VERIFY_EMAIL: Final = """
+_VERIFY_EMAIL: Final[LiteralString] = f"""
     update users
        set email_verified_at = coalesce(email_verified_at, %(at)s), updated_at = %(at)s
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
- returning id
+ returning {ACCOUNT}
 """
 
 _EMAIL_IS_TAKEN: Final = "select exists (select from users where email_key = %(email_key)s and id <> %(user)s) as yes"
 
-_AWAIT_EMAIL: Final = """
+_AWAIT_EMAIL: Final[LiteralString] = f"""
     update users
        set pending_email = %(email)s, pending_email_key = %(email_key)s, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null
- returning email
+ returning {ACCOUNT}
 """
 
-_CHANGE_EMAIL: Final = """
+_CHANGE_EMAIL: Final[LiteralString] = f"""
     with before as (
-             select id, email
+             select {ACCOUNT}
                from users
               where id = %(user)s and deactivated_at is null and pending_email = %(email)s
                 for no key update
@@ -164,7 +179,7 @@ _CHANGE_EMAIL: Final = """
          email_verified_at = %(at)s, updated_at = %(at)s
     from before
    where users.id = before.id
-returning before.email
+returning before.*
 """
 
 

@@ -149,6 +149,7 @@ class _Device:
     created_at: datetime
     updated_at: datetime
     revoked_at: datetime | None
+    risk_factors: list[str]
 
     def device(self) -> Device:
         located = self.last_country is not None or self.last_city is not None
@@ -165,6 +166,7 @@ class _Device:
             created_at=self.created_at,
             updated_at=self.updated_at,
             revoked_at=self.revoked_at,
+            risk_factors=tuple(self.risk_factors),
         )
 
 
@@ -188,6 +190,7 @@ class DeviceRows:
                 "name": _text(device.name),
                 **_seen_with(device.agent, device.last_address, device.last_location),
                 "risk_score": device.risk_score,
+                "risk_factors": list(device.risk_factors),
                 "at": device.created_at,
             },
         )
@@ -201,6 +204,7 @@ class DeviceRows:
                 "token_digest": token_digest,
                 **_seen_with(approach.agent, approach.client.address, approach.location),
                 "risk_score": sighting.risk.score,
+                "risk_factors": [factor.value for factor in sighting.risk.factors],
                 "at": at,
             },
         )
@@ -257,9 +261,9 @@ _KNOWLEDGE_OF_USER: Final[LiteralString] = f"select {KNOWLEDGE} as knowledge fro
 
 _ADD: Final = """
     insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
-                         last_country, last_city, risk_score, created_at, updated_at)
+                         last_country, last_city, risk_score, risk_factors, created_at, updated_at)
     values (%(id)s, %(user)s, %(token_digest)s, %(name)s, %(device_type)s, %(browser)s, %(browser_version)s, %(os)s, %(os_version)s, %(at)s,
-            %(address)s, %(country)s, %(city)s, %(risk_score)s, %(at)s, %(at)s)
+            %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s, %(at)s, %(at)s)
 """
 
 # The name stays: the person may have chosen it.
@@ -267,7 +271,7 @@ _USED: Final = """
     update devices
        set device_type = %(device_type)s, browser = %(browser)s, browser_version = %(browser_version)s, os = %(os)s,
            os_version = %(os_version)s, last_used_at = %(at)s, last_address = %(address)s, last_country = %(country)s, last_city = %(city)s,
-           risk_score = %(risk_score)s,
+           risk_score = %(risk_score)s, risk_factors = %(risk_factors)s,
            token_digest = coalesce(%(token_digest)s, token_digest),
            trust_digest = case when %(token_digest)s::bytea is null then trust_digest end,
            trusted_until = case when %(token_digest)s::bytea is null then trusted_until end,
@@ -294,7 +298,7 @@ _END_TRUST: Final = """
 
 _COLUMNS: Final[LiteralString] = """
     id, user_id, name, device_type, browser, browser_version, os, os_version, last_used_at, host(last_address) as last_address,
-    last_country, last_city, risk_score, trusted_until, created_at, updated_at, revoked_at
+    last_country, last_city, risk_score, trusted_until, created_at, updated_at, revoked_at, risk_factors
 """
 
 _HOLD: Final[LiteralString] = f"select {_COLUMNS} from devices where id = %(id)s for no key update"

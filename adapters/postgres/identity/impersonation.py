@@ -18,6 +18,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.proofs import UNPROVED
 from core.domain.identity.sessions import Parent
+from core.domain.languages import Language
 from ports.identity.impersonation import Impersonable, MembershipHeld
 
 
@@ -29,6 +30,7 @@ class _User(DestinationRow):
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
+    language: str | None
     joined_id: UUID | None
     joined_slug: str | None
     joined_is_active: bool | None
@@ -67,6 +69,7 @@ class ImpersonationRows:
             email_verified_at=row.email_verified_at,
             deactivated_at=row.deactivated_at,
             created_at=row.created_at,
+            language=Language.of(row.language),
         )
         membership = None
         if row.joined_id is not None:

@@ -1,12 +1,61 @@
-"""Login events in PostgreSQL: appended, never changed."""
+"""Login events in PostgreSQL: appended, never changed, and read by their person."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identity.login_events import LoginEvent
+from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnLogin:
+    id: UUID
+    user_id: UUID
+    organization_id: UUID | None
+    service_id: UUID | None
+    device_id: UUID | None
+    provider: str
+    reason: str | None
+    address: str | None
+    user_agent: str | None
+    risk_score: float
+    risk_factors: list[str]
+    flagged: bool
+    country: str | None
+    city: str | None
+    created_at: datetime
+    device_name: str | None
+    organization: str | None
+    service: str | None
+
+    def login(self) -> OwnLogin:
+        event = LoginEvent(
+            id=LoginEventId(self.id),
+            user=UserId(self.user_id),
+            provider=self.provider,
+            failure=None if self.reason is None else LoginFailure(self.reason),
+            address=self.address,
+            user_agent=self.user_agent,
+            created_at=self.created_at,
+            organization=None if self.organization_id is None else OrganizationId(self.organization_id),
+            service=None if self.service_id is None else ServiceId(self.service_id),
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            risk_score=round(self.risk_score, 2),
+            risk_factors=tuple(self.risk_factors),
+            flagged=self.flagged,
+            country=self.country,
+            city=self.city,
+        )
+        return OwnLogin(event, self.device_name or "", self.organization or "", self.service or "")
 
 
 class LoginEventRows:
@@ -39,9 +88,36 @@ class LoginEventRows:
         )
 
 
+class PostgresLoginEvents:
+    """Implements `ports.identity.login_events.LoginEventLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
+        return [row.login() for row in await ask(self._pool, _OwnLogin, _LIST_OWN, {"user": user, "before": before, "limit": limit})]
+
+
 _ADD: Final = """
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, created_at)
     values (%(id)s, %(user)s, %(organization)s, %(service)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s,
             %(user_agent)s, %(risk_score)s, %(risk_factors)s::text[], %(flagged)s, %(country)s, %(city)s, %(at)s)
+"""
+
+# Read backwards from an index, as far as one page goes.
+_LIST_OWN: Final = """
+    select latest.*, devices.name as device_name, organizations.name as organization, services.name as service
+      from (
+               select id, user_id, organization_id, service_id, device_id, provider, reason, host(address) as address, user_agent,
+                      risk_score, risk_factors, flagged, country, city, created_at
+                 from login_events
+                where user_id = %(user)s and (%(before)s::uuid is null or id < %(before)s)
+                order by id desc
+                limit %(limit)s
+           ) as latest
+      left join devices on devices.id = latest.device_id and devices.user_id = latest.user_id and devices.revoked_at is null
+      left join organizations on organizations.id = latest.organization_id
+      left join services on services.id = latest.service_id
+     order by latest.id desc
 """

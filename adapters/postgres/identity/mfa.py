@@ -200,6 +200,13 @@ class PostgresMfa:
         (status,) = await ask(self._pool, MfaStatus, _STATUS, {"user": user})
         return status
 
+    async def find(self, user: UserId) -> MfaSecret | None:
+        rows = await ask(self._pool, _Secret, _FIND, {"user": user})
+        return rows[0].of(user) if rows else None
+
+    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
+        return bool(await ask(self._pool, _Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
+
 
 # A secret that is enabled is left alone, and nothing is returned.
 _PUT_PENDING: Final = """
@@ -281,6 +288,14 @@ _DELETE: Final = "delete from mfa_secrets where user_id = %(user)s returning ena
 _STATUS: Final = """
     select exists (select from mfa_secrets where user_id = %(user)s and enabled_at is not null) as enabled,
            exists (select from backup_codes where user_id = %(user)s and used_at is null) as has_backup_codes
+"""
+
+_HAS_CODES: Final = """
+    select user_id
+      from backup_codes
+     where user_id = %(user)s and used_at is null
+     group by user_id
+    having count(*) = cardinality(%(digests)s::bytea[]) and bool_and(digest = any (%(digests)s::bytea[]))
 """
 
 _LOG: Final = """

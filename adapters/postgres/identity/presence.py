@@ -7,6 +7,7 @@ from typing import Final
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.presence import mark
 from core.domain.identifiers import SessionId
+from core.domain.identity.sessions import IDLE_LIFETIME
 
 
 class PostgresPresence:
@@ -16,7 +17,7 @@ class PostgresPresence:
         self._pool = pool
 
     async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
-        await mark(self._pool, _MARK_SEEN, times)
+        await mark(self._pool, _MARK_SEEN, times, {"idle": IDLE_LIFETIME})
 
 
 _MARK_SEEN: Final = """
@@ -33,15 +34,21 @@ _MARK_SEEN: Final = """
              select id, max(at) as at from line group by id
          ),
          due as (
-             select sessions.id, used.at
+             select sessions.id, used.at, browser_sessions.session_id is not null as is_browser
                from sessions
                join used on used.id = sessions.id
+               left join browser_sessions on browser_sessions.session_id = sessions.id
               where sessions.last_seen_at < used.at
               order by sessions.id
                 for no key update of sessions      -- in one order everywhere: two processes that mark the same sessions cannot deadlock
          )
   update sessions
-     set last_seen_at = due.at
+     set last_seen_at = due.at,
+         -- A browser has no refresh that would move its expiry.
+         expires_at = case
+             when due.is_browser then greatest(sessions.expires_at, least(due.at + %(idle)s, sessions.ends_at))
+             else sessions.expires_at
+         end
     from due
    where sessions.id = due.id
 """

@@ -15,9 +15,10 @@ class _Standing:
     proved_at: datetime | None
     second_factor_at: datetime | None
     enabled_at: datetime | None
+    has_password: bool
 
     def standing(self) -> Standing:
-        return Standing(Proved(self.proved_at, self.second_factor_at), self.enabled_at)
+        return Standing(Proved(self.proved_at, self.second_factor_at), self.enabled_at, self.has_password)
 
 
 class PostgresProofs:
@@ -32,8 +33,10 @@ class PostgresProofs:
 
 
 _FIND: Final = """
-    select sessions.proved_at, sessions.second_factor_at, mfa_secrets.enabled_at
+    select sessions.proved_at, sessions.second_factor_at, mfa_secrets.enabled_at,
+           users.password_hash is not null as has_password
       from sessions
+      join users on users.id = sessions.user_id
       left join mfa_secrets on mfa_secrets.user_id = sessions.user_id
      where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null
 """

@@ -12,7 +12,8 @@ from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, su
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.refresh_tokens import PresentedToken
+from core.domain.identity.proofs import Proved
+from core.domain.identity.refresh_tokens import Holder, PresentedToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
 
 
@@ -41,6 +42,12 @@ class _Presented:
     rotated_at: datetime | None
     rotated_by: bytes | None
     subscription: Mapping[str, Any] | None
+    scopes: list[str] | None
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    parent_id: UUID | None
+    email_is_verified: bool
+    role: str | None
 
     def presented(self) -> PresentedToken:
         impersonated = None
@@ -59,6 +66,9 @@ class _Presented:
             context=Context(organization, self.organization_slug or "", service, self.service_slug or ""),
             authenticated_by=tuple(self.authenticated_by),
             impersonated=impersonated,
+            parent=None if self.parent_id is None else SessionId(self.parent_id),
+            proved=Proved(self.proved_at, self.second_factor_at),
+            scopes=None if self.scopes is None else tuple(self.scopes),
         )
         return PresentedToken(
             session,
@@ -71,6 +81,8 @@ class _Presented:
             rotated_at=self.rotated_at,
             rotated_by=self.rotated_by,
             subscription=subscription_state(self.subscription),
+            email_is_verified=self.email_is_verified,
+            role=self.role or "",
         )
 
 
@@ -80,10 +92,17 @@ class PostgresRefreshTokens:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime) -> PresentedToken | None:
-        rows = await ask(
-            self._pool, _Presented, _ROTATE, {"digest": digest, "successor": successor, "by": by, "at": at, "idle": IDLE_LIFETIME}
-        )
+    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None) -> PresentedToken | None:
+        parameters = {
+            "digest": digest,
+            "successor": successor,
+            "by": by,
+            "at": at,
+            "idle": IDLE_LIFETIME,
+            "service": None if holder is None else holder.service,
+            "scopes": [] if holder is None else list(holder.scopes),
+        }
+        rows = await ask(self._pool, _Presented, _ROTATE, parameters)
         return rows[0].presented() if rows else None
 
 
@@ -99,7 +118,9 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} as is_live,
-                    coalesce(memberships.role is not null or sessions.service_id is not null, false) as is_member,
+                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.parent_id,
+                    users.email_verified_at is not null as email_is_verified,
+                    coalesce(memberships.role is not null or services.sign_in_policy = 'anyone', false) as is_member,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {SUBSCRIPTION_STATE} as subscription
                from refresh_tokens as tokens
@@ -109,6 +130,8 @@ _ROTATE: Final[LiteralString] = f"""
                left join services on services.id = sessions.service_id
                left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
               where tokens.digest = %(digest)s
+                and (sessions.scopes is null and %(service)s::uuid is null
+                  or sessions.scopes is not null and sessions.service_id = %(service)s::uuid)
          ),
          rotated as (
              update refresh_tokens
@@ -117,6 +140,7 @@ _ROTATE: Final[LiteralString] = f"""
               where refresh_tokens.digest = %(digest)s
                 and refresh_tokens.rotated_at is null
                 and found.is_live
+                and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
                 and (found.organization_id is null or (found.is_member and found.organization_is_active))
           returning refresh_tokens.session_id
          ),
@@ -147,7 +171,8 @@ _ROTATE: Final[LiteralString] = f"""
          found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
-         found.rotated_by, found.subscription,
+         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
+         found.email_is_verified, found.role,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

@@ -84,6 +84,7 @@ class SessionRows:
                 "depth": session.depth,
                 "proved_at": session.proved.at,
                 "second_factor_at": session.proved.second_factor_at,
+                "scopes": None if session.scopes is None else array_of_texts(session.scopes),
             },
         )
 
@@ -128,9 +129,10 @@ _HOLD_OPENER: Final[LiteralString] = f"""
 
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                          authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at)
+                          authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, scopes)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
-            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s)
+            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
+            %(scopes)s::text[])
 """
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"

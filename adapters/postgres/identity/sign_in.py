@@ -1,13 +1,13 @@
 """Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
@@ -32,6 +32,7 @@ from core.domain.identity.sign_in import (
     Tries,
     account_key,
 )
+from core.domain.languages import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class _Attempt(DestinationRow):
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime | None
+    language: str | None
     mfa_enabled: bool
     has_been_there: bool = False
     knowledge: dict[str, Any]
@@ -89,6 +91,7 @@ class _Attempt(DestinationRow):
             email_verified_at=self.email_verified_at,
             deactivated_at=self.deactivated_at,
             created_at=self.created_at,
+            language=Language.of(self.language),
         )
         return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
 
@@ -96,11 +99,12 @@ class _Attempt(DestinationRow):
 class _Confirmed:
     """The account, and beside it the service, or nothing in its columns."""
 
-    def __init__(self, *, has_been_there: bool, subscription: Mapping[str, Any] | None, **columns: Any) -> None:
+    def __init__(self, *, has_been_there: bool, subscription: Mapping[str, Any] | None, is_admitted: bool | None, **columns: Any) -> None:
         of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
+        destination = DestinationRow(**of_destination).destination()
         self.confirmed = Confirmed(
             AccountRow(**columns).account(),
-            DestinationRow(**of_destination).destination(),
+            None if destination is None else replace(destination, admits=is_admitted or False),
             has_been_there,
             subscription_state(subscription),
         )
@@ -183,7 +187,8 @@ class SignInRows:
         return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
-        await self._transaction.tell(_ENTER, {"user": user, "service": service, "at": at})
+        # Newcomers are counted by triggers, which run after everything that travels in the same statement.
+        await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})
 
     async def give_back(self, tries: Tries) -> None:
         await give_back(self._transaction, tries.limit, tries.key)
@@ -238,7 +243,7 @@ def _find(*, with_token: bool, with_service: bool) -> LiteralString:
          taken as ({TAKE_WANTED})
          {destination}
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
-         users.email_verified_at, users.deactivated_at, users.created_at,
+         users.email_verified_at, users.deactivated_at, users.created_at, users.language,
          exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge
          {columns}
@@ -296,7 +301,8 @@ _ENOUGH: Final[LiteralString] = f"""
 # the session is over on its first request.
 _SERVICE: Final = """
     with destination as (
-             select services.id, services.slug, services.org_id, organizations.slug as organization_slug, organizations.status
+             select services.id, services.slug, services.org_id, services.sign_in_policy, organizations.slug as organization_slug,
+                    organizations.status
                from services
                join organizations on organizations.id = services.org_id
               where services.id = %(service)s
@@ -305,9 +311,12 @@ _SERVICE: Final = """
 """
 
 _CONFIRMED: Final[LiteralString] = f"""
-           users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
+           {ACCOUNT},
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
+           services.sign_in_policy = 'anyone' or exists (
+               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
+           ) as is_admitted,
            exists (
                select
                  from service_users
@@ -319,7 +328,7 @@ _CONFIRMED: Final[LiteralString] = f"""
 
 _HELD: Final = """
          held as materialized (
-             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at
+             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at, language
                from users
               where id = %(user)s and deactivated_at is null and password_hash = %(encoded)s
 """

@@ -12,6 +12,7 @@ from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
+from core.domain.languages import Language
 from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
 
 MOST_ATTEMPTS: Final = 5
@@ -25,6 +26,7 @@ class _User:
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
+    language: str | None
     pending_email: str | None
     has_password: bool
     password_changed_at: datetime | None
@@ -65,6 +67,7 @@ class PostgresAccountOverviews:
                 email_verified_at=user.email_verified_at,
                 deactivated_at=user.deactivated_at,
                 created_at=user.created_at,
+                language=Language.of(user.language),
             ),
             pending_email=None if user.pending_email is None else Email(user.pending_email),
             has_password=user.has_password,

@@ -14,6 +14,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
+from core.domain.languages import Language
 from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, Belonging, FoundUser, MfaMetrics, MfaOverview
 
 
@@ -36,6 +37,7 @@ class _Mfa:
     enabled_at: datetime | None
     backup_codes: int
     last_challenge: datetime | None
+    language: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class PostgresUserDirectory:
         if not rows:
             return None
         (row,) = rows
-        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge)
+        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge, Language.of(row.language))
 
     async def mfa_metrics(self, since: datetime) -> MfaMetrics:
         parameters = {
@@ -138,7 +140,8 @@ _MFA: Final = """
                 where mfa_events.user_id = users.id and name = %(attempt)s
                 order by id desc
                 limit 1
-           ) as last_challenge
+           ) as last_challenge,
+           users.language
       from users
       left join mfa_secrets on mfa_secrets.user_id = users.id
      where users.id = %(user)s

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask
@@ -14,7 +16,16 @@ from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTier
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
-from core.domain.services.services import ListedService, RegisteredService, Service, ServiceList, ServiceType, service_usage
+from core.domain.services.services import (
+    IdTokenAlgorithm,
+    ListedService,
+    RegisteredService,
+    Service,
+    ServiceList,
+    ServiceType,
+    SignInPolicy,
+    service_usage,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,11 @@ class ServiceRow:
     device_activation_uri: str | None
     service_created_at: datetime
     service_updated_at: datetime
+    sign_in_policy: str
+    trusted: bool
+    jwks: dict[str, Any] | None
+    id_token_alg: str
+    post_logout_redirect_uris: list[str]
 
     def service(self) -> Service:
         return Service(
@@ -48,6 +64,11 @@ class ServiceRow:
             officesuite_scopes=_tuple(self.officesuite_scopes),
             redirect_uris=tuple(self.redirect_uris),
             device_activation_uri=self.device_activation_uri,
+            sign_in_policy=SignInPolicy(self.sign_in_policy),
+            trusted=self.trusted,
+            jwks=self.jwks,
+            id_token_alg=IdTokenAlgorithm(self.id_token_alg),
+            post_logout_redirect_uris=tuple(self.post_logout_redirect_uris),
             created_at=self.service_created_at,
             updated_at=self.service_updated_at,
         )
@@ -58,7 +79,8 @@ SERVICE: Final = """
            services.id as service_id, services.org_id as service_organization_id, services.slug as service_slug,
            services.name as service_name, services.service_type, services.client_id, services.codehost_scopes, services.websuite_scopes,
            services.officesuite_scopes, services.redirect_uris, services.device_activation_uri,
-           services.created_at as service_created_at, services.updated_at as service_updated_at"""
+           services.created_at as service_created_at, services.updated_at as service_updated_at, services.sign_in_policy,
+           services.trusted, services.jwks, services.id_token_alg, services.post_logout_redirect_uris"""
 
 
 class ServiceRows:
@@ -186,6 +208,11 @@ def _columns(service: Service) -> dict[str, Any]:
         "officesuite_scopes": _list_of(service.officesuite_scopes),
         "redirect_uris": list(service.redirect_uris),
         "device_activation_uri": service.device_activation_uri,
+        "sign_in_policy": service.sign_in_policy.value,
+        "trusted": service.trusted,
+        "jwks": None if service.jwks is None else Jsonb(service.jwks),
+        "id_token_alg": service.id_token_alg.value,
+        "post_logout_redirect_uris": list(service.post_logout_redirect_uris),
         "updated_at": service.updated_at,
     }
 
@@ -198,9 +225,10 @@ def _list_of(texts: Sequence[str] | None) -> list[str] | None:
 _ADD: Final = """
     insert into all_services
            (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
-            device_activation_uri, created_at, updated_at)
+            device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, created_at, updated_at)
     values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
-            %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(created_at)s, %(updated_at)s)
+            %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
+            %(id_token_alg)s, %(post_logout_redirect_uris)s, %(created_at)s, %(updated_at)s)
         on conflict (org_id, slug) where deleted_at is null do nothing
  returning id
 """
@@ -217,7 +245,9 @@ _SAVE: Final = """
     update services
        set name = %(name)s, service_type = %(type)s, codehost_scopes = %(codehost_scopes)s, websuite_scopes = %(websuite_scopes)s,
            officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
-           device_activation_uri = %(device_activation_uri)s, updated_at = %(updated_at)s
+           device_activation_uri = %(device_activation_uri)s, sign_in_policy = %(sign_in_policy)s, trusted = %(trusted)s,
+           jwks = %(jwks)s, id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
+           updated_at = %(updated_at)s
      where id = %(id)s
 """
 

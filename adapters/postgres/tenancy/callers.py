@@ -1,6 +1,8 @@
 """Who is calling, in PostgreSQL: the look-up that every authenticated request makes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -13,6 +15,8 @@ from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.identity.proofs import Proved
+from core.domain.languages import Language
 from core.domain.tenancy.members import Standing
 
 _Presented = tuple[SessionId, UserId]
@@ -32,6 +36,9 @@ class _Caller(NamedTuple):
     organization_is_active: bool | None
     service_slug: str | None
     role: str | None
+    email_is_verified: bool
+    is_admitted: bool
+    language: str | None
 
     def caller(self, session: SessionId, user: UserId) -> Caller:
         return Caller(
@@ -46,6 +53,9 @@ class _Caller(NamedTuple):
             organization_id=None if self.organization_id is None else OrganizationId(self.organization_id),
             role=self.role or "",
             organization_is_active=self.organization_is_active or False,
+            email_is_verified=self.email_is_verified,
+            is_admitted=self.is_admitted,
+            language=Language.of(self.language),
         )
 
 
@@ -63,6 +73,19 @@ class _Standing(NamedTuple):
         )
 
 
+class _Browser(NamedTuple):
+    session_id: UUID
+    user_id: UUID
+    authenticated_by: list[str]
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    chosen_slug: str | None
+
+
+def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
+    return _Caller(*columns[: len(_Caller._fields)]), _Browser(*columns[len(_Caller._fields) :])
+
+
 def _member(*columns: Any) -> tuple[_Caller, _Standing]:
     return _Caller(*columns[: len(_Caller._fields)]), _Standing(*columns[len(_Caller._fields) :])
 
@@ -74,12 +97,16 @@ class PostgresCallers:
         self._pool = pool
         self._callers = SharedLookups(self._find)
         self._members = SharedLookups(self._find_members)
+        self._browsers = SharedLookups(self._find_browsers)
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._callers.find((session, user))
 
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
         return await self._members.find((session, user, slug))
+
+    async def find_browser(self, digest: bytes) -> Caller | None:
+        return await self._browsers.find(digest)
 
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
         parameters = {"sessions": array([session.hex for session, _ in asked]), "users": array([user.hex for _, user in asked])}
@@ -101,12 +128,23 @@ class PostgresCallers:
             found[key] = (row.caller(session, user), standing.standing(slug))
         return found
 
+    async def _find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+        parameters = {"digests": array_of_texts([f"\\x{digest.hex()}" for digest in asked])}
+        found = {}
+        for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, parameters):
+            found[asked[row.place - 1]] = replace(
+                row.caller(SessionId(browser.session_id), UserId(browser.user_id)),
+                authentication_methods=tuple(browser.authenticated_by),
+                proved=Proved(browser.proved_at, browser.second_factor_at),
+                chosen_organization=browser.chosen_slug or "",
+            )
+        return found
+
 
 # One look into each index at a time, for one question and for a hundred. The planner plans a subquery with a limit by itself, with its
 # values as given; for a plain join it reads a whole table as soon as that looks cheaper. And an array that comes out of a subquery has the
 # same estimated length for any content: so PostgreSQL keeps one plan for all, instead of planning each length again.
-_LIVE_SESSION: Final = """
-     cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
+ITS_PERSON: Final = """
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
                 select organizations.id, organizations.slug, organizations.status, memberships.role
@@ -116,14 +154,23 @@ _LIVE_SESSION: Final = """
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug from services where sessions.service_id is not null and services.id = sessions.service_id limit 1
+                select id, slug, sign_in_policy
+                  from services
+                 where sessions.service_id is not null and services.id = sessions.service_id
+                 limit 1
            ) as services on true
 """
+
+_LIVE_SESSION: Final = f"""
+     cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
+{ITS_PERSON}"""
 
 _CALLER: Final = """
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
-           services.slug as service_slug, organizations.role
+           services.slug as service_slug, organizations.role, users.email_verified_at is not null,
+           services.sign_in_policy is distinct from 'members' or organizations.role is not null,
+           users.language
 """
 
 FIND: Final[LiteralString] = f"""
@@ -146,5 +193,23 @@ FIND_MEMBER: Final[LiteralString] = f"""
                  where organizations.slug = asked.slug
                  limit 1
            ) as wanted on true
+     where {IS_LIVE}
+"""
+
+# The same for the cookies of browsers.
+FIND_BROWSER: Final[LiteralString] = f"""
+    select {_CALLER}, sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
+           chosen.slug as chosen_slug
+      from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
+     cross join lateral (select session_id, chosen_organization from browser_sessions where digest = asked.digest limit 1) as browsers
+     cross join lateral (select * from sessions where id = browsers.session_id limit 1) as sessions
+{ITS_PERSON}
+      left join lateral (
+                select mine.slug
+                  from organizations as mine
+                  join memberships on memberships.org_id = mine.id and memberships.user_id = sessions.user_id
+                 where browsers.chosen_organization is not null and mine.id = browsers.chosen_organization
+                 limit 1
+           ) as chosen on true
      where {IS_LIVE}
 """

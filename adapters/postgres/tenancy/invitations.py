@@ -16,6 +16,7 @@ from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId, first_id
 from core.domain.identity.accounts import Account
+from core.domain.languages import Language
 from core.domain.pages import Page
 from core.domain.tenancy.invitations import (
     MOST_IN_ALL,
@@ -73,6 +74,7 @@ class _Prospect:
     inviter_created_at: datetime
     inviter_relations: list[str]
     is_member: bool
+    language: str | None
     to_address: datetime | None
     to_anybody: datetime | None
     lapsed_id: UUID | None
@@ -87,7 +89,7 @@ class _Prospect:
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
         looks = branding(self.name, self.logo_url, self.primary_color)
         held = capabilities_of(self.inviter_relations)
-        return Prospect(looks, inviter, held, self.is_member, lapsed, self.to_address, self.to_anybody)
+        return Prospect(looks, inviter, held, self.is_member, Language.of(self.language), lapsed, self.to_address, self.to_anybody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class _Lapsed:
 class _Offer(_Invitation):
     slug: str
     name: str
+    logo_url: str | None
+    primary_color: str | None
     is_active: bool
     member_count: int
     max_users: int | None
@@ -117,6 +121,7 @@ class _Offer(_Invitation):
     user_verified_at: datetime | None
     user_deactivated_at: datetime | None
     user_created_at: datetime | None
+    user_language: str | None
     is_member: bool
     backer_relations: list[str] | None
 
@@ -126,7 +131,7 @@ class _Offer(_Invitation):
         return Offer(
             self.invitation(),
             self.slug,
-            self.name,
+            branding(self.name, self.logo_url, self.primary_color),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -146,6 +151,7 @@ class _Offer(_Invitation):
             self.user_verified_at,
             self.user_deactivated_at,
             self.user_created_at,
+            Language.of(self.user_language),
         )
 
 
@@ -300,6 +306,7 @@ _PROSPECT: Final[LiteralString] = f"""
                join memberships on memberships.user_id = others.id
               where others.email_key = %(email_key)s and memberships.org_id = wanted.id
          ) as is_member,
+         (select others.language from users as others where others.email_key = %(email_key)s) as language,
          (
              select created_at
                from invitations
@@ -347,7 +354,8 @@ _HOLD_ORGANIZATION_OF_ID: Final[LiteralString] = f"""
 
 _SELECT_OFFER: Final = f"""
     select {_INVITATION},
-           organizations.slug, organizations.name, organizations.status = 'active' as is_active, organizations.member_count,
+           organizations.slug, organizations.name, organizations.logo_url, organizations.primary_color,
+           organizations.status = 'active' as is_active, organizations.member_count,
            organizations.max_users, tiers.default_max_users,
            array(
                select relation
@@ -356,6 +364,7 @@ _SELECT_OFFER: Final = f"""
            ) as permissions,
            users.id as user_id, users.email as user_email, users.is_platform_owner as user_is_platform_owner,
            users.email_verified_at as user_verified_at, users.deactivated_at as user_deactivated_at, users.created_at as user_created_at,
+           users.language as user_language,
            exists (
                select from memberships where memberships.org_id = invitations.org_id and memberships.user_id = users.id
            ) as is_member,

@@ -72,6 +72,39 @@ class ExpiredPreauthentications(_Sweep):
     statement = _delete("preauthentications", "id", "expires_at < now()")
 
 
+class ExpiredAuthorizationCodes(_Sweep):
+    """Kept for a day: when one comes back in that time, the session that it was exchanged for ends."""
+
+    statement = _delete("authorization_codes", "id", "expires_at < now() - interval '1 day'")
+
+
+class ExpiredPushedRequests(_Sweep):
+    """Nobody came with them."""
+
+    statement = """
+        delete from pushed_requests
+         where id = any (array(select id from pushed_requests where expires_at < now() limit %(limit)s for update skip locked))
+    """
+
+
+class ExpiredClientAssertions(_Sweep):
+    """They would be refused as expired; their ids need not be remembered any longer."""
+
+    statement = _delete("client_assertions", "id", "expires_at < now() - interval '5 minutes'")
+
+
+class ExpiredDeviceCodes(_Sweep):
+    """Kept for an hour, so that a device that asks too late is told so."""
+
+    statement = _delete("device_codes", "id", "expires_at < now() - interval '1 hour'")
+
+
+class ExpiredFlows(_Sweep):
+    """Nobody goes on from where they stopped."""
+
+    statement = _delete("flows", "id", "expires_at < now()")
+
+
 class PastMailedTokens(_Sweep):
     """Kept for a week, so that a person who opens an old link can be told that it is old, or used."""
 
@@ -87,7 +120,7 @@ class FullBuckets(_Sweep):
 class RetiredSigningKeys(_Sweep):
     """The last token that they signed has expired."""
 
-    statement = _delete("signing_keys", "id", "state = 'outgoing' and retires_at < now()")
+    statement = _delete("all_signing_keys", "id", "state = 'outgoing' and retires_at < now()")
 
 
 class DeadJobs(_Sweep):

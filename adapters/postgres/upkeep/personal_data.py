@@ -60,15 +60,31 @@ def _of_entry(what: str) -> Personal:
     return Personal(what, "actor_id", Eraser.DELETION, _WHILE_LOG)
 
 
+def _of_device_code(what: str) -> Personal:
+    return Personal(what, None, Eraser.JANITOR, "An hour after the code has expired.", "ExpiredDeviceCodes")
+
+
 PERSONAL: Final[Mapping[str, Personal]] = {
     "users.email": _of_account("The e-mail address.", "id"),
     "users.email_key": _of_account("The same address, in the form that is compared.", "id"),
     "users.pending_email": _of_account("A new address, until its owner has confirmed it.", "id"),
     "users.pending_email_key": _of_account("The same address, in the form that is compared.", "id"),
     "users.password_hash": _of_account("The password, as an Argon2id hash.", "id"),
+    "users.language": _of_account("The language that the person reads.", "id"),
     "mfa_secrets.sealed_secret": _of_account("The secret of the second factor, encrypted."),
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
     "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
+    "flows.email": Personal(
+        "The address that somebody began to sign in with.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+    ),
+    "flows.wanted": Personal(
+        "The address that an application expects to sign in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+    ),
+    "flows.request": Personal(
+        "Where the person goes on once they are signed in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+    ),
+    "device_codes.address": _of_device_code("Where a device asked to be let in."),
+    "device_codes.user_agent": _of_device_code("What the device said about itself."),
     "mailed_tokens.email": Personal(
         "The address that a mailed link confirms.",
         "user_id",
@@ -82,6 +98,16 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         Eraser.ACCOUNT,
         "30 days after its use, and no longer than the session.",
         "RotatedRefreshTokens",
+    ),
+    "authorization_codes.nonce": Personal(
+        "What the application ties its answer to, which may say something about the person.",
+        "user_id",
+        Eraser.ACCOUNT,
+        "A day after the code has expired.",
+        "ExpiredAuthorizationCodes",
+    ),
+    "pushed_requests.request": Personal(
+        "The address that an application expects to sign in.", None, Eraser.JANITOR, "A minute.", "ExpiredPushedRequests"
     ),
     "devices.name": _of_device("What the person calls the device."),
     "devices.browser": _of_device("The browser."),
@@ -125,40 +151,62 @@ PERSONAL: Final[Mapping[str, Personal]] = {
 # By the reason why they hold nothing personal.
 _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "A word from a closed list, or a name that the program gives": (
-        *("all_organizations.status", "all_services.service_type", "invitations.status", "jobs.kind", "jobs.state", "plans.currency"),
+        *(
+            "all_organizations.status",
+            "all_services.service_type",
+            "all_services.sign_in_policy",
+            "all_services.id_token_alg",
+            "invitations.status",
+            "jobs.kind",
+            "jobs.state",
+            "plans.currency",
+        ),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
+        *("flows.purpose", "devices.risk_factors"),
         *("rate_limit_buckets.limit_name", "relations.object_type", "relations.relation", "schema_migrations.checksum"),
         *(
             "schema_migrations.name",
             "sessions.authenticated_by",
+            "sessions.scopes",
+            "authorization_codes.authenticated_by",
+            "authorization_codes.scopes",
+            "device_codes.state",
+            "device_codes.scopes",
+            "device_codes.authenticated_by",
+            "consents.scopes",
             "preauthentications.provider",
             "preauthentications.authenticated_by",
-            "signing_keys.purpose",
-            "signing_keys.state",
+            "all_signing_keys.purpose",
+            "all_signing_keys.state",
             "server_secrets.purpose",
         ),
         *("subscriptions.status", "tiers.display_name", "tiers.name", "api_keys.permissions"),
     ),
-    "An id": ("events.target_id", "audit_entries.target_id", "signing_keys.id"),
+    "An id": ("events.target_id", "audit_entries.target_id", "all_signing_keys.id"),
     "Of an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),
+        *("all_services.jwks", "all_services.post_logout_redirect_uris", "authorization_codes.redirect_uri"),
         *("plans.name", "plans.features", "plans.billing_price_id"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix"),
     ),
     "Details of an act. What they say about a person is kept in a column of its own": ("events.details", "audit_entries.details"),
     "A key, or a digest of random bits": (
+        *("browser_sessions.digest", "flows.browser_digest"),
         *("api_keys.digest", "client_secrets.digest", "devices.token_digest", "devices.trust_digest", "invitations.token_digest"),
-        *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "signing_keys.public_jwk"),
-        *("signing_keys.sealed_private_key", "audit_personal.salt"),
+        *("authorization_codes.digest", "authorization_codes.code_challenge", "authorization_codes.redeemed_with"),
+        *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
+        *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
+        *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
     ),
     "A digest that says nothing without what it was made from; the salt is erased together with that": (
         *("audit_entries.personal_digest", "audit_links.digest"),
     ),
+    "A digest under a key that only the person's browser has": (*("flows.proof_digest",),),
 }
 
 NOT_PERSONAL: Final[Mapping[str, str]] = {column: reason for reason, columns in _NOT_PERSONAL.items() for column in columns}

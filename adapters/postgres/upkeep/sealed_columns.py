@@ -34,7 +34,9 @@ def _column(
 
 
 _COLUMNS: Final[Mapping[str, _Column]] = {
-    "signing_keys.sealed_private_key": _column("signing_keys", "sealed_private_key", "id", "text"),
+    "all_signing_keys.sealed_private_key": _column(
+        "all_signing_keys", "sealed_private_key", "id", "text", context="signing_keys.sealed_private_key"
+    ),
     "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),
     "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),

@@ -71,6 +71,12 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "plans": _delete_from(services, "plans"),
         "api_keys": _delete_from(services, "api_keys"),
         "client_secrets": _delete_from(services, "client_secrets"),
+        "authorization_codes": _delete_from(services, "authorization_codes"),
+        "device_codes": _delete_from(services, "device_codes"),
+        "client_assertions": _delete_from(services, "client_assertions"),
+        "pushed_requests": _delete_from(services, "pushed_requests"),
+        "consents": _delete_from(services, "consents"),
+        "flows": _delete_from(services, "flows"),
         # Accounts that were made through the service stay, because they belong to their people.
         "origins": f"""
         with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),

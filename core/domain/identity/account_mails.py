@@ -2,6 +2,8 @@
 request costs the same for known and unknown addresses.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -9,6 +11,8 @@ from core.domain.email import Email
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import MailedTokenPurpose
 from core.domain.jobs import NewJob
+from core.domain.json import Json
+from core.domain.languages import Language
 
 ACCOUNT_MAIL_JOB: Final = "account.mail"
 
@@ -38,6 +42,30 @@ _PURPOSES: Final = {
 }
 
 
-def account_mail_job(kind: AccountMail, email: Email, organization: str = "") -> NewJob:
-    """Sealed, because the addresses that strangers ask about are private. The mail takes its looks from the organization with this slug."""
-    return NewJob(ACCOUNT_MAIL_JOB, {"mail": kind.value, "email": email.address, "organization": organization}, sealed=True)
+class NoAccountMail(Exception):
+    """The payload of this job asks for no account mail."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMail:
+    """An account mail that somebody asks for. It takes its looks from the organization with this slug, and is in this language unless the
+    account has another.
+    """
+
+    kind: AccountMail
+    email: Email
+    organization: str = ""
+    language: Language | None = None
+
+    def as_job(self) -> NewJob:
+        """Sealed, because the addresses that strangers ask about are private."""
+        asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
+        return NewJob(ACCOUNT_MAIL_JOB, asked, sealed=True)
+
+    @classmethod
+    def of_job(cls, payload: Mapping[str, Json]) -> "AskedMail":
+        """What `as_job` made into this payload, or an older process, which did not name a language. Raises `NoAccountMail`."""
+        kind, email, organization = (payload.get(part) for part in ("mail", "email", "organization"))
+        if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
+            raise NoAccountMail
+        return cls(AccountMail(str(kind)), Email(email), organization, Language.of(str(payload.get("language"))))

@@ -1,18 +1,22 @@
 """Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password
 
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
+# For this long a form with a new password that is sent twice is answered twice, for a person who clicks twice.
+GRACE: Final = timedelta(seconds=10)
 
 # Per account, from all addresses together. Someone with a stolen session must not learn the password by trying.
 PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)
@@ -30,11 +34,13 @@ class Account:
     email_verified_at: datetime | None
     deactivated_at: datetime | None
     created_at: datetime
+    language: Language | None = None
+    """The one that the person has chosen, for mails and pages."""
 
 
-def unverified_account(user: UserId, email: Email, now: datetime) -> Account:
+def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
     """A new account: nobody has proved its address yet."""
-    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now)
+    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now, language=language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,12 @@ class AccountPassword:
 
     email: Email
     encoded: str | None
+    changed_at: datetime | None = None
+    language: Language | None = None
+
+    def is_new(self, now: datetime) -> bool:
+        """It was chosen a moment ago, perhaps by the first of two equal forms."""
+        return self.encoded is not None and self.changed_at is not None and now - self.changed_at <= GRACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +75,10 @@ def require_acceptable(password: Password, email: Email) -> None:
     """Checks the length and rejects the most obvious guess. The port that holds the list of common passwords checks that list."""
     text = password.reveal()
     if len(text) < SHORTEST_PASSWORD:
-        raise BadRequest(f"The password must have at least {SHORTEST_PASSWORD} characters")
+        message = f"The password must have at least {SHORTEST_PASSWORD} characters"
+        raise BadRequest(message, words="password_too_short", values={"shortest": SHORTEST_PASSWORD})
     if len(text) > LONGEST_PASSWORD:
-        raise BadRequest(f"The password must have at most {LONGEST_PASSWORD} characters")
+        message = f"The password must have at most {LONGEST_PASSWORD} characters"
+        raise BadRequest(message, words="password_too_long", values={"longest": LONGEST_PASSWORD})
     if Email(text).key == email.key:
-        raise BadRequest("The password must not be the e-mail address")
+        raise BadRequest("The password must not be the e-mail address", words="password_is_address")

@@ -6,8 +6,11 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.proofs import UNPROVED, Proved
+from core.domain.languages import Language
 
 NOT_A_MEMBER: Final = "You are not a member of this organization"
+MEMBERS_ONLY: Final = "This service lets in only members of its organization"
 
 
 class Context(Enum):
@@ -36,6 +39,17 @@ class Caller:
     role: str = ""
     """In the organization; empty for a person who is not, or is no longer, a member."""
     organization_is_active: bool = False
+    proved: Proved = UNPROVED
+    """When they last proved who they are. Looked up for browsers alone; others ask when something needs it."""
+    chosen_organization: str = ""
+    """The slug of the one whose affairs they look after in their browser. It opens nothing by itself, as the session is on the platform."""
+    language: Language | None = None
+    """The one that the person has chosen."""
+    email_is_verified: bool = False
+    is_admitted: bool = True
+    """The sign-in policy of the session's service lets them in."""
+    scopes: tuple[str, ...] | None = None
+    """What the calling application was given. None: no application was given this session."""
 
     @property
     def context(self) -> Context:

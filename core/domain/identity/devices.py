@@ -10,6 +10,7 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.secrets import Token
 
@@ -62,6 +63,8 @@ class Device:
     created_at: datetime
     updated_at: datetime
     revoked_at: datetime | None = None
+    risk_factors: tuple[str, ...] = ()
+    """The reasons of the score, from a closed list."""
 
     def is_trusted(self, now: datetime) -> bool:
         return self.trusted_until is not None and now < self.trusted_until
@@ -76,11 +79,11 @@ def device_name(text: str) -> str:
     """A name that a person gives, without surrounding space. Raises `BadRequest`."""
     name = text.strip()
     if not name:
-        raise BadRequest("name: must not be empty")
+        raise BadRequest("name: must not be empty", words="name_missing")
     if len(name) > LONGEST_NAME:
-        raise BadRequest(f"name: must have at most {LONGEST_NAME} characters")
+        raise BadRequest(f"name: must have at most {LONGEST_NAME} characters", words="name_too_long", values={"longest": LONGEST_NAME})
     if any(character in _TURN_TEXT or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
-        raise BadRequest("name: must not contain control characters")
+        raise BadRequest("name: must not contain control characters", words="name_unprintable")
     return name
 
 
@@ -105,9 +108,11 @@ class Client:
     user_agent: str
     device_token: Token | None = None
     trust_token: Token | None = None
+    language: Language | None = None
+    """The one that its person prefers, as far as the request says."""
 
     def actor(self, user: UserId | None = None, impersonator: UserId | None = None, key: ActingKey | None = None) -> Actor:
-        return Actor(user, impersonator, self.address, self.user_agent[:LONGEST_USER_AGENT] or None, key)
+        return Actor(user, impersonator, self.address, self.user_agent[:LONGEST_USER_AGENT] or None, key, self.language)
 
 
 @dataclass(frozen=True, slots=True)

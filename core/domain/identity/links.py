@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose
+from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
 
 
@@ -13,9 +13,16 @@ class Links:
     base_url: str
     frontend_url: str
 
+    @property
+    def sign_in(self) -> str:
+        """Where somebody goes who can sign in now."""
+        return f"{self.frontend_url}/sign-in" if self.frontend_url == f"{self.base_url}/ui" else self.frontend_url
+
     def redeeming(self, purpose: MailedTokenPurpose, token: Token) -> str:
         if purpose in PROVES_ADDRESS:
             return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
+        if purpose in SIGNS_IN:
+            return f"{self.base_url}/ui/sign-in/link?token={token.reveal()}"
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
         return f"{self.frontend_url}/{page}?token={token.reveal()}"
 

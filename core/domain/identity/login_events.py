@@ -36,3 +36,15 @@ class LoginEvent:
     flagged: bool = False
     country: str | None = None
     city: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogin:
+    """An attempt to sign in to a person's account, as the person sees it."""
+
+    event: LoginEvent
+    device_name: str
+    """As the person calls the device; otherwise made of what the client said about itself."""
+    organization: str
+    service: str
+    """The names of where it led to. Empty: to the platform, or to what is gone."""

@@ -5,6 +5,7 @@ mailed to.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -17,15 +18,20 @@ class MailedTokenPurpose(StrEnum):
     RESET_PASSWORD = "reset_password"  # noqa: S105 - a purpose, not a password
     SET_PASSWORD = "set_password"  # noqa: S105
     CHANGE_EMAIL = "change_email"
+    SIGN_IN = "sign_in"
+    """Shown to an operator, and never mailed."""
 
     @property
     def lifetime(self) -> timedelta:
-        return timedelta(hours=1) if self is MailedTokenPurpose.RESET_PASSWORD else timedelta(hours=24)
+        return _LIFETIMES.get(self, timedelta(hours=24))
 
+
+_LIFETIMES: Final = {MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1), MailedTokenPurpose.SIGN_IN: timedelta(minutes=10)}
 
 # What a link can be used for.
 PROVES_ADDRESS = frozenset({MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.CHANGE_EMAIL})
 CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurpose.SET_PASSWORD})
+SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class LinkRefused(BadRequest):
 def refusal_of(token: MailedToken | None) -> LinkRefused:
     """Why a link could not be redeemed."""
     if token is None:
-        return LinkRefused("This link is not valid")
+        return LinkRefused("This link is not valid", words="link_invalid")
     if token.used_at is not None:
-        return LinkRefused("This link has been used, or a newer one has replaced it")
-    return LinkRefused("This link has expired")
+        return LinkRefused("This link has been used, or a newer one has replaced it", words="link_used")
+    return LinkRefused("This link has expired", words="link_expired")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
 from core.domain.rate_limits import RateLimit
@@ -31,6 +32,8 @@ BACKUP_CODE_LENGTH: Final = 8
 _TIME_BASED_CODE: Final = re.compile(r"[0-9]{6}")
 _BACKUP_CODE: Final = re.compile(rf"[{BACKUP_CODE_ALPHABET}]{{{BACKUP_CODE_LENGTH}}}", re.ASCII | re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[ -]")
+# How long a page may show a secret that is not confirmed yet, and backup codes that were just made.
+SHOWN_FOR: Final = timedelta(minutes=10)
 # With the separators that people type.
 LONGEST_CODE: Final = 20
 
@@ -113,6 +116,19 @@ class Preauthentication:
     provider: str = "password"
     amr: tuple[str, ...] = ("pwd",)
     """The first proof's."""
+
+
+def may_be_shown(made_at: datetime, now: datetime) -> bool:
+    """Whether what was made then may still be looked at again."""
+    return now - made_at <= SHOWN_FOR
+
+
+def is_recent(form: UUID, now: datetime) -> bool:
+    """Whether the page of this form is that new. Ids begin with the time at which they were made, in milliseconds. An id that somebody
+    thought up may lie: it is good in their own session alone.
+    """
+    age = now.timestamp() - int.from_bytes(form.bytes[:6]) / 1000
+    return -STEP.total_seconds() <= age <= SHOWN_FOR.total_seconds()
 
 
 def step_at(moment: datetime) -> int:

@@ -15,6 +15,7 @@ class ProofMethod(StrEnum):
 
     PASSWORD = "password"  # noqa: S105 - a way to prove something, not a password
     CODE = "code"
+    LINK = "link"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Standing:
     proved: Proved
     second_factor_since: datetime | None
     """When it was enabled. None: the person has no second factor."""
+    has_password: bool = True
 
 
 class StepUp(Enum):
@@ -49,22 +51,27 @@ class StepUp(Enum):
     """
 
 
-def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> None:
-    """Raises `ReauthenticationRequired`, which says which proof would be enough."""
+def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> ProofMethod | None:
+    """Which proof is not fresh enough, the first one where it takes two. None: nothing is missing."""
 
     def is_fresh(at: datetime | None) -> bool:
         return at is not None and now - at <= window
 
     proved, since = standing.proved, standing.second_factor_since
     if since is None:
-        if not (is_fresh(proved.at) or is_fresh(proved.second_factor_at)):
-            raise ReauthenticationRequired(_FIRST, max_age=window)
-        return
+        return None if is_fresh(proved.at) or is_fresh(proved.second_factor_at) else ProofMethod.PASSWORD
     if not is_fresh(proved.second_factor_at):
-        raise ReauthenticationRequired(_SECOND, max_age=window)
+        return ProofMethod.CODE
     signed_in_since = proved.at is not None and proved.at >= since
-    if asked is StepUp.ACCOUNT and not signed_in_since and not is_fresh(proved.at):
-        raise ReauthenticationRequired(_FIRST, max_age=window)
+    return ProofMethod.PASSWORD if asked is StepUp.ACCOUNT and not signed_in_since and not is_fresh(proved.at) else None
+
+
+def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> None:
+    """Raises `ReauthenticationRequired`, which says which proof would be enough."""
+    missing = missing_proof(standing, asked, now, window)
+    if missing is not None:
+        message, words = (_SECOND, "code_needed_again") if missing is ProofMethod.CODE else (_FIRST, "password_needed_again")
+        raise ReauthenticationRequired(message, max_age=window, words=words)
 
 
 _FIRST: Final = "Prove again who you are: send your password to POST /api/auth/reauthenticate, or sign in again"

@@ -9,8 +9,9 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
+from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.devices import Client
-from core.domain.identity.sessions import NO_SUBSCRIPTION, Session, SubscriptionState
+from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 
@@ -35,6 +36,31 @@ class PresentedToken:
     """When it was rotated, if an earlier request did that."""
     rotated_by: bytes | None
     subscription: SubscriptionState = NO_SUBSCRIPTION
+    email_is_verified: bool = False
+    role: str = ""
+    """In the organization of the session; empty for a person who is no member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The application that presents a refresh token, and the scopes that it wants this time; without them, all of the session's."""
+
+    client: ClientId
+    service: ServiceId
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A session that goes on, and what its ID token says of its person."""
+
+    opened: OpenedSession
+    email_is_verified: bool
+    role: str
+
+
+class BeyondScopes(Exception):
+    """The application asks for scopes that the session was not opened with."""
 
 
 class RefreshOutcome(Enum):
@@ -47,10 +73,11 @@ class RefreshOutcome(Enum):
     REUSED = auto()
     """Two clients have this token, and one of them must not: the session ends."""
     NOT_A_MEMBER = auto()
+    BEYOND_SCOPES = auto()
     ORGANIZATION_NOT_ACTIVE = auto()
 
 
-def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime) -> RefreshOutcome:
+def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
     if not presented.is_live:
         return RefreshOutcome.ENDED
     repeated = False
@@ -58,14 +85,23 @@ def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime) -> Refr
         repeated = now - presented.rotated_at <= GRACE and presented.rotated_by == by
         if not repeated:
             return RefreshOutcome.REUSED
+    forbidden = _forbidden(presented, holder)
+    if forbidden is not None:
+        return forbidden
+    if repeated:
+        return RefreshOutcome.REPEATED
+    return RefreshOutcome.GRANTED if presented.rotated else RefreshOutcome.CONTENDED
+
+
+def _forbidden(presented: PresentedToken, holder: Holder | None) -> RefreshOutcome | None:
     if presented.session.context.organization is not None:
         if not presented.is_member:
             return RefreshOutcome.NOT_A_MEMBER
         if not presented.organization_is_active:
             return RefreshOutcome.ORGANIZATION_NOT_ACTIVE
-    if repeated:
-        return RefreshOutcome.REPEATED
-    return RefreshOutcome.GRANTED if presented.rotated else RefreshOutcome.CONTENDED
+    if holder is not None and not set(holder.scopes) <= set(presented.session.scopes or ()):
+        return RefreshOutcome.BEYOND_SCOPES
+    return None
 
 
 def successor(token: Token, key: bytes) -> Token:

@@ -1,6 +1,6 @@
 """Sessions: how long one lasts, and what its tokens say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
@@ -23,6 +23,8 @@ GREATEST_DEPTH: Final = 32
 
 class TokenUse(StrEnum):
     ACCESS = "access"
+    CLIENT = "client"
+    """An application's own: it stands for no person and no session."""
     PREAUTHENTICATION = "mfa_preauth"
     IMPERSONATION = "impersonation"
 
@@ -81,7 +83,7 @@ class Parent:
     def require_room(self) -> None:
         """Raises `BadRequest` when a session opened from this one would have too many above it."""
         if self.depth >= GREATEST_DEPTH:
-            raise BadRequest("This session was opened through too many other sessions: sign in again")
+            raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,16 @@ class Session:
     """The session that this one was opened from and ends with. None: a person signed in for this one."""
     depth: int = 0
     proved: Proved = UNPROVED
+    scopes: tuple[str, ...] | None = None
+    """What an application was given, in a session in its service. None: no application was given this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Whom the tokens of a session are for. The scopes may be fewer than the session's."""
+
+    client: ClientId
+    scopes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,7 @@ class OpenedSession:
     refresh_token: Token
     subscription: SubscriptionState = NO_SUBSCRIPTION
     """To the service of the session's context, if it has one."""
+    application: Application | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +134,28 @@ class TokenPair:
     expires_in: int
 
 
+# The authentication context class of a session that was opened with two factors (the name that OpenID's PAPE extension gave it, which many
+# relying parties know), and of any other.
+TWO_FACTORS: Final = "http://schemas.openid.net/pape/policies/2007/06/multi-factor"
+ONE_FACTOR: Final = "urn:postern:acr:one-factor"
+
+
+def context_class(authenticated_by: Sequence[str]) -> str:
+    """The `acr` of somebody who signed in by these methods (RFC 8176)."""
+    return TWO_FACTORS if "mfa" in authenticated_by else ONE_FACTOR
+
+
 def session_ended(user: UserId, actor: Actor, session: SessionId) -> Event:
     return Event("user.logout", actor, Target("user", str(user)), details={"session_id": str(session)})
 
 
 def sessions_revoked(user: UserId, actor: Actor, count: int) -> Event:
     return Event("security.sessions.revoked", actor, Target("user", str(user)), details={"sessions": count})
+
+
+def session_revoked(user: UserId, actor: Actor, session: SessionId) -> Event:
+    """By its person, from another one."""
+    return Event("security.sessions.revoked", actor, Target("user", str(user)), details={"sessions": 1, "session_id": str(session)})
 
 
 def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
@@ -155,6 +184,14 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
             "features": list(opened.subscription.features),
             "subscription_status": opened.subscription.status,
         }
+    if opened.application is not None:
+        claims |= {
+            "client_id": str(opened.application.client),
+            "scope": " ".join(opened.application.scopes),
+            "acr": context_class(session.authenticated_by),
+        }
+        if session.proved.at is not None:
+            claims["auth_time"] = int(session.proved.at.timestamp())
     if session.impersonated is not None:
         claims |= {
             "token_use": TokenUse.IMPERSONATION.value,

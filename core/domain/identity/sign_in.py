@@ -6,9 +6,10 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.callers import MEMBERS_ONLY
 from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginEvent, LoginFailure
 from core.domain.identity.mfa import MfaMethod
@@ -20,6 +21,7 @@ from core.domain.secrets import Token
 
 # The last two values of `LoginEvent.provider` belong to other nouns.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
+LINK_PROVIDER: Final = "link"
 
 # How often anyone may try one account's password, from all addresses together. A successful try does not count. Devices that have shown
 # their token have buckets of their own: a stranger who empties the shared one does not affect them.
@@ -67,6 +69,8 @@ class Destination:
     context: Context
     is_open: bool
     """Its organization is active."""
+    admits: bool = True
+    """Its sign-in policy lets the person in. As long as nobody knows who comes, it does."""
 
 
 def context_in(named: ServiceName | None, found: Destination | None) -> Context:
@@ -75,11 +79,13 @@ def context_in(named: ServiceName | None, found: Destination | None) -> Context:
 
 
 def open_context(destination: Destination | None) -> Context:
-    """Raises `NotFound`, `OrganizationNotActive`."""
+    """Raises `NotFound`, `OrganizationNotActive`, or `Forbidden` where only members are let in."""
     if destination is None:
-        raise NotFound("There is no such service")
+        raise NotFound("There is no such service", words="service_unknown")
     if not destination.is_open:
         raise OrganizationNotActive
+    if not destination.admits:
+        raise Forbidden(MEMBERS_ONLY, words="members_only")
     return destination.context
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.languages import Language
 
 DEFAULT_FOUND: Final = 20
 MOST_FOUND: Final = 100
@@ -44,6 +45,7 @@ class MfaOverview:
     """The unused ones."""
     last_challenge: datetime | None
     """When a code was last given, right or wrong."""
+    language: Language | None = None
 
 
 @dataclass(frozen=True, slots=True)

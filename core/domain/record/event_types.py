@@ -120,6 +120,8 @@ _FURTHER: Final = (
     *_types(
         "User management",
         ("user.signup.success", "Account created"),
+        ("user.consent.given", "Access of an application allowed"),
+        ("user.consent.revoked", "Access of an application taken back"),
     ),
     *_types(
         "User management",
@@ -163,8 +165,10 @@ _FURTHER: Final = (
         ("security.impersonation.request", "Request while impersonating"),
         ("security.mfa.backup_codes_generated", "Backup codes generated"),
         ("security.session.opened", "Session opened in the organization"),
+        ("user.device.approved", "Device let in by its code"),
         ("security.sessions.revoked", "Sessions revoked"),
         ("security.refresh_token.reused", "Refresh token used twice"),
+        ("security.authorization_code.reused", "Authorization code used twice"),
         published=False,
     ),
     # For webhooks only. Sign-ins and second factors have logs of their own, and the audit log has its own names for the latter.
@@ -179,6 +183,8 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.session.reauthenticated", "Identity proved again within a session"),
+        ("security.sign_in_link.created", "Sign-in link made"),
+        ("security.sign_in_link.used", "Sign-in link used"),
         published=False,
         audience=Audience.PERSON,
     ),
@@ -193,6 +199,7 @@ _FURTHER: Final = (
         ("user.email.change_requested", "Change of e-mail address requested"),
         ("user.device.renamed", "Device renamed"),
         ("user.device.revoked", "Device revoked"),
+        ("user.device.denied", "Device turned away at its code"),
         published=False,
         audience=Audience.PERSON,
     ),

@@ -8,6 +8,7 @@ from typing import Final
 
 from core.domain.identifiers import ApiKeyId, OrganizationId, UserId
 from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.record.event_types import Audience, EventType, event_type
 
 ACTING_KEY: Final = "acting_key"
@@ -32,6 +33,8 @@ class Actor:
     address: str | None = None
     user_agent: str | None = None
     key: ActingKey | None = None
+    language: Language | None = None
+    """What they read, if the request says so: for mails to people who have not chosen a language."""
 
 
 SYSTEM = Actor()

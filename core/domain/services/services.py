@@ -17,6 +17,7 @@ from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line
 from core.domain.record.events import Actor, Event, Target
+from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.tiers import Tier
@@ -49,6 +50,22 @@ class ServiceType(StrEnum):
         return self in {ServiceType.WEB, ServiceType.API}
 
 
+class SignInPolicy(StrEnum):
+    """Whom a service lets in."""
+
+    ANYONE = "anyone"
+    MEMBERS = "members"
+    """Members of its organization only."""
+
+
+class IdTokenAlgorithm(StrEnum):
+    """What the service's ID tokens are signed with."""
+
+    RS256 = "RS256"
+    """Every relying party supports it (OpenID Connect Core section 15.1)."""
+    ES256 = "ES256"
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceProfile:
     """What a service's own servers may know of it beside its id and slug. It comes with the check of their API key."""
@@ -73,6 +90,14 @@ class Service:
     officesuite_scopes: Sequence[str] | None = None
     redirect_uris: Sequence[str] = ()
     device_activation_uri: str | None = None
+    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
+    trusted: bool = False
+    """The organization's own: its members are not asked whether they consent."""
+    jwks: Mapping[str, Json] | None = None
+    """The public keys that the client signs its assertions with. None: it does not authenticate in this way."""
+    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    post_logout_redirect_uris: Sequence[str] = ()
+    """Where browsers may be sent after signing out. Empty: to any of `redirect_uris`."""
     created_at: datetime
     updated_at: datetime
 
@@ -89,6 +114,11 @@ class NewService:
     officesuite_scopes: Sequence[str] | None = None
     redirect_uris: Sequence[str] = ()
     device_activation_uri: str | None = None
+    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
+    trusted: bool = False
+    jwks: Mapping[str, Any] | None = None
+    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    post_logout_redirect_uris: Sequence[str] = ()
 
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
         """As it is kept. Raises `BadRequest`."""
@@ -105,6 +135,11 @@ class NewService:
                 officesuite_scopes=self.officesuite_scopes,
                 redirect_uris=self.redirect_uris,
                 device_activation_uri=self.device_activation_uri,
+                sign_in_policy=self.sign_in_policy,
+                trusted=self.trusted,
+                jwks=self.jwks,
+                id_token_alg=self.id_token_alg,
+                post_logout_redirect_uris=self.post_logout_redirect_uris,
                 created_at=now,
                 updated_at=now,
             )
@@ -122,6 +157,11 @@ class ServiceChange:
     officesuite_scopes: Sequence[str] | Unchanged | None = UNCHANGED
     redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     device_activation_uri: str | Unchanged | None = UNCHANGED
+    sign_in_policy: SignInPolicy | Unchanged = UNCHANGED
+    trusted: bool | Unchanged = UNCHANGED
+    jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
+    id_token_alg: IdTokenAlgorithm | Unchanged = UNCHANGED
+    post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -213,11 +253,18 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
         details["old_name"] = before.name
     if before.service_type is not after.service_type:
         details |= {"old_service_type": before.service_type.value, "service_type": after.service_type.value}
-    if before.redirect_uris != after.redirect_uris:
-        details |= {
-            "redirect_uris_added": [uri for uri in after.redirect_uris if uri not in before.redirect_uris],
-            "redirect_uris_removed": [uri for uri in before.redirect_uris if uri not in after.redirect_uris],
-        }
+    for name in ("redirect_uris", "post_logout_redirect_uris"):
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            details |= {
+                f"{name}_added": [uri for uri in new if uri not in old],
+                f"{name}_removed": [uri for uri in old if uri not in new],
+            }
+    for name in ("sign_in_policy", "trusted", "id_token_alg"):
+        if getattr(before, name) != getattr(after, name):
+            details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
+    if before.jwks != after.jwks:
+        details |= {"old_key_ids": _key_ids(before), "key_ids": _key_ids(after)}
     if before.device_activation_uri != after.device_activation_uri:
         details |= {"old_device_activation_uri": before.device_activation_uri, "device_activation_uri": after.device_activation_uri}
     return _event("service.updated", after, actor, details)
@@ -239,6 +286,12 @@ def _named(service: Service) -> dict[str, Json]:
     return {"service_slug": service.slug, "service_name": service.name}
 
 
+def _key_ids(service: Service) -> list[Json]:
+    """How the keys of its assertions are called; null for one without a name."""
+    keys: Any = () if service.jwks is None else service.jwks["keys"]
+    return [key.get("kid") for key in keys]
+
+
 def _event(name: str, service: Service, actor: Actor, details: Mapping[str, Json]) -> Event:
     return Event(name, actor, Target("service", str(service.id)), service.organization, details)
 
@@ -253,7 +306,9 @@ def _checked(service: Service) -> Service:
         codehost_scopes=_scopes(service.codehost_scopes, "codehost_scopes"),
         websuite_scopes=_scopes(service.websuite_scopes, "websuite_scopes"),
         officesuite_scopes=_scopes(service.officesuite_scopes, "officesuite_scopes"),
-        redirect_uris=_redirect_uris(service.redirect_uris, private_use=not service.service_type.is_confidential),
+        redirect_uris=_redirect_uris(service, "redirect_uris"),
+        post_logout_redirect_uris=_redirect_uris(service, "post_logout_redirect_uris"),
+        jwks=None if service.jwks is None else _keys_of(service, service.jwks),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
         ),
@@ -270,9 +325,17 @@ def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:
     return tuple(given)
 
 
-def _redirect_uris(given: Sequence[str], *, private_use: bool) -> Sequence[str]:
-    _require_few_and_different(given, "redirect_uris", MOST_REDIRECT_URIS)
-    return tuple(redirect_uri(uri, f"redirect_uris[{at}]", private_use=private_use) for at, uri in enumerate(given))
+def _redirect_uris(service: Service, field: str) -> Sequence[str]:
+    given: Sequence[str] = getattr(service, field)
+    _require_few_and_different(given, field, MOST_REDIRECT_URIS)
+    private_use = not service.service_type.is_confidential
+    return tuple(redirect_uri(uri, f"{field}[{at}]", private_use=private_use) for at, uri in enumerate(given))
+
+
+def _keys_of(service: Service, given: Mapping[str, Any]) -> Mapping[str, Json]:
+    if not service.service_type.is_confidential:
+        raise BadRequest(f"jwks: a {service.service_type} service is a public client, which cannot keep a private key")
+    return client_keys(given)
 
 
 def _require_few_and_different(given: Sequence[str], field: str, most: int) -> None:

@@ -12,6 +12,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
 from core.domain.tenancy.tiers import UserLimit
@@ -100,6 +101,8 @@ class Prospect:
     capabilities: frozenset[Capability]
     """What the inviter may do, read while the organization is held."""
     is_member: bool
+    language: Language | None
+    """What the invited person has chosen, if there is an account."""
     lapsed: Lapsed | None
     """An earlier invitation to the same address whose time has passed."""
     to_address: datetime | None
@@ -119,7 +122,7 @@ class Offer:
 
     invitation: Invitation
     organization_slug: str
-    organization_name: str
+    organization: Branding
     organization_is_active: bool
     member_count: int
     user_limit: UserLimit
@@ -145,17 +148,19 @@ class Offer:
             require_may_offer(self.offered, self.backing)
         except Forbidden:
             # Holding the link does not entitle anybody to learn what became of the inviter.
-            raise BadRequest("This invitation is no longer valid", detail="whoever invited may not give this role any more") from None
+            raise BadRequest(
+                "This invitation is no longer valid", words="invitation_unbacked", detail="whoever invited may not give this role any more"
+            ) from None
 
     def require_acceptable(self) -> None:
         """The invitation must be pending. Raises `OrganizationNotActive`, `TeamLimitExceeded`, `BadRequest`."""
         if not self.organization_is_active:
             raise OrganizationNotActive
         if self.is_member:
-            raise BadRequest("The invited person is already a member")
+            raise BadRequest("The invited person is already a member", words="invitation_to_member")
         if self.account is not None and self.account.deactivated_at is not None:
             # The organization must not learn what became of an account.
-            raise BadRequest("This invitation cannot be accepted", detail="the account is deactivated")
+            raise BadRequest("This invitation cannot be accepted", words="invitation_unacceptable", detail="the account is deactivated")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
 
@@ -174,7 +179,7 @@ def require_pending(invitation: Invitation) -> None:
     if invitation.status is InvitationStatus.EXPIRED:
         raise InvitationExpired
     if invitation.status is not InvitationStatus.PENDING:
-        raise BadRequest(_CLOSED[invitation.status])
+        raise BadRequest(_CLOSED[invitation.status], words=f"invitation_{invitation.status}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,10 @@ class OrganizationOverview:
 def organization_slug(text: str) -> str:
     """The slug of a new organization. It never changes. Raises `BadRequest`."""
     if not SHORTEST_SLUG <= len(text) <= LONGEST_SLUG or not _SLUG.fullmatch(text):
-        raise BadRequest(f"slug: {SHORTEST_SLUG} to {LONGEST_SLUG} of a-z, 0-9 and -, with a letter or digit at both ends")
+        message = f"slug: {SHORTEST_SLUG} to {LONGEST_SLUG} of a-z, 0-9 and -, with a letter or digit at both ends"
+        raise BadRequest(message, words="slug_malformed", values={"least": SHORTEST_SLUG, "most": LONGEST_SLUG})
     if text in RESERVED_SLUGS:
-        raise BadRequest("slug: this word is reserved; choose another")
+        raise BadRequest("slug: this word is reserved; choose another", words="slug_reserved")
     return text
 
 
@@ -99,7 +100,8 @@ def organization_name(text: str) -> str:
     """The name as it is kept. Raises `BadRequest`."""
     name = typed_line("name", text)
     if not SHORTEST_NAME <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: {SHORTEST_NAME} to {LONGEST_NAME} characters")
+        message = f"name: {SHORTEST_NAME} to {LONGEST_NAME} characters"
+        raise BadRequest(message, words="name_length", values={"least": SHORTEST_NAME, "most": LONGEST_NAME})
     return name
 
 

@@ -1,5 +1,5 @@
-"""Ends everything that rested on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins. Every
-change of the owner of an account, or of what the owner proves it with, ends all of these.
+"""Ends everything that rested on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins, also
+of devices that its owner has just let in. Every change of the owner of an account, or of what the owner proves it with, ends all of these.
 """
 
 from datetime import datetime
@@ -29,4 +29,5 @@ async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> 
     await uow.accounts.hold(user)
     await uow.mailed_tokens.end_all(user, at)
     await uow.mfa.end_preauthentications(user, at)
+    await uow.device_codes.end_approved(user)
     await uow.devices.end_trust(user)

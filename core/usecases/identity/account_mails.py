@@ -6,9 +6,8 @@ The work is the same for every address, up to the commit: an observer of how bus
 from dataclasses import replace
 
 from core.domain.branding import POSTERN
-from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.account_mails import AskedMail
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import mailed_token
@@ -44,11 +43,12 @@ class AccountMails:
         self._ids = ids
         self._secrets = secrets
 
-    async def send(self, kind: AccountMail, email: Email, organization: str) -> bool:
+    async def send(self, asked: AskedMail) -> bool:
         """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, it may not
         have this mail, or the address had too many of this kind already. A second call mails again, and the last link is the one that
         works.
         """
+        kind, email, organization = asked.kind, asked.email, asked.organization
         async with self._unit_of_work() as uow:
             account = await uow.accounts.find(email)
         if await self._buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
@@ -56,11 +56,13 @@ class AccountMails:
         branding = await self._brandings.find(organization) if organization else None
         is_due = account is not None and kind.is_due(account)
         # Otherwise the id belongs to nobody, and the statements have no effect.
-        user, address = (account.id, account.email) if account is not None and is_due else (UserId(self._ids.new()), email)
+        user, address, language = UserId(self._ids.new()), email, asked.language
+        if account is not None and is_due:
+            user, address, language = account.id, account.email, account.language or language
         token = self._secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
         link = self._links.redeeming(kind.purpose, token)
-        mail = self._templates.mail(kind.value, address.address, branding=branding or POSTERN, link=link)
+        mail = self._templates.mail(kind.value, address.address, language=language, branding=branding or POSTERN, link=link)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self._clock.now()))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.accounts import PASSWORD_GUESSES, require_acceptable
+from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.precedence import Precedence
 from core.domain.record.events import Actor, Event, Target
@@ -28,7 +28,7 @@ class PasswordRules:
         """Raises `BadRequest`."""
         require_acceptable(password, email)
         if self._common_passwords.contains(password):
-            raise BadRequest("The password is among the most common ones: choose another")
+            raise BadRequest("The password is among the most common ones: choose another", words="password_common")
 
 
 class AccountPasswords:
@@ -54,17 +54,17 @@ class AccountPasswords:
         async with self._unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
         if found is None:
-            raise NotFound("There is no such account")
+            raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
-            raise BadRequest("The account already has a password: change it instead")
+            raise BadRequest("The account already has a password: change it instead", words="has_password")
         self._rules.require(new, found.email)
         encoded = await self._passwords.hash(new, Precedence.PROVEN)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             if not await uow.account_passwords.replace(user, None, encoded, self._clock.now()):
-                raise BadRequest("The account already has a password: change it instead")
+                raise BadRequest("The account already has a password: change it instead", words="has_password")
             await end_access(uow, user, self._clock.now(), but=session)
-            await self._tell(uow, user, found.email, actor, how="set")
+            await self._tell(uow, user, found, actor, how="set")
             await uow.commit()
 
     async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
@@ -75,22 +75,32 @@ class AccountPasswords:
         async with self._unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
         if found is None:
-            raise NotFound("There is no such account")
+            raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is None:
-            raise BadRequest("The account has no password yet: set one first")
+            raise BadRequest("The account has no password yet: set one first", words="no_password")
         self._rules.require(new, found.email)
         if not await self._passwords.verify(found.encoded, current, Precedence.PROVEN):
             await self._remember_wrong_password(user, actor)
-            raise Unauthorized("The current password is wrong")
+            raise Unauthorized("The current password is wrong", words="wrong_current_password")
         encoded = await self._passwords.hash(new, Precedence.PROVEN)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             if not await uow.account_passwords.replace(user, found.encoded, encoded, self._clock.now()):
                 # Another request was quicker: the password that was checked is no longer the current one.
-                raise Unauthorized("The current password is wrong")
+                raise Unauthorized("The current password is wrong", words="wrong_current_password")
             await end_access(uow, user, self._clock.now(), but=session)
-            await self._tell(uow, user, found.email, actor, how="changed")
+            await self._tell(uow, user, found, actor, how="changed")
             await uow.commit()
+
+    async def was_just_chosen(self, user: UserId, password: Password) -> bool:
+        """Whether this password was set or changed a moment ago: a form that is sent twice is no error. Not longer, or it would be a second
+        way to try passwords.
+        """
+        async with self._unit_of_work() as uow:
+            found = await uow.account_passwords.find(user)
+        if found is None or found.encoded is None or not found.is_new(self._clock.now()):
+            return False
+        return await self._passwords.verify(found.encoded, password, Precedence.PROVEN)
 
     async def reset(self, token: Token, new: Password, actor: Actor) -> None:
         """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
@@ -106,10 +116,11 @@ class AccountPasswords:
             now = self._clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
-            if not await uow.account_passwords.reset(found.user, found.email, encoded, now):
+            account = await uow.account_passwords.reset(found.user, found.email, encoded, now)
+            if account is None:
                 raise refusal_of(None)
             await end_access(uow, found.user, now)
-            await self._tell(uow, found.user, found.email, actor, how="reset")
+            await self._tell(uow, found.user, account, actor, how="reset")
             await uow.commit()
 
     async def look_at_link(self, token: Token) -> MailedToken:
@@ -120,8 +131,11 @@ class AccountPasswords:
             raise refusal_of(found)
         return found
 
-    async def _tell(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor, *, how: str) -> None:
-        mail = self._templates.mail("password_changed", email.address, when=self._clock.now(), address=actor.address)
+    async def _tell(self, uow: UnitOfWork, user: UserId, account: Account | AccountPassword, actor: Actor, *, how: str) -> None:
+        language = account.language or actor.language
+        mail = self._templates.mail(
+            "password_changed", account.email.address, language=language, when=self._clock.now(), address=actor.address
+        )
         await uow.jobs.add(mail.as_job())
         event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})
         await uow.record_in_every_log(event, user)

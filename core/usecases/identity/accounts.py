@@ -5,11 +5,12 @@ from dataclasses import replace
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, account_mail_job
-from core.domain.identity.accounts import EMAIL_CHANGES, EmailChange, signed_up, unverified_account
+from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
+from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.usecases.identity.account_access import end_access
@@ -64,19 +65,28 @@ class Accounts:
         encoded = await self._passwords.hash(password)
         user = UserId(self._ids.new())
         now = self._clock.now()
-        account = unverified_account(user, email, now)
+        account = unverified_account(user, email, now, actor.language)
         async with self._unit_of_work() as uow:
             if not await uow.accounts.add(account, encoded, context.service):
-                raise Conflict("This e-mail address is already registered")
-            await uow.jobs.add(account_mail_job(AccountMail.VERIFICATION, email, organization))
+                raise Conflict("This e-mail address is already registered", words="address_registered")
+            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language).as_job())
             await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
         return user
 
-    async def ask_for_mail(self, kind: AccountMail, email: Email, organization: str) -> None:
-        """The same for known and unknown addresses: one job. Nothing is looked up here."""
+    async def choose_language(self, user: UserId, language: Language | None) -> None:
+        """For mails and pages. None: the browser's. Raises `NotFound`."""
         async with self._unit_of_work() as uow:
-            await uow.jobs.add(account_mail_job(kind, email, organization))
+            if not await uow.accounts.choose_language(user, language, self._clock.now()):
+                raise NotFound("There is no such account", words="account_unknown")
+            await uow.commit()
+
+    async def ask_for_mail(self, kind: AccountMail, email: Email, organization: str, language: Language | None = None) -> None:
+        """The same for known and unknown addresses: one job. Nothing is looked up here. `language` is that of the request, for a person who
+        has not chosen one.
+        """
+        async with self._unit_of_work() as uow:
+            await uow.jobs.add(AskedMail(kind, email, organization, language).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
@@ -118,19 +128,19 @@ class Accounts:
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             if await uow.accounts.email_is_taken(email, user):
-                raise BadRequest("email: this e-mail address cannot be used")
+                raise BadRequest("email: this e-mail address cannot be used", words="email_unusable")
             current = await uow.accounts.await_email(user, email, now)
             if current is None:
-                raise NotFound("There is no such account")
-            if current.address == email.address:
+                raise NotFound("There is no such account", words="account_unknown")
+            if current.email.address == email.address:
                 await self._withdraw(uow, user)
-                change = EmailChange(current, pending=None)
+                change = EmailChange(current.email, pending=None)
             elif self._immediate_email_changes:
                 await self._change(uow, user, email, actor)
                 change = EmailChange(email, pending=None)
             else:
-                await self._mail_both(uow, user, current, email, actor)
-                change = EmailChange(current, pending=email)
+                await self._mail_both(uow, current, email, actor)
+                change = EmailChange(current.email, pending=email)
             await uow.commit()
         return change
 
@@ -149,9 +159,11 @@ class Accounts:
         return True
 
     async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
-        if not await uow.accounts.verify_email(user, email, self._clock.now()):
+        account = await uow.accounts.verify_email(user, email, self._clock.now())
+        if account is None:
             raise refusal_of(None)
-        await uow.jobs.add(self._templates.mail("welcome", email.address, link=self._links.frontend_url).as_job())
+        language = account.language or actor.language
+        await uow.jobs.add(self._templates.mail("welcome", email.address, language=language, link=self._links.frontend_url).as_job())
         await uow.record(Event("user.email.verified", actor, _target(user)))
 
     async def _change(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
@@ -164,18 +176,25 @@ class Accounts:
         await self._tell_old_address(uow, before, email, actor, done=True)
         await uow.record(Event("user.email.changed", actor, _target(user)))
 
-    async def _mail_both(self, uow: UnitOfWork, user: UserId, current: Email, wanted: Email, actor: Actor) -> None:
-        now = self._clock.now()
+    async def _mail_both(self, uow: UnitOfWork, account: Account, wanted: Email, actor: Actor) -> None:
+        now, user = self._clock.now(), account.id
         token = self._secrets.mailed_token()
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.CHANGE_EMAIL, user, wanted, now))
         link = self._links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
-        await uow.jobs.add(self._templates.mail("email_changed_new", wanted.address, link=link).as_job())
-        await self._tell_old_address(uow, current, wanted, actor, done=False)
+        language = account.language or actor.language
+        await uow.jobs.add(self._templates.mail("email_changed_new", wanted.address, language=language, link=link).as_job())
+        await self._tell_old_address(uow, account, wanted, actor, done=False)
         await uow.record(Event("user.email.change_requested", actor, _target(user)))
 
-    async def _tell_old_address(self, uow: UnitOfWork, old: Email, new: Email, actor: Actor, *, done: bool) -> None:
+    async def _tell_old_address(self, uow: UnitOfWork, before: Account, new: Email, actor: Actor, *, done: bool) -> None:
         mail = self._templates.mail(
-            "email_changed_old", old.address, new_email=new.address, done=done, when=self._clock.now(), address=actor.address
+            "email_changed_old",
+            before.email.address,
+            language=before.language or actor.language,
+            new_email=new.address,
+            done=done,
+            when=self._clock.now(),
+            address=actor.address,
         )
         await uow.jobs.add(mail.as_job())
 

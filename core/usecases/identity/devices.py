@@ -58,6 +58,11 @@ class Devices:
             through_proxy=self._proxies.contain(client.address),
         )
 
+    async def called(self, user_agent: str | None) -> str:
+        """What a client is that called itself so. Empty when it did not say, or nothing that means anything."""
+        agent = await self._agents.parse(user_agent or "")
+        return agent.name if agent.browser or agent.os else ""
+
     def judge(self, approach: Approach, known: Knowledge) -> Sighting:
         """Recognises the device and scores the risk.
 
@@ -108,7 +113,7 @@ class Devices:
         async with self._unit_of_work() as uow:
             held = _own(await uow.devices.hold(device), user)
             if held.revoked_at is not None:
-                raise NotFound(_UNKNOWN)
+                raise NotFound(_UNKNOWN, words="device_unknown")
             if held.name == name:
                 return held
             now = self._clock.now()
@@ -122,7 +127,7 @@ class Devices:
         caller is using, `NotFound`, or `Forbidden` when it is somebody else's.
         """
         if caller.device == device:
-            raise BadRequest("The current device cannot be revoked: sign out instead")
+            raise BadRequest("The current device cannot be revoked: sign out instead", words="device_in_use")
         async with self._unit_of_work() as uow:
             # The account before the device, as everywhere; and a request that opens a session from one of the device's holds the account.
             await uow.accounts.hold(caller.user)
@@ -140,9 +145,9 @@ _UNKNOWN: Final = "The device does not exist"
 
 def _own(device: Device | None, user: UserId) -> Device:
     if device is None:
-        raise NotFound(_UNKNOWN)
+        raise NotFound(_UNKNOWN, words="device_unknown")
     if device.user != user:
-        raise Forbidden("The device belongs to another user")
+        raise Forbidden("The device belongs to another user", words="device_unknown")
     return device
 
 
@@ -160,4 +165,5 @@ def _first_seen(device: DeviceId, user: UserId, sighting: Sighting, now: datetim
         trusted_until=None,
         created_at=now,
         updated_at=now,
+        risk_factors=tuple(factor.value for factor in sighting.risk.factors),
     )

@@ -1,16 +1,18 @@
 """Login events: one row and one event for every attempt to sign in, and the mail about a sign-in that may not be its owner's."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Remembered
-from core.domain.identity.login_events import LoginEvent, LoginFailure
+from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual, login_tried
 from core.usecases.identity.devices import Devices
 from ports.clock import Clock
+from ports.identity.login_events import LoginEventLookup
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
@@ -33,14 +35,28 @@ class Outcome:
 
 class LoginEvents:
     def __init__(
-        self, unit_of_work: UnitOfWorkFactory, *, devices: Devices, templates: MailTemplates, metrics: Metrics, clock: Clock, ids: Ids
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: LoginEventLookup,
+        *,
+        devices: Devices,
+        templates: MailTemplates,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
     ) -> None:
         self._unit_of_work = unit_of_work
+        self._lookup = lookup
         self._devices = devices
         self._templates = templates
         self._metrics = metrics
         self._clock = clock
         self._ids = ids
+
+    async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
+        """Newest first: the attempts to sign in to this account, also those that failed. With `before`, those that are older."""
+        listed = await self._lookup.list_own(user, before, limit)
+        return [one if one.device_name else replace(one, device_name=await self._devices.called(one.event.user_agent)) for one in listed]
 
     async def log(self, uow: UnitOfWork, outcome: Outcome) -> None:
         """Within the caller's unit of work, and without a round trip of its own."""
@@ -93,7 +109,7 @@ class LoginEvents:
     async def warn(
         self,
         uow: UnitOfWork,
-        email: Email,
+        account: Account,
         knowledge: Knowledge,
         sighting: Sighting,
         *,
@@ -107,7 +123,8 @@ class LoginEvents:
         location = approach.location
         mail = self._templates.mail(
             template,
-            email.address,
+            account.email.address,
+            language=account.language or approach.client.language,
             when=self._clock.now(),
             address=approach.client.address,
             device=approach.agent.name,

@@ -5,6 +5,7 @@ Every change of it ends the trust in devices: that trust rested on what has just
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited
@@ -21,11 +22,14 @@ from core.domain.identity.mfa import (
     Refused,
     SetUp,
     backup_code,
+    is_recent,
+    may_be_shown,
     sealing_context,
     time_based_code,
 )
 from core.domain.identity.proofs import Proved
 from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.mail import Mail
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
@@ -66,8 +70,7 @@ class Mfa:
     async def set_up(self, caller: Caller, actor: Actor) -> SetUp:
         """A new secret, to be confirmed by a code. It replaces one that is not confirmed yet. Raises `BadRequest` when MFA is enabled."""
         secret = self._totp.new_secret()
-        uri = self._totp.uri(secret, caller.email.address)
-        drawn = await self._totp.qr_code(uri)
+        shown = await self._shown(secret, caller)
         sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
         async with self._unit_of_work() as uow:
             stored = await uow.mfa.put_pending(caller.user, sealed, self._clock.now())
@@ -79,15 +82,35 @@ class Mfa:
                 )
             await uow.commit()
         if not stored:
-            raise BadRequest(_EXPLAINED[Refused.ALREADY_ENABLED])
-        return SetUp(secret, uri, drawn)
+            raise _refusal(Refused.ALREADY_ENABLED)
+        return shown
 
-    async def enable(self, caller: Caller, actor: Actor, code: str) -> Sequence[Secret]:
-        """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once.
+    async def pending(self, caller: Caller) -> SetUp | None:
+        """The secret of a set-up that was begun a moment ago, once more: for a page that is loaded again. None when there is none, or it is
+        too old to be shown.
+        """
+        found = await self._lookup.find(caller.user)
+        if found is None or found.enabled_at is not None or not may_be_shown(found.created_at, self._clock.now()):
+            return None
+        opened = self._keyring.open(found.sealed_secret, sealing_context(caller.user))
+        return await self._shown(Secret(opened.decode()), caller)
+
+    async def shown_codes(self, caller: Caller, form: UUID) -> Sequence[Secret] | None:
+        """The backup codes that this form has just made in this session, once more: the answer to it may never have arrived. None when they
+        have been used or replaced, or were made too long ago.
+        """
+        if not is_recent(form, self._clock.now()):
+            return None
+        codes, digests = await self._new_backup_codes(caller, form)
+        return codes if await self._lookup.has_codes(caller.user, digests) else None
+
+    async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None) -> Sequence[Secret]:
+        """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once; with a `form`,
+        only for a while, to those who sent it: see `shown_codes`.
 
         Raises `BadRequest` when MFA is not set up, is already enabled, or the code is wrong; `RateLimited` after too many codes.
         """
-        codes, digests = await self._new_backup_codes(caller.user)
+        codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
             refused = await self._try_to_enable(uow, caller.user, code)
             await self._log_check(uow, caller.user, actor, refused)
@@ -98,13 +121,13 @@ class Mfa:
                 await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
                 # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
                 await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=self._clock.now()))
-                await uow.jobs.add(self._mail("mfa_enabled", caller.email, actor).as_job())
+                await uow.jobs.add(self._mail("mfa_enabled", caller.email, caller.language, actor).as_job())
             else:
                 await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
             # In both cases: a guess that is not recorded would not count.
             await uow.commit()
         if refused is not None:
-            raise BadRequest(_EXPLAINED[refused])
+            raise _refusal(refused)
         return codes
 
     async def disable(self, caller: Caller, actor: Actor) -> None:
@@ -113,10 +136,12 @@ class Mfa:
             if await uow.mfa.disable(caller.user):
                 await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
                 await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
-                await uow.jobs.add(self._mail("mfa_disabled", caller.email, actor).as_job())
+                await uow.jobs.add(self._mail("mfa_disabled", caller.email, caller.language, actor).as_job())
             await uow.commit()
 
-    async def force_disable(self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "") -> bool:
+    async def force_disable(
+        self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "", *, language: Language | None = None
+    ) -> bool:
         """For a person who lost their second factor. The caller has checked who may do this. False when it was not enabled. `operator` is
         the name that an operator uses on the command line.
         """
@@ -127,20 +152,20 @@ class Mfa:
             if disabled:
                 await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
                 await self._changed(uow, user, actor, enabled=False, details={"forced": True}, personal=personal)
-                await uow.jobs.add(self._mail("mfa_disabled", email, actor).as_job())
+                await uow.jobs.add(self._mail("mfa_disabled", email, language, actor).as_job())
             await uow.commit()
         return disabled
 
-    async def renew_backup_codes(self, caller: Caller, actor: Actor) -> Sequence[Secret]:
-        """The earlier codes end, used or not. Returns the new ones, which are shown only once. Raises `BadRequest` when
-        MFA is not enabled.
+    async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
+        """The earlier codes end, used or not. Returns the new ones, which are shown only once; with a `form`, as `enable` does. Raises
+        `BadRequest` when MFA is not enabled.
         """
-        codes, digests = await self._new_backup_codes(caller.user)
+        codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
             # Held, so that nobody disables it before the codes are stored.
             secret = await uow.mfa.hold(caller.user)
             if secret is None or secret.enabled_at is None:
-                raise BadRequest(_EXPLAINED[Refused.NOT_ENABLED])
+                raise _refusal(Refused.NOT_ENABLED)
             await uow.mfa.replace_backup_codes(caller.user, digests)
             await uow.mfa.log(MfaEvent.BACKUP_CODES_GENERATED, caller.user, actor, success=True)
             await uow.devices.end_trust(caller.user)
@@ -214,10 +239,17 @@ class Mfa:
         opened = self._keyring.open(secret.sealed_secret, sealing_context(secret.user))
         return self._totp.step_of(Secret(opened.decode()), bare, self._clock.now())
 
-    async def _new_backup_codes(self, user: UserId) -> tuple[Sequence[Secret], Sequence[bytes]]:
+    async def _shown(self, secret: Secret, caller: Caller) -> SetUp:
+        uri = self._totp.uri(secret, caller.email.address)
+        return SetUp(secret, uri, await self._totp.qr_code(uri))
+
+    async def _new_backup_codes(self, caller: Caller, form: UUID | None) -> tuple[Sequence[Secret], Sequence[bytes]]:
         """As they are shown, and as they are stored. Called before any unit of work."""
-        codes = self._backup_codes.new()
-        return codes, [await self._backup_codes.digest(user, backup_code(code.reveal()) or "") for code in codes]
+        if form is not None and is_recent(form, self._clock.now()):
+            codes = await self._backup_codes.derived(caller.user, f"{caller.session} {form}")
+        else:
+            codes = self._backup_codes.new()
+        return codes, [await self._backup_codes.digest(caller.user, backup_code(code.reveal()) or "") for code in codes]
 
     @staticmethod
     async def _log_check(uow: UnitOfWork, user: UserId, actor: Actor, refused: Refused | None) -> None:
@@ -246,13 +278,19 @@ class Mfa:
         await uow.record(event)
         await uow.record_in_every_log(replace(event, name=entry), user)
 
-    def _mail(self, template: str, to: Email, actor: Actor) -> Mail:
-        return self._templates.mail(template, to.address, when=self._clock.now(), address=actor.address)
+    def _mail(self, template: str, to: Email, language: Language | None, actor: Actor) -> Mail:
+        return self._templates.mail(
+            template, to.address, language=language or actor.language, when=self._clock.now(), address=actor.address
+        )
 
 
-_EXPLAINED: Mapping[Refused, str] = {
-    Refused.NOT_SET_UP: "MFA is not set up: set it up first",
-    Refused.NOT_ENABLED: "MFA is not enabled",
-    Refused.ALREADY_ENABLED: "MFA is already enabled",
-    Refused.WRONG_CODE: "The code is not valid",
-}
+def _refusal(refused: Refused) -> BadRequest:
+    match refused:
+        case Refused.NOT_SET_UP:
+            return BadRequest("MFA is not set up: set it up first", words="second_factor_not_set_up")
+        case Refused.NOT_ENABLED:
+            return BadRequest("MFA is not enabled", words="second_factor_not_enabled")
+        case Refused.ALREADY_ENABLED:
+            return BadRequest("MFA is already enabled", words="second_factor_enabled")
+        case _:
+            return BadRequest("The code is not valid", words="wrong_code")

@@ -130,7 +130,9 @@ class PasswordProofs:
         failure = failure_of(named, matches=matches)
         if failure is not None:
             await self._login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
-            raise Unauthorized(_EMAIL_NOT_VERIFIED if failure is LoginFailure.EMAIL_NOT_VERIFIED else WRONG_PASSWORD)
+            if failure is LoginFailure.EMAIL_NOT_VERIFIED:
+                raise EmailNotVerified
+            raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
         renewed = await self._renewed(encoded, password, precedence)
         look = self._last_look(named, encoded, renewed, tries)
@@ -185,12 +187,20 @@ class PasswordProofs:
 
 
 WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
-_EMAIL_NOT_VERIFIED: Final = "The e-mail address is not verified: open the link that was mailed to it"
+
+
+class EmailNotVerified(Unauthorized):
+    """The password is right, and nobody has proved the address yet."""
+
+    text = "The e-mail address is not verified: open the link that was mailed to it"
+
+    def __init__(self) -> None:
+        super().__init__(words="email_not_verified")
 
 
 def _require_plausible(password: Password) -> None:
     text = password.reveal()
     if not text:
-        raise BadRequest("password: must not be empty")
+        raise BadRequest("password: must not be empty", words="password_missing")
     if len(text) > LONGEST_PASSWORD:
-        raise BadRequest(f"password: must have at most {LONGEST_PASSWORD} characters")
+        raise BadRequest(f"password: must have at most {LONGEST_PASSWORD} characters", words="wrong_password")

@@ -1,12 +1,13 @@
 """Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from core.domain.errors import Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.precedence import Precedence
-from core.domain.identity.proofs import ProofMethod, Proved, StepUp, proof_renewed, require_fresh
+from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, missing_proof, proof_renewed, require_fresh
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.domain.record.events import Actor
 from core.domain.secrets import Password
@@ -18,6 +19,14 @@ from ports.clock import Clock
 from ports.identity.proofs import ProofLookup
 from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The proof that a session lacks. Where it is not possible, because the person has no password, they sign in again."""
+
+    method: ProofMethod
+    possible: bool
 
 
 class Reauthentication:
@@ -47,19 +56,22 @@ class Reauthentication:
 
     async def require(self, caller: Caller, asked: StepUp) -> None:
         """Raises `ReauthenticationRequired` when the caller's session has no fresh proof."""
-        standing = await self._lookup.find(caller.session, caller.user)
-        if standing is None:
-            raise Unauthorized("The session has ended")
-        require_fresh(standing, asked, self._clock.now(), self._window)
+        require_fresh(await self._standing(caller), asked, self._clock.now(), self._window)
+
+    async def missing(self, caller: Caller, asked: StepUp) -> Missing | None:
+        """What the caller has to show first. None: nothing."""
+        standing = await self._standing(caller)
+        method = missing_proof(standing, asked, self._clock.now(), self._window)
+        return None if method is None else Missing(method, possible=method is ProofMethod.CODE or standing.has_password)
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
         """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
         arrival = await self._passwords.make(caller.email, password, client, precedence=Precedence.PROVEN)
         if arrival.named.account.id != caller.user:
-            raise Unauthorized(WRONG_PASSWORD, detail="the address now belongs to another account")
+            raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
         async with self._unit_of_work() as uow:
             if await arrival.proof.still_valid(uow, None, None) is None:
-                raise Unauthorized(WRONG_PASSWORD, detail="the account changed while the proof was checked")
+                raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the account changed while the proof was checked")
             await self._renew(uow, caller, ProofMethod.PASSWORD, Proved(arrival.proof.at), actor)
         self._metrics.reauthenticated(ProofMethod.PASSWORD.value)
 
@@ -75,9 +87,15 @@ class Reauthentication:
             if await self._mfa.check(uow, caller.user, code, actor, client) is None:
                 sighting = self._devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
                 await self._login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
-                raise Unauthorized("The code is not valid")
+                raise Unauthorized("The code is not valid", words="wrong_code")
             await self._renew(uow, caller, ProofMethod.CODE, Proved(second_factor_at=self._clock.now()), actor)
         self._metrics.reauthenticated(ProofMethod.CODE.value)
+
+    async def _standing(self, caller: Caller) -> Standing:
+        standing = await self._lookup.find(caller.session, caller.user)
+        if standing is None:
+            raise Unauthorized("The session has ended")
+        return standing
 
     async def _renew(self, uow: UnitOfWork, caller: Caller, method: ProofMethod, proved: Proved, actor: Actor) -> None:
         """A session that has ended meanwhile stays ended, and the right code is used up."""

@@ -10,12 +10,23 @@ from core.domain.identity.callers import NOT_A_MEMBER
 from core.domain.identity.devices import Client
 from core.domain.identity.impersonation import request_made
 from core.domain.identity.proofs import UNPROVED, Proved
-from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN, RefreshOutcome, fingerprint, refresh_outcome, successor, token_reused
+from core.domain.identity.refresh_tokens import (
+    LONGEST_REFRESH_TOKEN,
+    BeyondScopes,
+    Continued,
+    Holder,
+    RefreshOutcome,
+    fingerprint,
+    refresh_outcome,
+    successor,
+    token_reused,
+)
 from core.domain.identity.sessions import (
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     NO_SUBSCRIPTION,
     PLATFORM,
+    Application,
     Context,
     Impersonated,
     OpenedSession,
@@ -74,6 +85,11 @@ class Sessions:
         self._ids = ids
         self._secrets = secrets
 
+    @property
+    def lifetime(self) -> timedelta:
+        """The longest that a session lasts, even while it is used."""
+        return self._lifetime
+
     async def open(
         self,
         uow: UnitOfWork,
@@ -86,10 +102,44 @@ class Sessions:
         subscription: SubscriptionState = NO_SUBSCRIPTION,
         parent: Parent | None = None,
         proved: Proved = UNPROVED,
+        application: Application | None = None,
+        session_id: SessionId | None = None,
     ) -> OpenedSession:
         """Runs within the caller's unit of work, after the device, and without a round trip of its own. `parent` is the session that this
-        one is opened from, if any: it ends with that one. Raises `BadRequest` when too many sessions stand above it.
+        one is opened from, if any: it ends with that one. With `application`, the session is given to that. Raises `BadRequest` when too
+        many sessions stand above it.
         """
+        session = await self.begin(
+            uow,
+            account,
+            device=device,
+            authenticated_by=authenticated_by,
+            context=context,
+            impersonation=impersonation,
+            parent=parent,
+            proved=proved,
+            scopes=None if application is None else application.scopes,
+            session_id=session_id,
+        )
+        token = self._secrets.token()
+        await uow.sessions.issue(session.id, token.digest(), session.created_at)
+        return OpenedSession(session, account.email, account.is_platform_owner, token, subscription, application)
+
+    async def begin(
+        self,
+        uow: UnitOfWork,
+        account: Account,
+        *,
+        device: DeviceId | None,
+        authenticated_by: tuple[str, ...],
+        context: Context = PLATFORM,
+        impersonation: Impersonated | None = None,
+        parent: Parent | None = None,
+        proved: Proved = UNPROVED,
+        scopes: tuple[str, ...] | None = None,
+        session_id: SessionId | None = None,
+    ) -> Session:
+        """`open` without a credential: the caller gives the session one of another kind, such as a cookie."""
         now = self._clock.now()
         ends_at = now + (self._lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self._lifetime))
         expires_at = now + IDLE_LIFETIME
@@ -99,7 +149,7 @@ class Sessions:
             # to look for it.
             ends_at, expires_at = min(ends_at, parent.ends_at), min(expires_at, parent.expires_at)
         session = Session(
-            id=SessionId(self._ids.new()),
+            id=session_id or SessionId(self._ids.new()),
             user=account.id,
             created_at=now,
             last_seen_at=now,
@@ -112,11 +162,10 @@ class Sessions:
             parent=None if parent is None else parent.id,
             depth=0 if parent is None else parent.depth + 1,
             proved=proved,
+            scopes=scopes,
         )
-        token = self._secrets.token()
         await uow.sessions.add(session)
-        await uow.sessions.issue(session.id, token.digest(), now)
-        return OpenedSession(session, account.email, account.is_platform_owner, token, subscription)
+        return session
 
     async def tokens(self, opened: OpenedSession) -> TokenPair:
         """Signed after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
@@ -127,35 +176,50 @@ class Sessions:
             now=self._clock.now(),
             lifetime=self._access_lifetime,
         )
-        access_token = Token(await self._signer.sign_access(claims))
+        sign = self._signer.sign_access if opened.application is None else self._signer.sign_for_application
+        access_token = Token(await sign(claims))
         self._metrics.token_issued()
         return TokenPair(access_token, opened.refresh_token, _seconds(claims["exp"]) - _seconds(claims["iat"]))
 
     async def refresh(self, token: Token, client: Client) -> TokenPair:
         """Exchanges a refresh token, in the context that its session has. Raises `BadRequest` for what cannot be a token; `Unauthorized`
         for one that is unknown, whose session has ended, or that comes back after it was exchanged; `Forbidden` when the user has left the
-        session's organization; `OrganizationNotActive` when that is not active.
+        session's organization; `OrganizationNotActive` when that is not active. A session that an application was given is unknown here:
+        the application has to say who it is.
+        """
+        return await self.tokens((await self.continued(token, client)).opened)
+
+    async def continued(self, token: Token, client: Client, holder: Holder | None = None) -> Continued:
+        """The session with its next refresh token. Raises what `refresh` does, and `BeyondScopes` when the application, `holder`, asks for
+        more than the session was opened with.
         """
         _require_plausible(token)
         following = successor(token, await self._server_secrets.get(SUCCESSORS))
         by = fingerprint(client)
         for _ in range(_LOOKS):
             now = self._clock.now()
-            presented = await self._refresh_tokens.rotate(token.digest(), following.digest(), by, now)
+            presented = await self._refresh_tokens.rotate(token.digest(), following.digest(), by, now, holder)
             if presented is None:
                 raise Unauthorized(_REFUSED)
-            match refresh_outcome(presented, by, now):
+            match refresh_outcome(presented, by, now, holder):
                 case RefreshOutcome.GRANTED | RefreshOutcome.REPEATED:
                     opened = OpenedSession(
-                        presented.session, presented.email, presented.is_platform_owner, following, presented.subscription
+                        presented.session,
+                        presented.email,
+                        presented.is_platform_owner,
+                        following,
+                        presented.subscription,
+                        None if holder is None else Application(holder.client, holder.scopes or presented.session.scopes or ()),
                     )
                     await self._witness(presented.session, client)
-                    return await self.tokens(opened)
+                    return Continued(opened, presented.email_is_verified, presented.role)
+                case RefreshOutcome.BEYOND_SCOPES:
+                    raise BeyondScopes
                 case RefreshOutcome.REUSED:
                     await self._revoke_after_reuse(presented.session, client)
                     raise Unauthorized(_REFUSED, detail="a refresh token was used again")
                 case RefreshOutcome.NOT_A_MEMBER:
-                    raise Forbidden(NOT_A_MEMBER)
+                    raise Forbidden(NOT_A_MEMBER, words="not_a_member")
                 case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
                     raise OrganizationNotActive
                 case RefreshOutcome.ENDED:
@@ -183,10 +247,12 @@ class Sessions:
         async with self._unit_of_work() as uow:
             # A request that opens a session from one of theirs waits and finds that one ended, or has added the new one already.
             await uow.accounts.hold(user)
+            await uow.device_codes.end_approved(user)
             ended = await uow.sessions.revoke_all(user, but=but)
             if ended:
                 await uow.record(sessions_revoked(user, actor, ended))
-                await uow.commit()
+            # Also when no session has ended: a device that was approved a moment ago has none yet.
+            await uow.commit()
         return ended
 
     async def _witness(self, session: Session, client: Client) -> None:

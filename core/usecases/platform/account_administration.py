@@ -116,7 +116,8 @@ class AccountAdministration:
             sessions = await end_access_counting(uow, account.id, now)
             await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, account.id, account.email, now))
             if by_mail:
-                await uow.jobs.add(self._templates.mail("reset", account.email.address, link=link).as_job())
+                mail = self._templates.mail("reset", account.email.address, language=account.language, link=link)
+                await uow.jobs.add(mail.as_job())
             details: dict[str, Json] = {"how": "ended", "link": "mailed" if by_mail else "shown", "sessions": sessions}
             await uow.record_in_every_log(_event("security.password.changed", account, operator, details), account.id)
             await uow.commit()
@@ -127,6 +128,7 @@ class AccountAdministration:
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
             await uow.accounts.hold(account.id)
+            await uow.device_codes.end_approved(account.id)
             sessions = await uow.sessions.revoke_all(account.id, but=None)
             if sessions:
                 await _record(uow, "security.sessions.revoked", account, operator, {"sessions": sessions})
@@ -137,7 +139,7 @@ class AccountAdministration:
         """For people who have lost the second factor. They are told by mail. May be repeated."""
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
-        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator)
+        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
         return Done(account, changed)
 
 

@@ -41,7 +41,7 @@ class PlatformUsers:
         """
         reason = reason_of(reason)
         found = await self.mfa(user)
-        return await self._mfa.force_disable(user, found.email, actor, reason)
+        return await self._mfa.force_disable(user, found.email, actor, reason, language=found.language)
 
     async def mfa_metrics(self) -> MfaMetrics:
         return await self._directory.mfa_metrics(self._clock.now() - COUNTED_BACK)

@@ -96,8 +96,15 @@ class ServiceUsers:
             await uow.service_users.change_email(user, email, now)
             # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
             await end_access(uow, user, now)
-            old = held.account.email.address
-            mail = self._templates.mail("email_changed_old", old, new_email=email.address, done=True, when=now, address=None)
+            mail = self._templates.mail(
+                "email_changed_old",
+                held.account.email.address,
+                language=held.account.language or actor.language,
+                new_email=email.address,
+                done=True,
+                when=now,
+                address=None,
+            )
             await uow.jobs.add(mail.as_job())
             await uow.record(email_changed(user, holder, actor))
             await uow.commit()

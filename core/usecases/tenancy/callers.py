@@ -6,14 +6,15 @@ from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
+from core.domain.identity.callers import MEMBERS_ONLY, NOT_A_MEMBER, Caller, Participation
 from core.domain.json import Json
+from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
 from core.domain.tenancy.roles import capabilities_of
 from ports.clock import Clock
 from ports.presence import Presence
 from ports.tenancy.callers import CallerLookup
-from ports.tokens import TokenVerifier
+from ports.tokens import AccessTokenVerifier
 
 # Told about every request in another person's name, with the organization that the request is about, before anything is refused.
 Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]
@@ -29,10 +30,11 @@ class _Claims:
     service: str
     impersonator: UserId | None
     methods: tuple[str, ...]
+    scopes: tuple[str, ...] | None
 
 
 class Callers:
-    def __init__(self, verifier: TokenVerifier, lookup: CallerLookup, presence: Presence[SessionId], clock: Clock) -> None:
+    def __init__(self, verifier: AccessTokenVerifier, lookup: CallerLookup, presence: Presence[SessionId], clock: Clock) -> None:
         self._verifier = verifier
         self._lookup = lookup
         self._presence = presence
@@ -45,14 +47,14 @@ class Callers:
         claims = await self._claims(token)
         caller = await self._lookup.find(claims.session, claims.user)
         if caller is None:
-            raise Unauthorized("The session has ended")
+            raise Unauthorized("The session has ended", words="session_ended")
         self._confirm(claims, caller)
         if witness is not None and caller.impersonator is not None:
             await witness(caller, None)
         if caller.organization:
             _require_participation(caller, participation)
         self._presence.seen(caller.session, self._clock.now())
-        return replace(caller, authentication_methods=claims.methods)
+        return replace(caller, authentication_methods=claims.methods, scopes=claims.scopes)
 
     async def resolve_member(
         self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
@@ -64,7 +66,7 @@ class Callers:
         claims = await self._claims(token)
         found = await self._lookup.find_member(claims.session, claims.user, slug)
         if found is None:
-            raise Unauthorized("The session has ended")
+            raise Unauthorized("The session has ended", words="session_ended")
         caller, standing = found
         self._confirm(claims, caller)
         if witness is not None and caller.impersonator is not None:
@@ -75,9 +77,9 @@ class Callers:
         if caller.organization and caller.organization != slug:
             raise Forbidden(NOT_YOUR_ORGANIZATION)
         if standing is None:
-            raise NotFound("There is no such organization")
+            raise NotFound("There is no such organization", words="organization_unknown")
         if not standing.role or not standing.relations:
-            raise Forbidden(NOT_A_MEMBER)
+            raise Forbidden(NOT_A_MEMBER, words="not_a_member")
         if participation is Participation.ACTIVE and not standing.organization_is_active:
             raise OrganizationNotActive
         self._presence.seen(caller.session, self._clock.now())
@@ -89,6 +91,13 @@ class Callers:
             standing.role,
             capabilities_of(standing.relations),
         )
+
+    async def resolve_browser(self, token: Token) -> Caller | None:
+        """The person behind the cookie of a browser session, on the platform. None when the session has ended, or never was."""
+        caller = await self._lookup.find_browser(token.digest())
+        if caller is not None:
+            self._presence.seen(caller.session, self._clock.now())
+        return caller
 
     async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
         """The session, user and impersonator in an access token of ours, even if the session has ended: signing out twice is not an error.
@@ -106,13 +115,23 @@ class Callers:
         claims = await self._verifier.verify_access(token)
         impersonator = _impersonator(claims)
         organization, service = _context(claims)
-        return _Claims(SessionId(_id(claims, "sid")), UserId(_id(claims, "sub")), organization, service, impersonator, _methods(claims))
+        return _Claims(
+            SessionId(_id(claims, "sid")),
+            UserId(_id(claims, "sub")),
+            organization,
+            service,
+            impersonator,
+            _methods(claims),
+            _scopes(claims),
+        )
 
 
 def _require_participation(caller: Caller, participation: Participation) -> None:
     # End users of a service need not be members of its organization.
     if not caller.role and not caller.service:
-        raise Forbidden(NOT_A_MEMBER)
+        raise Forbidden(NOT_A_MEMBER, words="not_a_member")
+    if not caller.is_admitted:
+        raise Forbidden(MEMBERS_ONLY, words="members_only")
     if participation is Participation.ACTIVE and not caller.organization_is_active:
         raise OrganizationNotActive
 
@@ -148,6 +167,15 @@ def _methods(claims: Mapping[str, Json]) -> tuple[str, ...]:
     if not isinstance(methods, list | tuple):
         raise TokenInvalid(detail="amr is malformed")
     return tuple(str(method) for method in methods)
+
+
+def _scopes(claims: Mapping[str, Json]) -> tuple[str, ...] | None:
+    scope = claims.get("scope")
+    if scope is None:
+        return None
+    if not isinstance(scope, str):
+        raise TokenInvalid(detail="scope is malformed")
+    return tuple(scope.split())
 
 
 def _id(claims: Mapping[str, Json], name: str) -> UUID:

@@ -8,7 +8,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest, InvitationExpired, NotFound, RateLimited
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
-from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
@@ -102,7 +102,7 @@ class Invitations:
         async with self._unit_of_work() as uow:
             prospect = await uow.invitations.prospect(member.organization, member.user, email, now)
             if prospect is None:
-                raise NotFound("There is no such organization")
+                raise NotFound("There is no such organization", words="organization_unknown")
             offered = await uow.roles.assignable(member.organization, role)
             if offered is None:
                 raise BadRequest("role: the organization has no such role")
@@ -131,6 +131,7 @@ class Invitations:
             mail = self._templates.mail(
                 "invitation",
                 email.address,
+                language=prospect.language or actor.language,
                 branding=prospect.branding,
                 link=self._links.invitation(token),
                 inviter=prospect.inviter.email.address,
@@ -170,6 +171,14 @@ class Invitations:
             for one in own
         ]
 
+    async def require_listed(self, caller: Caller, invitation: InvitationId, token: Token) -> None:
+        """Raises `NotFound` unless the token is that of this invitation in the caller's own list: one that somebody else was given would
+        answer in their name.
+        """
+        listed = read_listed_token(token, await self._server_secrets.get(LISTED_TOKENS))
+        if listed is None or (listed.invitation, listed.user, listed.session) != (invitation, caller.user, caller.session):
+            raise NotFound("There is no such invitation")
+
     async def look(self, token: Token) -> Offer:
         """What a link leads to. It may be opened any number of times. Raises `BadRequest` when the invitation can no longer be answered."""
         presented = await self._presented(token)
@@ -196,7 +205,7 @@ class Invitations:
             async with self._unit_of_work() as uow:
                 offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.user)
                 if offer is None:
-                    raise NotFound("There is no such invitation")
+                    raise NotFound("There is no such invitation", words="invitation_unknown")
                 require_may_offer(offer.offered, offer.backing)
                 done = await self._accept(uow, offer, Way.ON_BEHALF, actor)
 
@@ -224,7 +233,7 @@ class Invitations:
         if listed is None:
             return PresentedInvitation(ByToken(token.digest()), Way.LINK)
         if listed.expires_at <= self._clock.now():
-            raise InvitationExpired("This token has expired; list your invitations again")
+            raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
     async def _accept(self, uow: UnitOfWork, offer: Offer, way: Way, actor: Actor) -> bool:
@@ -240,7 +249,7 @@ class Invitations:
             raise InvitationExpired
         offer.require_backed()
         offer.require_acceptable()
-        account = offer.account or unverified_account(UserId(self._ids.new()), invitation.email, now)
+        account = offer.account or unverified_account(UserId(self._ids.new()), invitation.email, now, actor.language)
         if offer.account is None:
             if not await uow.accounts.add(account, None):
                 return False
@@ -249,7 +258,7 @@ class Invitations:
         elif account.email_verified_at is None:
             await self._accounts.disown_unverified(uow, account.id, actor)
         if account.email_verified_at is None:
-            await uow.jobs.add(account_mail_job(AccountMail.SET_PASSWORD, account.email, offer.organization_slug))
+            await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language).as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         membership = Membership(
             MembershipId(self._ids.new()), invitation.organization, account.id, invitation.role, now, invitation.role_id
@@ -264,9 +273,9 @@ class Invitations:
 def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer:
     """The invitation exists, and the person that the token was given to still has the address."""
     if offer is None:
-        raise BadRequest(UNKNOWN)
+        raise BadRequest(UNKNOWN, words="invitation_unknown")
     if presented.user is not None and (offer.account is None or offer.account.id != presented.user):
-        raise BadRequest(UNKNOWN, detail="the token was given to somebody who now has another address")
+        raise BadRequest(UNKNOWN, words="invitation_unknown", detail="the token was given to somebody who now has another address")
     return offer
 
 

@@ -81,7 +81,7 @@ class Members:
         `BadRequest` for oneself and for the owner, `Forbidden` when the member may do more than the caller, `NotFound`.
         """
         if user == caller.user:
-            raise BadRequest("You cannot remove yourself: another member has to do it")
+            raise BadRequest("You cannot remove yourself: another member has to do it", words="member_is_self")
         async with self._unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
@@ -118,11 +118,11 @@ class Members:
             entry = await uow.members.enter(slug, caller.user)
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
-                raise Unauthorized("The session has ended")
+                raise Unauthorized("The session has ended", words="session_ended")
             if entry is None:
-                raise NotFound("There is no such organization")
+                raise NotFound("There is no such organization", words="organization_unknown")
             if entry.membership is None:
-                raise Forbidden(NOT_A_MEMBER)
+                raise Forbidden(NOT_A_MEMBER, words="not_a_member")
             if not entry.organization_is_active:
                 raise OrganizationNotActive
             opened = await self._sessions.open(

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.callers import Caller
+from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member, Membership, session_opened
@@ -62,6 +62,13 @@ class Organizations:
         self._clock = clock
         self._ids = ids
 
+    async def choose(self, caller: Caller, slug: str) -> None:
+        """Which organization the person looks after in their browser; none with an empty slug. Raises `Forbidden` for others' ones."""
+        async with self._unit_of_work() as uow:
+            if not await uow.browser_sessions.choose(caller.session, caller.user, slug):
+                raise Forbidden(NOT_A_MEMBER)
+            await uow.commit()
+
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
         """The caller becomes the owner and is signed in to it on the same device. Raises `BadRequest` for a slug or name that is not
         allowed and when the caller has too many organizations, `Conflict` when the slug is taken, `Unauthorized`.
@@ -70,14 +77,16 @@ class Organizations:
         async with self._unit_of_work() as uow:
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
-                raise Unauthorized("The session has ended")
+                raise Unauthorized("The session has ended", words="session_ended")
             added = await uow.organizations.add(organization)
             if added is None:
-                raise Conflict("slug: another organization already has it")
+                raise Conflict("slug: another organization already has it", words="slug_taken")
             if not organization.is_active and added.waiting >= MOST_WAITING:
-                raise BadRequest(f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided")
+                message = f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided"
+                raise BadRequest(message, words="organizations_waiting", values={"count": MOST_WAITING})
             if added.owned >= MOST_OWNED:
-                raise BadRequest(f"You own {MOST_OWNED} organizations, which is as many as anybody may own")
+                message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
+                raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
             owner = Membership(
                 MembershipId(self._ids.new()), organization.id, caller.user, BuiltInRole.OWNER.value, organization.created_at
             )
@@ -108,7 +117,7 @@ class Organizations:
         async with self._unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
-                raise NotFound(_UNKNOWN)
+                raise NotFound(_UNKNOWN, words="organization_unknown")
             organization = held.organization
             if organization.name != name:
                 await uow.organizations.save(replace(organization, name=name, updated_at=self._clock.now()))
@@ -123,7 +132,7 @@ class Organizations:
         async with self._unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
-                raise NotFound(_UNKNOWN)
+                raise NotFound(_UNKNOWN, words="organization_unknown")
             # Nothing brings it back, so a person who has just handed it over must not be able to delete it.
             known = await uow.members.find(member.organization, member.user)
             if known is None or known.membership.role != BuiltInRole.OWNER:
@@ -153,7 +162,7 @@ class Organizations:
         overview = await self._lookup.get(member.organization, member.user)
         if overview is None:
             # Deleted, or left by the caller, since the request came in.
-            raise NotFound(_UNKNOWN)
+            raise NotFound(_UNKNOWN, words="organization_unknown")
         return overview
 
 

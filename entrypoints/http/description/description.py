@@ -56,7 +56,7 @@ class Description:
         return openapi
 
     def _page(self) -> Endpoint:
-        @page.get("/docs", caller=ANYONE, limit=UNLIMITED, policy=_POLICY)
+        @page.get("/docs", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
         async def documentation(_call: Call, _postern: Postern) -> bytes:
             """The interface for people"""
             return (await self._once()).page

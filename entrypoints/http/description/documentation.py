@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from core.domain.languages import DEFAULT
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.wording import Kind, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
@@ -78,6 +79,7 @@ def page(pages: Pages, document: Json) -> bytes:
     chapters = tuple(_chapters(document, base_url))
     return pages.page(
         "documentation.html",
+        DEFAULT,
         base_url=base_url,
         version=document["info"]["version"],
         sign_in_example=_sign_in_example(base_url),

@@ -37,6 +37,7 @@ TAGS: Final[Mapping[str, str]] = {
     "invitations": "Invite people to become members, and answer an invitation.",
     "audit": "What was done in an organization, and who did it.",
     "platform": "Govern the whole installation. Only platform owners can.",
+    "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, who somebody is, and where everything is.",
     "keys": "The public keys that verify access tokens.",
     "operations": "Health, metrics and this description. None of them has a rate limit.",
 }
@@ -163,9 +164,10 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
     if one.body_type is not None:
         media = schemas.media(schemas.of(one.body_type)) if _has_schema(one.body_type) else {"schema": {}}
         operation["requestBody"] = {"required": _is_required(one.body_type), "content": {one.accepts.media_type: media}}
-    if one.limits:
+    if one.limits or one.counts:
         operation["x-rate-limit"] = [
-            {"name": limit.name, "burst": limit.burst, "seconds_per_request": limit.seconds_per_request} for limit in one.limits
+            {"name": limit.name, "burst": limit.burst, "seconds_per_request": limit.seconds_per_request}
+            for limit in (*one.limits, *one.counts)
         ]
     return operation
 
@@ -192,7 +194,7 @@ def _responses(one: Endpoint, schemas: _Schemas) -> Json:
     responses["default"] = (
         {"$ref": "#/components/responses/Error"}
         if one.errors is OURS
-        else {"description": "Any other failure.", "content": _failure(one, schemas)}
+        else {"description": "Any other failure.", "content": _other_failure(one, schemas)}
     )
     return responses
 
@@ -209,6 +211,10 @@ def _answer(description: str, one: Endpoint, kind: Any, schemas: _Schemas) -> Js
 def _failure(one: Endpoint, schemas: _Schemas) -> Json:
     """A page says what it says to people alone."""
     return {one.errors.media_type: {"schema": {"type": "string"} if one.errors.kind is None else schemas.of(one.errors.kind)}}
+
+
+def _other_failure(one: Endpoint, schemas: _Schemas) -> Json:
+    return _failure(one, schemas) if one.errors.kind is None else {one.errors.media_type: schemas.media(schemas.of(one.errors.kind))}
 
 
 def _refusal(one: Endpoint, refusals: list[type[Refusal]], schemas: _Schemas) -> Json:

@@ -18,6 +18,8 @@ _CALLERS: Final = {
     "person": "Signed-in users, but not with the token of a service",
     "own_person": "Signed-in users, but not with the token of a service",
     "leaving": "Holders of an access token, even one that has expired",
+    "client": "Services, by their client id and their secret or key, or as public clients by their id alone",
+    "openid": "Applications with a session that somebody opened for them",
     "preauthenticated": "Holders of a pre-auth token",
     "platform_owner": "Platform owners",
     "member": "Members of the organization",
@@ -113,6 +115,8 @@ def curl(method: str, url: str, operation: Json) -> str:
     schemes = {name for scheme in operation["security"] for name in scheme}
     if "api_key" in schemes:
         parts.append('-H "X-Api-Key: $API_KEY"')
+    elif "client" in schemes:
+        parts.append('-u "$CLIENT_ID:$CLIENT_SECRET"')
     elif schemes:
         parts.append('-H "Authorization: Bearer $TOKEN"')
     if body is not None:

@@ -5,7 +5,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, media_type_of
+from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, media_type_of
 
 _FORM: Final = "application/x-www-form-urlencoded"
 LONGEST_FORM: Final = 8 << 10
@@ -60,6 +61,23 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class FormOrJson:
+    """The same Struct from a form, as OAuth has it, or from JSON; the content type says which. Without `limit`: 16 KiB."""
+
+    limit: int = 16 << 10
+
+    @property
+    def media_type(self) -> str:
+        return _FORM
+
+    def suits(self, kind: Any) -> bool:
+        return Form().suits(kind)
+
+    def reader(self, kind: Any, _general_limit: int) -> BodyReader:
+        return _FormOrJsonReader(kind, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
 class Raw:
     """Raw bytes of this media type, for a handler that must see them before anything parses them, to check a signature for instance."""
 
@@ -86,6 +104,30 @@ class _FormReader(BodyReader):
 
     def decode(self, body: bytes) -> Any:
         return self._fields.read(body)
+
+
+class _Json(bytes):
+    """The body came as JSON."""
+
+    __slots__ = ()
+
+
+class _FormOrJsonReader(_FormReader):
+    media_type = f"{_FORM} or application/json"
+
+    def __init__(self, kind: type[msgspec.Struct], limit: int) -> None:
+        super().__init__(kind, limit, _MOST_FORM_FIELDS)
+        self._json = BodyReader(kind, limit)
+
+    def takes(self, content_type: bytes) -> bool:
+        return super().takes(content_type) or self._json.takes(content_type)
+
+    async def read(self, request: Request, receive: Receive) -> bytes:
+        body = await super().read(request, receive)
+        return _Json(body) if body and not super().takes(request.header(b"content-type") or b"") else body
+
+    def decode(self, body: bytes) -> Any:
+        return self._json.decode(body) if isinstance(body, _Json) else super().decode(body)
 
 
 class _RawReader(BodyReader):

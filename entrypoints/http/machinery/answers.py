@@ -39,6 +39,14 @@ class Answer(Generic[Value]):
     headers: Headers = ()
 
 
+class SeeOther(Exception):
+    """A caller rule sends the browser to another page before anything else happens."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+
+
 def redirect(place: str, status: int = 303) -> Answer[NoBody]:
     """303 after a form: it leads to another address, so that going back or reloading does not send the form again."""
     return Answer(NO_BODY, status, ((b"location", place.encode()),))

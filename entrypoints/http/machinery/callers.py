@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.federation.oauth_errors import InsufficientScope
+from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, Context, Participation
 from core.domain.record.events import Actor
@@ -101,7 +103,7 @@ class Admitted:
     def require(self, caller: Caller) -> None:
         """Raises `Forbidden` for a kind of session that is not named."""
         if caller.impersonator is not None and not self.impersonated:
-            raise Forbidden(WHILE_IMPERSONATING)
+            raise Forbidden(WHILE_IMPERSONATING, words="impersonating")
         if caller.context not in self.contexts:
             raise Forbidden(_NOT_FROM[caller.context])
 
@@ -210,6 +212,51 @@ class _Leaving:
         return Leaving(session, request.client.actor(user, impersonator))
 
 
+class _Client:
+    """For applications that say who they are in the `Authorization` header or in the body, which is read later: so it is the handler that
+    looks (`entrypoints/http/machinery/clients.py`).
+    """
+
+    name = "client"
+    scheme = SecurityScheme(
+        "client",
+        {"type": "http", "scheme": "basic", "description": "The client id and a client secret of a service, each form-urlencoded."},
+        b'Basic realm="clients", charset="UTF-8"',
+    )
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, OrganizationNotActive)
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, _request: Request, _postern: Postern) -> None:
+        """Nobody is turned away before the body is read."""
+
+
+class _OpenId(_Session):
+    """For applications with a session that somebody opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
+    section 2.2), which is read later: then the handler passes that one on. Returns None when the header carries no token.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("openid", _IN_PERSON_OF_APPLICATION, platform_owner=False)
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        if request.method == "POST" and request.header(b"authorization") is None:
+            return None
+        return await self.resolve(bearer_token(request), request, postern)
+
+    async def resolve(self, token: str, request: Request, postern: Postern) -> Caller:
+        request.caller = caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, _witness(request, postern))
+        if OPENID not in (caller.scopes or ()):
+            raise InsufficientScope(OPENID)
+        self.admitted.require(caller)
+        return caller
+
+
 class _Preauthenticated:
     """For a person who has given a password and still owes a second factor. The token may also come in the body, which is read later: then
     the handler passes that one on. Returns None when the header carries no token.
@@ -277,8 +324,12 @@ _WITHOUT_SERVICES_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersona
 # Nor is somebody who acts in the person's name: this is for private matters, and for what would outlast the hour of an impersonation.
 _IN_PERSON: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
 _IN_PERSON_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
+# Applications alone, and only in the person's own name.
+_IN_PERSON_OF_APPLICATION: Final = Admitted(contexts=frozenset({Context.SERVICE}), impersonated=False, participation=Participation.ACTIVE)
 
 ANYONE: Final[CallerRule] = _Anyone()
+CLIENT: Final[CallerRule] = _Client()
+OPENID_SESSION: Final = _OpenId()
 LEAVING: Final[CallerRule] = _Leaving()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 

@@ -5,10 +5,14 @@ from typing import Final, Generic
 
 from typing_extensions import TypeVar
 
+from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.languages import DEFAULT, Language, chosen_language
+from core.domain.rate_limits import RateLimit
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
+from entrypoints.http.machinery.limits import Limiter
 
 # The defaults let a handler that needs none of these write plain `Call`.
 Body = TypeVar("Body", default=None)
@@ -41,9 +45,12 @@ class Request:
     __slots__ = (
         "_headers",
         "acting_key",
+        "asked_languages",
         "caller",
         "client_address",
+        "client_id",
         "id",
+        "limiter",
         "method",
         "path",
         "path_values",
@@ -63,12 +70,27 @@ class Request:
         self.client_address = ""
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
+        self.client_id: ClientId | None = None
+        # For endpoints that know only in their handler which limit a request counts under. None: there are no limits.
+        self.limiter: Limiter | None = None
+        # The `ui_locales` of the flow that the request belongs to: whoever looks the flow up puts them here.
+        self.asked_languages: Sequence[str] = ()
         # What the log and the metrics say about it.
         self.template = UNMATCHED
         self.status = GONE
         self.size = 0
         self.quiet = False
         self.path_values: Mapping[str, str] = NO_VALUES
+
+    async def count(self, *limits: RateLimit) -> None:
+        """Counts the request under these limits of its address. Raises `RateLimited`."""
+        if self.limiter is not None:
+            await self.limiter.admit(limits, self.client_address)
+
+    def count_client(self, limit: RateLimit) -> None:
+        """Counts the request under this limit of its client. Raises `RateLimited`."""
+        if self.limiter is not None:
+            self.limiter.admit_client(limit, str(self.client_id))
 
     def header(self, name: bytes) -> bytes | None:
         """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
@@ -96,7 +118,19 @@ class Request:
             self.user_agent,
             _kept_by_client(self, DEVICE_HEADER, DEVICE_COOKIE),
             _kept_by_client(self, DEVICE_TRUST_HEADER, DEVICE_TRUST_COOKIE),
+            self.preferred_language,
         )
+
+    @property
+    def language(self) -> Language:
+        """What a page answers in."""
+        return self.preferred_language or DEFAULT
+
+    @property
+    def preferred_language(self) -> Language | None:
+        """None: the request says nothing of a language, or of none that we speak."""
+        setting = None if self.caller is None else self.caller.language
+        return chosen_language(self.asked_languages, setting, (self.header(b"accept-language") or b"").decode("latin-1"))
 
     @property
     def actor(self) -> Actor:
@@ -105,7 +139,7 @@ class Request:
 
         It is made in this one place, so that no use case can leave the impersonator out.
         """
-        client = Client(self.client_address or None, self.user_agent)
+        client = Client(self.client_address or None, self.user_agent, language=self.preferred_language)
         caller = self.caller
         if caller is None:
             return client.actor(key=self.acting_key)
@@ -154,6 +188,10 @@ class Call(Generic[Body, Query, Path, Who]):
     def actor(self) -> Actor:
         """For every use case that records what it does."""
         return self.request.actor
+
+    @property
+    def language(self) -> Language:
+        return self.request.language
 
     @property
     def client_address(self) -> str:

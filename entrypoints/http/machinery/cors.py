@@ -1,6 +1,10 @@
-"""Cross-origin requests: off unless the operator lists origins. Credentials mode is never allowed; callers send bearer tokens."""
+"""Cross-origin requests: off unless the operator lists origins, or the endpoint is there for applications that run in browsers. Credentials
+mode is never allowed; callers send bearer tokens.
+"""
 
 from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Final
 
 from entrypoints.http.machinery.headers import HeaderList
 
@@ -11,16 +15,42 @@ _REMEMBER_SECONDS = b"600"
 _VARY = (b"vary", b"Origin")
 
 
+_ALLOW_ORIGIN: Final = b"access-control-allow-origin"
+_EXPOSE: Final = (b"access-control-expose-headers", _ANSWER_HEADERS)
+
+
+class Origins(Enum):
+    """Whose pages may read an answer, beside those of the origins that the operator lists."""
+
+    LISTED = auto()
+    """Nobody else's."""
+    CLIENTS = auto()
+    """Those of applications that run in browsers: an origin of a redirect URI of a public web client."""
+    ALL = auto()
+    """Everybody's: the answer is public."""
+
+
+# The answer is the same for each of them, so that caches need not tell them apart.
+FOR_ALL: Final[HeaderList] = [(_ALLOW_ORIGIN, b"*")]
+
+
+def for_origin(origin: bytes) -> HeaderList:
+    """For a page of an application's."""
+    return [_VARY, (_ALLOW_ORIGIN, origin), _EXPOSE]
+
+
+def permission(methods: bytes) -> HeaderList:
+    """The further headers for an answer to OPTIONS."""
+    return [
+        (b"access-control-allow-methods", methods),
+        (b"access-control-allow-headers", _REQUEST_HEADERS),
+        (b"access-control-max-age", _REMEMBER_SECONDS),
+    ]
+
+
 class CrossOrigin:
     def __init__(self, origins: Sequence[str]) -> None:
-        self._answers: dict[bytes, HeaderList] = {
-            origin.encode(): [
-                _VARY,
-                (b"access-control-allow-origin", origin.encode()),
-                (b"access-control-expose-headers", _ANSWER_HEADERS),
-            ]
-            for origin in origins
-        }
+        self._answers: dict[bytes, HeaderList] = {origin.encode(): for_origin(origin.encode()) for origin in origins}
 
     @property
     def enabled(self) -> bool:
@@ -34,10 +64,7 @@ class CrossOrigin:
         """The further headers for an answer to OPTIONS. An origin that is not listed gets no permission, and the browser does not send the
         request.
         """
-        if origin not in self._answers:
-            return []
-        return [
-            (b"access-control-allow-methods", methods),
-            (b"access-control-allow-headers", _REQUEST_HEADERS),
-            (b"access-control-max-age", _REMEMBER_SECONDS),
-        ]
+        return permission(methods) if origin in self._answers else []
+
+    def lists(self, origin: bytes) -> bool:
+        return origin in self._answers

@@ -21,7 +21,7 @@ Receive = Callable[[], Awaitable[Any]]
 _DEEPEST = 100
 _MOST_QUERY_FIELDS = 100
 # Our links have one. Some programs that check the links in a mail add some of their own.
-_MOST_LINK_FIELDS = 20
+_MOST_LINK_FIELDS = 100
 # In bytes. To name the field of a bad character, Python has to go over the whole body on the thread that everybody waits for. Beyond this
 # length the refusal does not name the field.
 _LONGEST_SEARCHED: Final = 8192

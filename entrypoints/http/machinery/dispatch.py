@@ -14,18 +14,19 @@ import msgspec
 import trio
 from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 
-from core.domain.errors import MethodNotAllowed, NotFound, Refusal, Unavailable
+from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther
+from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name
-from entrypoints.http.machinery.cors import CrossOrigin
+from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
 from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, Receive, convert
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import HeaderList, answer_headers
+from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -76,6 +77,7 @@ class Dispatcher:
         self._programs = Refusing(OURS, common_headers)
         self._bodiless_headers = answer_headers(common_headers, None)
         self._router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
+        self._origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
         self._log = RequestLog()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -117,14 +119,44 @@ class Dispatcher:
             answered = await self._endpoint(route, request, values, receive)
         except ClientGone:
             return
+        except SeeOther as elsewhere:
+            answered = 303, [*self._bodiless_headers, (b"location", elsewhere.place.encode())], b""
         except Exception as error:  # noqa: BLE001 - whatever went wrong, there is an answer; `refusal_of` logs what is a fault
             answered = self._refused(error, request, route)
+        origins = self._origins.get(request.template)
+        if origins is not None:
+            answered = await self._for_origins(origins, request, answered)
+        elif self._cross_origin.enabled:
+            answered = self._for_listed_origins(request, answered)
         await self._send(request, answered, send)
+
+    def _for_listed_origins(self, request: Request, answered: Answered) -> Answered:
+        status, headers, body = answered
+        return status, [*headers, *self._cross_origin.headers(request.header(b"origin"))], body
+
+    async def _for_origins(self, origins: Origins, request: Request, answered: Answered) -> Answered:
+        """For endpoints that are there for applications in browsers: their answers and refusals, and the browser's question before."""
+        origin = request.header(b"origin")
+        if origins is Origins.ALL:
+            allowed = FOR_ALL
+        elif origin is None or self._cross_origin.lists(origin) or not await self._is_of_a_client(origin):
+            return self._for_listed_origins(request, answered)
+        else:
+            allowed = for_origin(origin)
+        status, headers, body = answered
+        if request.method == "OPTIONS" and request.header(b"access-control-request-method") is not None:
+            allowed = [*allowed, *permission(dict(headers)[b"allow"])]
+        return status, [*headers, *allowed], body
+
+    async def _is_of_a_client(self, origin: bytes) -> bool:
+        """While the database is away, none is."""
+        try:
+            return await self._postern.federation.client_origins.includes(origin.decode("latin-1"))
+        except (Unavailable, Overloaded):
+            return False
 
     async def _send(self, request: Request, answered: Answered, send: Send) -> None:
         request.status, headers, body = answered
-        if self._cross_origin.enabled:
-            headers += self._cross_origin.headers(request.header(b"origin"))
         headers.append((b"x-request-id", request.id.encode()))
         if request.status not in _BODILESS:
             request.size = len(body)
@@ -138,7 +170,7 @@ class Dispatcher:
             return self._without_target(request, route.allowed)
         request.quiet = target.endpoint.quiet
         if target.immediate:
-            return target.answered(target.endpoint.handler(Call(request, None, None, None, None), self._postern))
+            return target.answered(target.endpoint.handler(Call(request, None, None, None, None), self._postern), request)
         return await self._answer(target, request, values, receive)
 
     def _without_target(self, request: Request, allowed: tuple[str, ...]) -> Answered:
@@ -163,6 +195,7 @@ class Dispatcher:
                 if endpoint.limits and self._limiter is not None:
                     await self._limiter.admit(endpoint.limits, request.client_address)
                 request.path_values = values
+                request.limiter = self._limiter
                 caller = await self._admit(endpoint, request)
                 query = target.query.read(request.query_string) if target.query is not None else None
                 path = target.path_values(values)
@@ -178,28 +211,46 @@ class Dispatcher:
                     # The caller was admitted before the body, and a slow sender chooses how long ago that was. If the session has ended
                     # since, it has ended for this request, too.
                     caller = await self._admit(endpoint, request)
-                return await self._handled(target, Call(request, caller, target.body.decode(sent), query, path))
+                body = target.body.decode(sent)
+                if target.binds_forms is not None:
+                    require_bound_form(target.binds_forms, request, self._postern, body)
+                return await self._handled(target, Call(request, caller, body, query, path))
         assert scope.cancelled_caught  # noqa: S101 - for the type checker: every other way out returned or raised
         if reading:
             raise BodyTimeout
         raise Unavailable(retry_after=1, detail=f"{endpoint} took longer than {self._deadline} s")
 
     async def _handled(self, target: "_Target", call: Call[Any, Any, Any, Any]) -> Answered:
+        limit = target.endpoint.attempt
+        if limit is None or self._limiter is None:
+            return await self._result(target, call)
+        async with self._limiter.attempt(limit, call.request.client_address) as succeed:
+            answered = await self._result(target, call)
+            if answered[0] < 400:
+                succeed()
+        return answered
+
+    async def _result(self, target: "_Target", call: Call[Any, Any, Any, Any]) -> Answered:
         result = target.endpoint.handler(call, self._postern)
         if target.waits:
             result = await result
-        return target.answered(result)
+        return target.answered(result, call.request)
 
     async def _admit(self, endpoint: Endpoint, request: Request) -> Any:
         caller = await endpoint.caller.admit(request, self._postern)
         if endpoint.step_up is not None:
-            await require_fresh_proof(request, self._postern, endpoint.step_up)
+            try:
+                await require_fresh_proof(request, self._postern, endpoint.step_up)
+            except ReauthenticationRequired:
+                if endpoint.is_page:
+                    raise prove_first(request, endpoint.step_up) from None
+                raise
         return caller
 
     def _refused(self, error: Exception, request: Request, route: "Route[_Target] | None") -> Answered:
         target = route.targets.get(request.method) if route is not None else None
         refusing = target.refusing if target is not None else self._people if _is_for_people(request) else self._programs
-        return refusing.answered(refusal_of(error, self._postern.foundation.database), self._postern.foundation.clock.now())
+        return refusing.answered(refusal_of(error, self._postern.foundation.database), self._postern.foundation.clock.now(), request)
 
     def _log_request(self, request: Request, seconds: float, trips: RoundTrips | None) -> None:
         fields: dict[str, Any] = {
@@ -212,6 +263,8 @@ class Dispatcher:
         }
         if request.caller is not None:
             fields["user"] = str(request.caller.user)
+        if request.client_id is not None:
+            fields["client_id"] = str(request.client_id)
         if request.acting_key is not None:
             fields["api_key_id"] = str(request.acting_key.id)
         if trips is not None:
@@ -227,7 +280,8 @@ class _Target:
         self.waits = endpoint.waits
         self.body = endpoint.accepts.reader(endpoint.body_type, body_limit) if endpoint.body_type is not None else None
         self.query = (LinkReader if endpoint.is_page else QueryReader)(endpoint.query_type) if endpoint.query_type is not None else None
-        self.takes_own_form = endpoint.is_page and endpoint.method != "GET"
+        self.takes_own_form = endpoint.is_page and endpoint.method != "GET" and not endpoint.foreign
+        self.binds_forms = endpoint.caller if self.takes_own_form and isinstance(endpoint.caller, BindsForms) else None
         # It waits for nothing, admits everybody and decodes nothing: it needs neither a deadline nor a task switch.
         self.immediate = not (
             endpoint.waits
@@ -253,7 +307,7 @@ class _Target:
         except Refusal:
             raise NotFound from None
 
-    def answered(self, result: Any) -> Answered:
+    def answered(self, result: Any, request: Request) -> Answered:
         status = self.endpoint.status
         extra: Sequence[tuple[bytes, bytes]] = ()
         if isinstance(result, Answer):
@@ -261,6 +315,8 @@ class _Target:
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
         body = result if isinstance(result, bytes) else _encode(result)
+        if self.endpoint.translated:
+            extra = (*extra, *IN_LANGUAGE[request.language])
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body

@@ -6,8 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Final, Required, TypedDict, get_args, get_origin, get_type_hints
+from types import ModuleType, UnionType
+from typing import Any, Final, Required, TypedDict, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from typing_extensions import Unpack
@@ -17,8 +17,10 @@ from core.domain.identity.proofs import StepUp
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BindsForms, BoundForm
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
 from entrypoints.http.machinery.errors import STATUS
 from entrypoints.http.machinery.headers import NO_STORE, PagePolicy
@@ -42,6 +44,10 @@ class Statement(TypedDict, total=False):
     """What the endpoint needs a fresh proof for: the calling session must have proved its person's identity lately."""
     limit: RateLimit | tuple[RateLimit, ...]
     """The rate limits that apply, all of them. Where the caller rule demands a limit, it must be stated, if only as `UNLIMITED`."""
+    counts: tuple[RateLimit, ...]
+    """The limits that the handler itself counts under, because who calls, and with what outcome, decides which."""
+    attempt: RateLimit
+    """A limit of failures: an answer that is no refusal gives its token back, and what one client sends at once waits for its turn."""
     refuses: tuple[type[Refusal], ...]
     """The refusals of the use case. Those of the caller rule, the limits and the decoding are added by themselves."""
     status: int
@@ -59,8 +65,14 @@ class Statement(TypedDict, total=False):
     """The kind of body, and its own limit; JSON by default."""
     errors: ErrorShape
     """The shape in which refusals are told; ours by default."""
+    origins: Origins
+    """Whose pages may read the answer in a browser, beside those that the operator lists."""
     quiet: bool
     """For probes and scrapes: logged at debug, and answered even when the process is overloaded."""
+    translated: bool
+    """For a page in the language of its reader. It has the headers that say so."""
+    foreign: bool
+    """For a page whose form other sites send, because a protocol wants it. It must change nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +83,8 @@ class Endpoint:
     step_up: StepUp | None
     handler: Handler
     limits: tuple[RateLimit, ...]
+    counts: tuple[RateLimit, ...]
+    attempt: RateLimit | None
     stated_refusals: tuple[type[Refusal], ...]
     status: int
     summary: str
@@ -83,7 +97,10 @@ class Endpoint:
     errors: ErrorShape
     policy: PagePolicy | None
     """The policy of a page. None: the answers are for programs."""
+    origins: Origins
     quiet: bool
+    translated: bool
+    foreign: bool
     body_type: Any
     query_type: type[msgspec.Struct] | None
     path_type: type[msgspec.Struct] | None
@@ -100,7 +117,7 @@ class Endpoint:
         refusals = {*self.caller.refuses, *self.stated_refusals}
         if self.step_up is not None:
             refusals.add(ReauthenticationRequired)
-        if self.limits:
+        if self.limits or self.counts or self.attempt is not None:
             refusals.add(RateLimited)
         if self.query_type is not None or self.body_type is not None:
             refusals.add(BadRequest)
@@ -192,6 +209,8 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             raise InvalidDeclaration(f"{name} cannot take a body")
         if body is not None and not accepts.suits(body):
             raise InvalidDeclaration(f"{name}: a body of {accepts.media_type} is not read as {body}")
+        if policy is not None and method != "GET" and isinstance(stated["caller"], BindsForms) and not _is_bound(body):
+            raise InvalidDeclaration(f"{name}: its form is no BoundForm")
         named = {one.encode_name for one in msgspec.structs.fields(path_type)} if path_type is not None else set()
         if named != set(parameters(path)):
             raise InvalidDeclaration(f"{name}: the path's parameters are not the fields of its type")
@@ -203,7 +222,9 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             caller=stated["caller"],
             step_up=stated.get("step_up"),
             handler=handler,
+            attempt=stated.get("attempt"),
             limits=limit if isinstance(limit, tuple) else (limit,),
+            counts=stated.get("counts", ()),
             stated_refusals=stated.get("refuses", ()),
             status=stated.get("status", 200),
             summary=stated.get("summary", summary.strip()),
@@ -215,7 +236,10 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             accepts=accepts,
             errors=stated.get("errors", OURS),
             policy=policy,
+            origins=stated.get("origins", Origins.LISTED),
             quiet=stated.get("quiet", False),
+            translated=stated.get("translated", False),
+            foreign=stated.get("foreign", False),
             body_type=body,
             query_type=query,
             path_type=path_type,
@@ -223,6 +247,10 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
         )
 
     return declared
+
+
+def _is_bound(body: Any) -> bool:
+    return isinstance(body, type) and issubclass(body, BoundForm)
 
 
 def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
@@ -238,4 +266,7 @@ def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
         if one is not None and not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
             raise InvalidDeclaration(f"{name}: query and path must be Structs")
     answer = hints["return"]
+    # Of several answers the first is described: a page, where the others lead elsewhere.
+    if get_origin(answer) in {Union, UnionType}:
+        answer = get_args(answer)[0]
     return body, query, path, get_args(answer)[0] if get_origin(answer) is Answer else answer

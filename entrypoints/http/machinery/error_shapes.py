@@ -4,13 +4,16 @@ The status and the headers are the same in each.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import msgspec
 
 from core.domain.errors import Conflict, Refusal
+from core.domain.languages import DEFAULT, Language
+from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.errors import ErrorBody, NotAsDeclared, headers_of, status_of
-from entrypoints.http.machinery.headers import HeaderList, PagePolicy, answer_headers
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 
 Refused = Refusal | type[Refusal]
 """A refusal that was raised, or, for the description, the class of one that may be raised."""
@@ -25,25 +28,29 @@ class ErrorShape(Protocol):
     def kind(self) -> type[msgspec.Struct] | None:
         """The type of `value`, for the description. None: a page."""
 
-    def value(self, refused: Refused, at: datetime) -> Any:
-        """The body of the answer: a Struct for JSON, bytes for what is already encoded."""
+    def value(self, refused: Refused, at: datetime, language: Language = DEFAULT) -> Any:
+        """The body of the answer: a Struct for JSON, bytes for what is already encoded. Programs are told in English."""
 
 
 class _Ours:
     media_type = "application/json"
     kind = ErrorBody
 
-    def value(self, refused: Refused, at: datetime) -> ErrorBody:
+    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT) -> ErrorBody:
         return ErrorBody(message_of(refused), refused.code, at)
 
 
 class OAuthError(msgspec.Struct, frozen=True):
     """An error as RFC 6749 section 5.2 has it, together with the fields of our own errors."""
 
-    error: str
-    error_description: str
-    error_code: str
+    error: Annotated[str, example("invalid_grant")]
+    """What is wrong, in the words of OAuth."""
+    error_description: Annotated[str, example("The code is not valid")]
+    """What is wrong, for people."""
+    error_code: Annotated[str, example("BAD_REQUEST")]
+    """What is wrong, in the words of our other endpoints."""
     timestamp: datetime
+    """When it happened."""
 
 
 # RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8628 section 3.5. Other codes follow from their status.
@@ -64,8 +71,12 @@ class _OAuth:
     media_type = "application/json"
     kind = OAuthError
 
-    def value(self, refused: Refused, at: datetime) -> OAuthError:
-        word = _OAUTH_WORDS.get(refused.code) or ("invalid_request" if status_of(refused) < 500 else "server_error")
+    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT) -> OAuthError:
+        word = (
+            getattr(refused, "oauth_error", None)
+            or _OAUTH_WORDS.get(refused.code)
+            or ("invalid_request" if status_of(refused) < 500 else "server_error")
+        )
         return OAuthError(word, message_of(refused), refused.code, at)
 
 
@@ -82,7 +93,7 @@ class _Scim:
     media_type = "application/scim+json"
     kind = ScimError
 
-    def value(self, refused: Refused, _at: datetime) -> ScimError:
+    def value(self, refused: Refused, _at: datetime, _language: Language = DEFAULT) -> ScimError:
         kind = refused if isinstance(refused, type) else type(refused)
         scim_type: Literal["uniqueness", "invalidSyntax"] | None = None
         if issubclass(kind, Conflict):
@@ -109,7 +120,9 @@ class Refusing:
         self._headers = answer_headers(common, shape.media_type.encode(), policy=policy)
         self._challenge = challenge
 
-    def answered(self, refusal: Refusal, at: datetime) -> tuple[int, HeaderList, bytes]:
-        value = self._shape.value(refusal, at)
-        body = value if isinstance(value, bytes) else _encode(value)
-        return status_of(refusal), [*self._headers, *headers_of(refusal, self._challenge)], body
+    def answered(self, refusal: Refusal, at: datetime, request: Request) -> tuple[int, HeaderList, bytes]:
+        headers = [*self._headers, *headers_of(refusal, self._challenge)]
+        if self._shape.kind is not None:
+            return status_of(refusal), headers, _encode(self._shape.value(refusal, at))
+        language = request.language
+        return status_of(refusal), [*headers, *IN_LANGUAGE[language]], self._shape.value(refusal, at, language)

@@ -18,6 +18,7 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
+from core.domain.federation.oauth_errors import InsufficientScope
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.fields import example
 from ports.database import Database
@@ -143,6 +144,9 @@ def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
         # RFC 9470 section 3.
         fresh = b'Bearer error="insufficient_user_authentication", error_description="A more recent proof is required", max_age="%d"'
         return ((b"www-authenticate", fresh % int(refusal.max_age.total_seconds())),)
+    if isinstance(refusal, InsufficientScope):
+        # RFC 6750 section 3.1.
+        return ((b"www-authenticate", f'Bearer error="insufficient_scope", scope="{refusal.scope}"'.encode()),)
     if isinstance(refusal, Unauthorized):
         # RFC 6750 section 3: the error code is sent only when a token was sent and found wanting.
         return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else b'Bearer error="invalid_token"'),)

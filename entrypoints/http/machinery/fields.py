@@ -91,4 +91,4 @@ def email_field(text: str, syntax: EmailSyntax) -> Email:
     try:
         return syntax.parse(text)
     except BadRequest as refusal:
-        raise BadRequest("email: not a valid e-mail address", detail=refusal.detail) from None
+        raise BadRequest("email: not a valid e-mail address", detail=refusal.detail, words="address_invalid") from None

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from core.domain.languages import Language
+
 HeaderList = list[tuple[bytes, bytes]]
 Opener = Literal["same-origin", "same-origin-allow-popups", "unsafe-none"]
 
@@ -80,6 +82,10 @@ def security_headers(*, https: bool) -> HeaderList:
     if https:
         headers.append((b"strict-transport-security", b"max-age=%d" % _A_YEAR))
     return headers
+
+
+IN_LANGUAGE: Final = {language: ((b"content-language", language.encode()), (b"vary", b"Accept-Language")) for language in Language}
+"""For an answer in words that depend on the reader. A cache, if there is one after all, must ask again for a reader of another language."""
 
 
 def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE, *, policy: PagePolicy | None = None) -> HeaderList:

@@ -5,13 +5,14 @@ Each is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around t
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 import trio
 
 from core.domain.errors import Overloaded, RateLimited, Unavailable
-from core.domain.rate_limits import Bucket, Place, RateLimit, client_places, take
+from core.domain.rate_limits import Bucket, Place, RateLimit, client_places, give_back, take
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
 
@@ -37,6 +38,16 @@ PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
 INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
 # For credentials that last until somebody revokes them.
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
+# What a client that has shown who it is does at the token endpoint and its neighbours, by its id and in each process: one server may sign
+# many people in, and there is nothing here to guess.
+CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
+# On the pages, an office of some hundred people behind one address signs in on the same morning. So only failures count there: who gets in
+# gives the token back. What one client has sent at once waits for its turn, so that many right passwords do not look like many tries.
+PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
+# The codes that devices show. Only those that are wrong count: a household or an office may have many devices.
+USER_CODES = RateLimit("user_codes", burst=20, seconds_per_request=6)
+# Steps that try nothing, but write something down.
+PAGE_STEPS = RateLimit("page_steps", burst=400, seconds_per_request=0.2)
 # Stated, not forgotten: a declaration that must state a limit and states none does not start.
 UNLIMITED: tuple[RateLimit, ...] = ()
 
@@ -55,9 +66,15 @@ POLICIES = (
     PAGE_LOADS,
     INVITATION_ANSWERS,
     CREDENTIALS,
+    CLIENT,
+    PAGE_SIGN_INS,
+    PAGE_STEPS,
+    USER_CODES,
 )
 
 MOST_BUCKETS = 50_000
+# Tries of one client that this process works on at once. Fewer than the burst, also with a few processes.
+TRIES_AT_ONCE = 10
 
 
 class ProcessBuckets:
@@ -82,6 +99,22 @@ class ProcessBuckets:
             self._buckets.popitem(last=False)
         return wait
 
+    def give_back(self, limit: RateLimit, key: str) -> None:
+        place = (limit.name, key)
+        bucket = self._buckets.get(place)
+        if bucket is not None:
+            self._buckets[place] = give_back(limit, bucket)
+
+
+class _Queue:
+    """The tries of one client. It exists only while there are some."""
+
+    __slots__ = ("inside", "turns")
+
+    def __init__(self) -> None:
+        self.turns = trio.CapacityLimiter(TRIES_AT_ONCE)
+        self.inside = 0
+
 
 class Limiter:
     def __init__(self, shared: SharedBuckets, metrics: Metrics, own: ProcessBuckets | None = None) -> None:
@@ -89,6 +122,44 @@ class Limiter:
         self._metrics = metrics
         self._own = own if own is not None else ProcessBuckets()
         self._shared_is_away = False
+        self._queues: dict[str, _Queue] = {}
+
+    @asynccontextmanager
+    async def attempt(self, limit: RateLimit, address: str) -> AsyncIterator[Callable[[], None]]:
+        """A try in its turn. Calling what is given says that it has succeeded: then it does not count, and neither does one that could not
+        be made. Raises `RateLimited`.
+        """
+        places = client_places(address)
+        key = places[0].key
+        queue = self._queues.setdefault(key, _Queue())
+        queue.inside += 1
+        succeeded = False
+
+        def succeed() -> None:
+            nonlocal succeeded
+            succeeded = True
+
+        try:
+            async with queue.turns:
+                await self.admit((limit,), address)
+                try:
+                    yield succeed
+                except (Overloaded, Unavailable):
+                    succeeded = True
+                    raise
+                finally:
+                    if succeeded:
+                        await self._give_back(limit, places)
+        finally:
+            queue.inside -= 1
+            if not queue.inside:
+                del self._queues[key]
+
+    async def _give_back(self, limit: RateLimit, places: Sequence[Place]) -> None:
+        for place in places:
+            self._own.give_back(place.limit(limit), place.key)
+        with suppress(Unavailable, Overloaded):
+            await self._shared.give_back(limit, places[0].key, places[1:])
 
     async def admit(self, limits: Sequence[RateLimit], address: str) -> None:
         """Raises `RateLimited` when one of the limits is reached."""
@@ -102,6 +173,10 @@ class Limiter:
                 self._refuse_when(wait, limit, "process")
         for wait, limit in zip(await self._take_shared(limits, places), limits, strict=True):
             self._refuse_when(wait, limit, "shared")
+
+    def admit_client(self, limit: RateLimit, key: str) -> None:
+        """For somebody who is known by name. Raises `RateLimited`."""
+        self._refuse_when(self._own.take(limit, key, trio.current_time()), limit, "process")
 
     def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:
         if wait > 0:

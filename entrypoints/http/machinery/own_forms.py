@@ -17,4 +17,4 @@ def require_own_form(request: Request, origin: str) -> None:
     given = request.header(b"origin")
     own = given in {None, b"null", origin.encode()} if site is None else site == b"same-origin"
     if not own:
-        raise Forbidden("This form was not sent from our own page")
+        raise Forbidden("This form was not sent from our own page", words="foreign_form")

@@ -1,47 +1,115 @@
-"""Pages: their templates, styles and scripts, and how they are rendered. Nothing on a page comes from another address."""
+"""Pages: their templates, styles and scripts, and how they are rendered. Nothing on a page comes from another address.
 
-from functools import cache
+A template has no words of its own. It takes them from the catalogue, as `{{ text("sign_in.title") }}`, and is rendered in the language of
+the person who asked: `call.language`. What tells moments: `{{ moment(at) }}` and `{{ ago(at, now) }}`.
+"""
+
+import re
+from collections.abc import MutableMapping
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from adapters.compiled_templates import CompiledTemplates
+from adapters.texts import ShippedTexts
+from core.domain.branding import POSTERN, Branding
+from core.domain.languages import Language
+from entrypoints.http.pages import colours
+from ports.texts import Text
+
 HTML: Final = "text/html; charset=utf-8"
 FOREVER: Final = "public, max-age=31536000, immutable"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_MOST_COLOURS: Final = 256
+_COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 
 
 class Pages:
     """Templates and assets, read once."""
 
     def __init__(self) -> None:
-        self._templates = Environment(
-            loader=PackageLoader(__name__, "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
+        self._texts = ShippedTexts()
+        self._compiled = CompiledTemplates()
+        self._templates: dict[Language, Environment] = {}
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
-        self._templates.globals["asset"] = self.asset_url
+        self._urls = {name: _url(name, content) for name, content in self._assets.items()}
+        self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
 
-    def page(self, template: str, **values: Any) -> bytes:
-        return self._templates.get_template(template).render(**values).encode()
+    def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
+        """`brand` is the organization's that the page belongs to, if it belongs to one."""
+        return self._in(language).get_template(template).render(brand=brand, **values).encode()
 
-    def outcome(self, title: str, text: str, *, good: bool, onward: str = "") -> bytes:
-        """The page that says how something went. `onward` is where a good outcome leads to."""
-        return self.page("outcome.html", title=title, text=text, good=good, onward=onward)
+    def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
+        """The page that says how something went: the texts `<name>.title` and `<name>.text`. `onward` is where a good outcome leads to."""
+        text = self.text(language)
+        title, explained = text(f"{name}.title", **values), text(f"{name}.text", **values)
+        return self.said(title, explained, language, good=good, onward=onward, brand=brand)
+
+    def said(self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN) -> bytes:
+        """The same, with words of somebody else."""
+        return self.page("outcome.html", language, brand=brand, title=title, explained=explained, good=good, onward=onward)
+
+    def stylesheet(self, brand: Branding) -> str:
+        """The address of our stylesheet in the brand's colour: a sheet of its own, so that a page loads one and has no style inline."""
+        return self._urls["pages.css"] if brand.color == POSTERN.color else self._coloured(brand.color)[0]
+
+    def text(self, language: Language) -> Text:
+        """For what Python says on a page. A template escapes it, as every value."""
+        return self._texts.of(language)
+
+    def _in(self, language: Language) -> Environment:
+        """Macros that a template imports do not see its values. They see the globals: so each language has an environment of its own, and
+        the compiled templates are shared.
+        """
+        made = self._templates.get(language)
+        if made is None:
+            made = _Environment(
+                loader=PackageLoader(__name__, "."),
+                autoescape=True,
+                undefined=StrictUndefined,
+                trim_blocks=True,
+                lstrip_blocks=True,
+                auto_reload=False,
+                bytecode_cache=self._compiled,
+            )
+            text = self._texts.html(language)
+            made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
+            made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN}
+            self._templates[language] = made
+        return made
 
     def asset_url(self, name: str) -> str:
         """An asset's address changes with its content, so that browsers may keep what they have."""
-        return f"/assets/{sha256(self._assets[name]).hexdigest()[:16]}/{name}"
+        return self._urls[name]
 
     def asset(self, digest: str, name: str) -> tuple[bytes, str] | None:
         """The asset's content and media type. None when there is no such asset, or it has changed since the page was made."""
-        if name not in self._assets or self.asset_url(name) != f"/assets/{digest}/{name}":
+        coloured = _COLOURED.fullmatch(name)
+        if coloured is None and name not in self._assets:
             return None
-        return self._assets[name], _ASSET_TYPES[name.rpartition(".")[2]]
+        url, content = (self._urls[name], self._assets[name]) if coloured is None else self._coloured(f"#{coloured[1]}")
+        return (content, _ASSET_TYPES[name.rpartition(".")[2]]) if url == f"/assets/{digest}/{name}" else None
+
+    def _in_colour(self, color: str) -> tuple[str, bytes]:
+        content = self._assets["pages.css"] + colours.declarations(color)
+        return _url(f"pages-{color[1:]}.css", content), content
+
+
+def _url(name: str, content: bytes) -> str:
+    return f"/assets/{sha256(content).hexdigest()[:16]}/{name}"
 
 
 @cache
 def shipped_pages() -> Pages:
     """One instance for all, since the assets' addresses follow from their content alone."""
     return Pages()
+
+
+class _Environment(Environment):
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """Jinja would lay a map of their own over them for each template, and look through both for each page."""
+        return self.globals if d is None else super().make_globals(d)

@@ -2,30 +2,41 @@
 page itself may run and load. A page's refusals are pages, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final, Required, TypedDict
+from typing import Any, Final, Required, TypedDict
 
 from typing_extensions import Unpack
 
-from core.domain.errors import NotFound, Refusal
+from core.domain.errors import Refusal
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.proofs import StepUp
+from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
-from entrypoints.http.machinery.accepts import Form
+from entrypoints.http.machinery.accepts import Accepts, Form
+from entrypoints.http.machinery.browsers import SIGN_IN, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
-from entrypoints.http.machinery.error_shapes import ErrorShape, Refused, message_of
-from entrypoints.http.machinery.errors import NotAsDeclared, status_of
+from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
+from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.pages import HTML, shipped_pages
+from entrypoints.http.pages.refusals import in_words
 
 Advice = Callable[[Refused], str]
 
 PLAIN: Final = PagePolicy()
 """A page to read: it loads our styles and images, and has no script and no form."""
-WITH_FORM: Final = PagePolicy(form_action=(SELF,))
-"""A page whose form is sent back to us."""
+WITH_FORM: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,))
+"""A page whose form is sent back to us. Our script adds comfort to it."""
+
+IN_POPUP: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,), opener="unsafe-none")
+"""The same for a page between an application and its answer. The application may have opened it in a pop-up, which must stay in reach of
+the window that opened it.
+"""
 
 _FOR_NOW: Final = frozenset({429, 500, 503})
+_LATER: Final = "common.later"
 
 
 class PageStatement(TypedDict, total=False):
@@ -36,13 +47,25 @@ class PageStatement(TypedDict, total=False):
     """`PAGE_LOADS` for a page that looks something up, `UNLIMITED` for one that is always the same; for a form, the
     limit of what it tries.
     """
+    attempt: RateLimit
+    """For a form with which somebody may guess: only its failures count."""
+    step_up: StepUp
+    """For a page that needs a fresh proof: it is asked for on a page of its own, which leads back to this address."""
     policy: PagePolicy
     """What the page may run, load and send; `PLAIN` by default."""
     advice: Advice
-    """What a person can do about a refusal; empty when there is nothing to say."""
-    accepts: Form
+    """What a person can do about a refusal: the key of its text, or empty when there is nothing to say."""
+    accepts: Accepts
     """The kind of form, where 8 KiB or 20 fields are not enough."""
+    foreign: bool
+    """Other sites may send the form, since a protocol wants it so; then the page must change nothing. Otherwise the form must be ours."""
     refuses: tuple[type[Refusal], ...]
+    translated: bool
+    """True by default: the page speaks its reader's language."""
+    status: int
+    """Of the answer to a form that always leads elsewhere."""
+    also: Mapping[int, Any]
+    """Other statuses that are no refusals, for a page that is described."""
     tags: tuple[str, ...]
     """Only for a page that is part of the API: its chapter in the description."""
 
@@ -56,9 +79,13 @@ class PageErrors:
     def __init__(self, advice: Advice) -> None:
         self._advice = advice
 
-    def value(self, refused: Refused, _at: datetime) -> bytes:
-        text = "Please try again later." if status_of(refused) in _FOR_NOW else self._advice(refused)
-        return shipped_pages().outcome(_title(refused), text, good=False)
+    def value(self, refused: Refused, _at: datetime, language: Language = DEFAULT) -> bytes:
+        text = shipped_pages().text(language)
+        advice = _LATER if status_of(refused) in _FOR_NOW else self._advice(refused)
+        onward = ""
+        if isinstance(refused, FlowOver | PageOutOfDate):
+            advice, onward = "stale.text", SIGN_IN
+        return shipped_pages().said(in_words(refused, text), text(advice) if advice else "", language, good=False, onward=onward)
 
 
 class DeclarePage:
@@ -81,7 +108,15 @@ def _declare(method: str, path: str, stated: PageStatement) -> Callable[[Handler
         "refuses": stated.get("refuses", ()),
         "produces": HTML,
         "tags": stated.get("tags", ()),
+        "translated": stated.get("translated", True),
+        "foreign": stated.get("foreign", False),
+        "status": stated.get("status", 200),
+        "also": stated.get("also", {}),
     }
+    if "attempt" in stated:
+        statement["attempt"] = stated["attempt"]
+    if "step_up" in stated:
+        statement["step_up"] = stated["step_up"]
     return declare(method, path, statement, stated.get("policy", PLAIN))
 
 
@@ -89,15 +124,5 @@ def _no_advice(_refused: Refused) -> str:
     return ""
 
 
-def _title(refused: Refused) -> str:
-    kind = refused if isinstance(refused, type) else type(refused)
-    if issubclass(kind, NotAsDeclared):
-        # The message names a field, which means nothing to a person.
-        return "This link or form is not complete"
-    if kind is NotFound and message_of(refused) == NotFound.text:
-        return "There is no page at this address"
-    return message_of(refused)
-
-
 page: Final = DeclarePage()
-NO_SUCH_PAGE: Final[ErrorShape] = PageErrors(lambda _: "Your mail program may have cut the link off: copy all of it.")
+NO_SUCH_PAGE: Final[ErrorShape] = PageErrors(lambda _: "refusals.no_such_page_advice")

@@ -10,6 +10,7 @@ from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotAct
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -34,9 +35,9 @@ class InvitationForm(msgspec.Struct, frozen=True):
 def _advice(refused: Refused) -> str:
     match refused:
         case InvitationExpired():
-            return "Ask the person who invited you to send another invitation."
+            return "accept_invitation.expired"
         case TeamLimitExceeded():
-            return "Ask the person who invited you to make room. Meanwhile the invitation stays valid, until it expires."
+            return "accept_invitation.full"
         case _:
             return ""
 
@@ -50,15 +51,15 @@ async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) 
     token = call.query.token
     offer = await postern.tenancy.invitations.look(token)
     invitation = offer.invitation
-    until = invitation.expires_at
     return shipped_pages().page(
         "invitation.html",
+        call.language,
         action=_PAGE,
         token=token.reveal(),
-        organization=offer.organization_name,
+        brand=offer.organization,
         email=invitation.email.address,
         role=invitation.role,
-        until=f"{until.day} {until:%B %Y, %H:%M} UTC",
+        until=invitation.expires_at,
     )
 
 
@@ -80,13 +81,12 @@ async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern
 
 
 @page.get(_ACCEPTED, caller=ANYONE, limit=UNLIMITED)
-def invitation_accepted(_call: Call, _postern: Postern) -> bytes:
+def invitation_accepted(call: Call, _postern: Postern) -> bytes:
     """Say that the invitation is accepted"""
-    text = "Sign in to go on. If you had no account yet, open the link in the mail that we have just sent, and choose a password."
-    return shipped_pages().outcome("You are now a member", text, good=True)
+    return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
 
 
 @page.get(_DECLINED, caller=ANYONE, limit=UNLIMITED)
-def invitation_declined(_call: Call, _postern: Postern) -> bytes:
+def invitation_declined(call: Call, _postern: Postern) -> bytes:
     """Say that the invitation is declined"""
-    return shipped_pages().outcome("You declined the invitation", "You were not added to the organization.", good=True)
+    return shipped_pages().outcome("invitation_declined", call.language, good=True)

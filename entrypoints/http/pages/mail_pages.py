@@ -19,6 +19,7 @@ import trio
 from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.transports import mail_directory
 from core.domain.errors import NotFound, Refusal, Unavailable
+from core.domain.languages import DEFAULT
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call, Request
@@ -103,7 +104,7 @@ class MailPages:
         async def list_mail(_call: Call[None, None, None, None], _postern: Postern) -> bytes:
             """List the newest mails"""
             mails = await self._read(lambda: list(islice(self._folder.mails(), _MOST)))
-            return self._pages.page("mail_list.html", mails=[_shown(mail) for mail in mails], most=_MOST)
+            return self._pages.page("mail_list.html", DEFAULT, mails=[_shown(mail) for mail in mails], most=_MOST)
 
         return list_mail
 
@@ -114,7 +115,7 @@ class MailPages:
             mail = await self._read(partial(self._folder.find, call.path.mail_id))
             if mail is None:
                 raise NotFound
-            return self._pages.page("mail.html", mail=_shown(mail), parts=list(parts(mail.text)), back=_LIST)
+            return self._pages.page("mail.html", DEFAULT, mail=_shown(mail), parts=list(parts(mail.text)), back=_LIST)
 
         return show_mail
 

@@ -2,27 +2,32 @@
 scripts.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from core.domain.errors import BadRequest, Overloaded
+from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.languages import Language
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.refusals import in_words
 
 _CHOSEN: Final = "/ui/password-chosen"
 _RESET: Final = "/ui/reset-password"
 _SET: Final = "/ui/set-password"
-_TITLES: Final = {_RESET: "Choose a new password", _SET: "Choose your password"}
+_TITLES: Final = {_RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
 
 
 class PasswordLink(msgspec.Struct, frozen=True):
@@ -36,13 +41,7 @@ class ChosenPassword(msgspec.Struct, frozen=True):
 
 
 def _advice(refused: Refused) -> str:
-    return "To get a new link, choose “Forgot password” on the sign-in page." if isinstance(refused, LinkRefused) else ""
-
-
-@page.get("/ui", caller=ANYONE, limit=UNLIMITED)
-def landing(_call: Call, _postern: Postern) -> bytes:
-    """Say what this place is"""
-    return shipped_pages().page("landing.html")
+    return "choose_password.new_link" if isinstance(refused, LinkRefused) else ""
 
 
 @page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
@@ -51,7 +50,7 @@ async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) 
 
     Looks the link up and leaves it usable, however often a program opens it.
     """
-    return await _show(_RESET, call.query.token, postern)
+    return await _show(_RESET, call, postern)
 
 
 @page.post(_RESET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
@@ -63,7 +62,7 @@ async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> A
 @page.get(_SET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
 async def show_first_password(call: Call[None, PasswordLink], postern: Postern) -> bytes:
     """Choose a first password by a mailed link"""
-    return await _show(_SET, call.query.token, postern)
+    return await _show(_SET, call, postern)
 
 
 @page.post(_SET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
@@ -73,37 +72,40 @@ async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> A
 
 
 @page.get(_CHOSEN, caller=ANYONE, limit=UNLIMITED)
-def password_chosen(_call: Call, _postern: Postern) -> bytes:
+def password_chosen(call: Call, _postern: Postern) -> bytes:
     """Say that the password is changed"""
-    text = "All devices were signed out. Sign in with the new password."
-    return shipped_pages().outcome("Your password was changed", text, good=True)
+    return shipped_pages().outcome("password_chosen", call.language, good=True, onward=SIGN_IN)
 
 
-async def _show(path: str, token: Token, postern: Postern) -> bytes:
-    await postern.identity.account_passwords.look_at_link(token)
-    return _form(path, token)
+async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
+    await postern.identity.account_passwords.look_at_link(call.query.token)
+    return _form(path, call.query.token, call.language)
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     form = call.body
+    field = "new_password"
     try:
         if form.new_password.reveal() != form.repeated.reveal():
-            raise BadRequest("The two passwords differ: type the same one twice")  # noqa: TRY301 - told as every other word against a password is
+            field = "repeated"
+            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
         await postern.identity.account_passwords.reset(form.token, form.new_password, call.actor)
     except LinkRefused:
         raise
     except BadRequest as refusal:
-        return Answer(_form(path, form.token, refusal.message), 400)
+        return Answer(_form(path, form.token, call.language, {field: refusal}), 400)
     return redirect(_CHOSEN)
 
 
-def _form(path: str, token: Token, error: str = "") -> bytes:
+def _form(path: str, token: Token, language: Language, refused: Mapping[str, Refusal] = MappingProxyType({})) -> bytes:
+    text = shipped_pages().text(language)
     return shipped_pages().page(
         "choose_password.html",
-        title=_TITLES[path],
+        language,
+        title=text(_TITLES[path]),
         action=path,
         token=token.reveal(),
-        error=error,
+        errors={field: in_words(refusal, text) for field, refusal in refused.items()},
         shortest=SHORTEST_PASSWORD,
         longest=LONGEST_PASSWORD,
     )

@@ -3,13 +3,14 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes import health, identity, metrics, platform, record, services, signing_keys, tenancy
+from entrypoints.http.routes import federation, health, identity, metrics, platform, record, services, signing_keys, tenancy
 
 ROUTES: Final = Endpoints(
     [
         *Endpoints.of(health, metrics, signing_keys),
         *identity.ROUTES,
         *services.ROUTES,
+        *federation.ROUTES,
         *tenancy.ROUTES,
         *platform.ROUTES,
         *record.ROUTES,

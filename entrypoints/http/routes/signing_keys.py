@@ -8,6 +8,7 @@ import msgspec
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -31,9 +32,9 @@ class KeySet(msgspec.Struct, frozen=True):
 
 
 # A rotation publishes the next key long before it signs: verifiers that look every few minutes never meet an unknown one.
-@endpoint.get("/.well-known/jwks.json", caller=ANYONE, limit=UNLIMITED, tags=("keys",), cache="public, max-age=300")
+@endpoint.get("/.well-known/jwks.json", caller=ANYONE, limit=UNLIMITED, tags=("keys",), cache="public, max-age=300", origins=Origins.ALL)
 async def published(_call: Call, postern: Postern) -> KeySet:
-    """Get the keys that verify access tokens
+    """Get the keys that verify access tokens and ID tokens
 
     The set includes the next key and outgoing ones. `kid` in a token's header names the key that signed it.
     """

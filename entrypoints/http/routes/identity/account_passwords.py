@@ -49,7 +49,7 @@ async def forgot_password(call: Call[AddressInQuestion], postern: Postern) -> Me
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, call.body.org_slug or "")
+    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, call.body.org_slug or "", call.request.preferred_language)
     return Message("If there is an account with this address, a mail with a link is on its way.")
 
 

@@ -116,7 +116,7 @@ async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, call.body.org_slug or "")
+    await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.preferred_language)
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 
 
@@ -124,10 +124,7 @@ def _advice(refused: Refused) -> str:
     # Programs that check links for viruses open them before their owner does, and so confirm the address: by then all is well.
     if not isinstance(refused, LinkRefused):
         return ""
-    return (
-        "If you have opened it before, or your mail program has, your address is confirmed, and you can sign in. "
-        "Otherwise ask for a new link where you signed up."
-    )
+    return "address_confirmed.link_refused"
 
 
 @page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, advice=_advice, refuses=(BadRequest,), tags=("registration",))
@@ -141,8 +138,7 @@ async def verify_email(call: Call[None, MailedLink], postern: Postern) -> bytes:
     else:
         # Refused, too, when somebody else was quicker to take the address.
         purpose = await postern.identity.accounts.prove_address(call.query.token, call.actor)
-    title, text = _OUTCOMES[purpose]
-    return shipped_pages().outcome(title, text, good=True, onward=postern.foundation.links.frontend_url)
+    return shipped_pages().outcome(_OUTCOMES[purpose], call.language, good=True, onward=postern.foundation.links.sign_in)
 
 
 @endpoint.get("/api/user", caller=USER, tags=("account",))
@@ -176,9 +172,6 @@ async def identities(_call: Call, _postern: Postern) -> Sequence[Identity]:
 
 
 _OUTCOMES: Final = {
-    MailedTokenPurpose.VERIFY_EMAIL: ("Your e-mail address is confirmed", "Your account is ready. You can sign in now."),
-    MailedTokenPurpose.CHANGE_EMAIL: (
-        "Your new e-mail address is confirmed",
-        "From now on, sign in with it. Mails to your account go there, too.",
-    ),
+    MailedTokenPurpose.VERIFY_EMAIL: "address_confirmed",
+    MailedTokenPurpose.CHANGE_EMAIL: "address_changed",
 }

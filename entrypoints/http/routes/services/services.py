@@ -1,14 +1,23 @@
 """The services of an organization: the applications that people sign in to."""
 
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
 from core.domain.services.plans import PlanOverview
-from core.domain.services.services import ListedService, NewService, Service, ServiceChange, ServiceType, ServiceUsage
+from core.domain.services.services import (
+    IdTokenAlgorithm,
+    ListedService,
+    NewService,
+    Service,
+    ServiceChange,
+    ServiceType,
+    ServiceUsage,
+    SignInPolicy,
+)
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -38,8 +47,17 @@ _SERVICES = "/api/organizations/{org_slug}/services"
 _SERVICE = "/api/organizations/{org_slug}/services/{service_slug}"
 # Numbers that PostgreSQL knows, and more than anybody has.
 _MOST = 2**31 - 1
-# A hundred redirect URIs and three hundred scopes, each as long as may be, and their commas.
-_BODY = Json(limit=320 << 10)
+# Two hundred redirect URIs and three hundred scopes, each as long as may be, their commas, and ten keys.
+_BODY = Json(limit=544 << 10)
+
+_KEY: Final = {
+    "kty": "EC",
+    "crv": "P-256",
+    "kid": "2026-11",
+    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}
+ClientKeys = Annotated[dict[str, Any], example({"keys": [_KEY]})]
 
 
 class ServicesPath(msgspec.Struct, frozen=True):
@@ -81,6 +99,16 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """Where browsers may be sent after signing in. Each is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
     """The page where people enter the code of a device."""
+    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
+    """Who may sign in: `anyone`, or only `members` of the organization."""
+    trusted: bool = False
+    """Whether members of the organization are spared the question whether the application may know who they are."""
+    jwks: ClientKeys | None = None
+    """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
+    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    """What the application's ID tokens are signed with."""
+    post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
+    """Where browsers may be sent after signing out. If you leave this out, to any of the redirect URIs."""
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +128,18 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """Where browsers may be sent after signing in. Each is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
     """The page where people enter the code of a device; null removes it."""
+    sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
+    """Who may sign in: `anyone`, or only `members` of the organization. Others who are signed in are refused from the next request on."""
+    trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether members of the organization are spared the question whether the application may know who they are."""
+    jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
+    """The public keys that the application signs its client assertions with, as a JSON Web Key Set; null removes them."""
+    id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
+    """What the application's ID tokens are signed with."""
+    post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
 
 
 class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +165,16 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Where browsers may be sent after signing in."""
     device_activation_uri: Annotated[str, example("https://billing.acme.example/activate")] | None
     """The page where people enter the code of a device; null if there is none."""
+    sign_in_policy: Annotated[SignInPolicy, example("anyone")]
+    """Who may sign in: `anyone`, or only `members` of the organization."""
+    trusted: bool
+    """Whether members of the organization are spared the question whether the application may know who they are."""
+    jwks: ClientKeys | None
+    """The public keys that the application signs its client assertions with; null if there are none."""
+    id_token_alg: Annotated[IdTokenAlgorithm, example("RS256")]
+    """What the application's ID tokens are signed with."""
+    post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
+    """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
     created_at: CreatedAt
 
 
@@ -193,6 +243,11 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
         officesuite_scopes=body.officesuite_scopes,
         redirect_uris=body.redirect_uris,
         device_activation_uri=body.device_activation_uri,
+        sign_in_policy=body.sign_in_policy,
+        trusted=body.trusted,
+        jwks=body.jwks,
+        id_token_alg=body.id_token_alg,
+        post_logout_redirect_uris=body.post_logout_redirect_uris,
     )
     created = await postern.services.services.create(call.caller, wanted, call.actor)
     return ServiceCreated(service_record(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
@@ -228,6 +283,11 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
         officesuite_scopes=changed(body.officesuite_scopes),
         redirect_uris=changed(body.redirect_uris),
         device_activation_uri=changed(body.device_activation_uri),
+        sign_in_policy=changed(body.sign_in_policy),
+        trusted=changed(body.trusted),
+        jwks=changed(body.jwks),
+        id_token_alg=changed(body.id_token_alg),
+        post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
     )
     return service_record(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
@@ -256,6 +316,11 @@ def service_record(service: Service) -> ServiceRecord:
         officesuite_scopes=service.officesuite_scopes,
         redirect_uris=service.redirect_uris,
         device_activation_uri=service.device_activation_uri,
+        sign_in_policy=service.sign_in_policy,
+        trusted=service.trusted,
+        jwks=None if service.jwks is None else dict(service.jwks),
+        id_token_alg=service.id_token_alg,
+        post_logout_redirect_uris=service.post_logout_redirect_uris,
         created_at=service.created_at,
     )
 

@@ -1,0 +1,268 @@
+"""Authorization codes in PostgreSQL: issued, and redeemed once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.federation.authorization_codes import (
+    CONTENDED,
+    SESSION_PROVIDER,
+    Claim,
+    Contended,
+    EarlierUse,
+    NewCode,
+    Opening,
+    Redeemed,
+)
+from core.domain.federation.scopes import OFFLINE_ACCESS
+from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Presented:
+    """The code as it was before this request, and what this request has made of it."""
+
+    user_id: UUID
+    service_id: UUID
+    organization_id: UUID
+    redeemed_at: datetime | None
+    redeemed_with: bytes | None
+    session_id: UUID | None
+    redeemed: bool
+    contended: bool
+    nonce: str | None
+    scopes: list[str]
+    auth_time: datetime
+    authenticated_by: list[str]
+    expires_at: datetime | None
+    ends_at: datetime | None
+    parent_id: UUID | None
+    device_id: UUID | None
+    second_factor_at: datetime | None
+    email: str | None
+    email_is_verified: bool | None
+    is_platform_owner: bool | None
+    role: str | None
+    subscription: Mapping[str, Any] | None
+
+    def found(self, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
+        if self.redeemed and self.expires_at is not None and self.ends_at is not None and self.email is not None:
+            return Redeemed(
+                session=Session(
+                    id=opening.session,
+                    user=UserId(self.user_id),
+                    created_at=at,
+                    last_seen_at=at,
+                    expires_at=self.expires_at,
+                    ends_at=self.ends_at,
+                    device=None if self.device_id is None else DeviceId(self.device_id),
+                    context=context,
+                    authenticated_by=tuple(self.authenticated_by),
+                    parent=None if self.parent_id is None else SessionId(self.parent_id),
+                    depth=0 if self.parent_id is None else 1,
+                    proved=Proved(self.auth_time, self.second_factor_at),
+                    scopes=tuple(self.scopes),
+                ),
+                email=Email(self.email),
+                email_is_verified=self.email_is_verified or False,
+                is_platform_owner=self.is_platform_owner or False,
+                nonce=self.nonce,
+                role=self.role or "",
+                subscription=subscription_state(self.subscription),
+            )
+        if self.redeemed_at is not None and self.redeemed_with is not None and self.session_id is not None:
+            return EarlierUse(
+                self.redeemed_at,
+                self.redeemed_with,
+                SessionId(self.session_id),
+                UserId(self.user_id),
+                OrganizationId(self.organization_id),
+                ServiceId(self.service_id),
+            )
+        return CONTENDED if self.contended else None
+
+
+class AuthorizationCodeRows:
+    """Implements `ports.federation.authorization_codes.AuthorizationCodeStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, code: NewCode) -> None:
+        approved = code.approved
+        await self._transaction.tell(
+            _ADD,
+            {
+                "id": code.id,
+                "digest": code.digest,
+                "service": approved.service,
+                "user": approved.user,
+                "parent": approved.parent,
+                "redirect_uri": approved.redirect_uri,
+                "code_challenge": approved.code_challenge,
+                "nonce": None if approved.nonce is None else storable_text(approved.nonce),
+                "scopes": list(approved.scopes),
+                "auth_time": approved.auth_time,
+                "authenticated_by": list(approved.authenticated_by),
+                "created_at": code.created_at,
+                "expires_at": code.expires_at,
+            },
+        )
+
+
+class PostgresCodeRedemption:
+    """Implements `ports.federation.authorization_codes.CodeRedemption`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def redeem(self, claim: Claim, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
+        parameters = {
+            "digest": claim.digest,
+            "service": claim.service,
+            "redirect_uri": storable_text(claim.redirect_uri),
+            "code_challenge": claim.code_challenge,
+            "proof": claim.proof,
+            "at": at,
+            "session": opening.session,
+            "refresh_digest": opening.refresh_digest,
+            "login_event": opening.login_event,
+            "event": opening.event,
+            "lifetime": opening.lifetime,
+            "idle": IDLE_LIFETIME,
+            "root": OFFLINE_ACCESS,
+            "provider": SESSION_PROVIDER,
+            "address": storable_address(opening.address),
+            "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
+        }
+        rows = await ask(self._pool, _Presented, _REDEEM, parameters)
+        return rows[0].found(context, opening, at) if rows else None
+
+
+_ADD: Final = """
+    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
+                                     authenticated_by, created_at, expires_at)
+    values (%(id)s, %(digest)s, %(service)s, %(user)s, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s,
+            %(auth_time)s, %(authenticated_by)s, %(created_at)s, %(expires_at)s)
+"""
+
+# All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.
+#
+# It sees the database as it was when it began. So what could have changed meanwhile is locked, and a lock looks at the newest row again:
+# first at the account, as everybody takes it who opens a session or ends one, then at the browser's session. Who ends that one waits for
+# the account and finds the new session, or was first, and then there is no `parent`. Of two with the same code, the second waits for the
+# account and finds the row of the code changed; what it selects of it is from before that, so it is told to look again. Nobody acts in
+# another person's name here: what would come of it outlives that.
+_REDEEM: Final[LiteralString] = f"""
+    with code as materialized (
+             select *
+               from authorization_codes
+              where digest = %(digest)s
+                and service_id = %(service)s
+                and redirect_uri = %(redirect_uri)s
+                and code_challenge is not distinct from %(code_challenge)s
+                and expires_at > %(at)s
+                and redeemed_at is null
+         ),
+         account as materialized (
+             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner
+               from users
+              where id = (select user_id from code) and deactivated_at is null
+                for no key update
+         ),
+         parent as materialized (
+             select id, device_id, expires_at, ends_at, depth, second_factor_at
+               from sessions
+              where id = (select code.parent_id from code, account where account.id = code.user_id)
+                and user_id = (select user_id from code)
+                and revoked_at is null and expires_at > now() and ends_at > now()
+                and impersonator_id is null
+                and depth = 0
+                for share
+         ),
+         place as materialized (
+             select services.id, services.org_id, memberships.role
+               from code
+               join services on services.id = code.service_id
+               left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
+              where services.sign_in_policy = 'anyone' or memberships.role is not null
+         ),
+         redeemed as (
+             update authorization_codes as codes
+                set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
+               from code, parent, place
+              where codes.id = code.id and codes.redeemed_at is null
+          returning codes.id
+         ),
+         opened as (
+             insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
+                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, scopes)
+             select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
+                    least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at),
+                    least(%(at)s + %(lifetime)s, bounds.ends_at),
+                    code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+                    parent.second_factor_at, code.scopes
+               from redeemed
+              cross join code
+              cross join parent
+              cross join place
+               -- What the session ends with, unless it may stay.
+               left join parent as bounds on %(root)s::text <> all (code.scopes)
+          returning expires_at, ends_at, parent_id, device_id, second_factor_at
+         ),
+         issued as (
+             insert into refresh_tokens (digest, session_id, created_at)
+             select %(refresh_digest)s, %(session)s, %(at)s from redeemed
+         ),
+         logged as (
+             insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, address, user_agent,
+                                       created_at)
+             select %(login_event)s, code.user_id, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
+                    %(user_agent)s::text, %(at)s
+               from redeemed, code, parent, place
+         ),
+         told as (
+             insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
+             select %(event)s, 'user.login.success', place.org_id, code.user_id, 'user', code.user_id::text,
+                    jsonb_build_object(
+                        'login_event_id', %(login_event)s::uuid, 'provider', %(provider)s::text, 'service_id', place.id,
+                        'risk_score', 0.0, 'risk_factors', jsonb_build_array()
+                    ),
+                    %(at)s
+               from redeemed, code, place
+         ),
+         entered as (
+             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+             select place.id, code.user_id, place.org_id, %(at)s, %(at)s, %(at)s
+               from redeemed, code, place
+                 on conflict (service_id, user_id) do update
+                set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+         )
+  select codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
+         codes.nonce, codes.scopes, codes.auth_time, codes.authenticated_by,
+         redeemed.id is not null as redeemed,
+         redeemed.id is null and parent.id is not null and services.id is not null as contended,
+         opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
+         users.email, users.email_is_verified, users.is_platform_owner, services.role,
+         {SUBSCRIPTION_STATE} as subscription
+    from authorization_codes as codes
+    join all_services on all_services.id = codes.service_id
+    left join redeemed on true
+    left join opened on true
+    left join account as users on true
+    left join parent on true
+    left join place as services on true
+   where codes.digest = %(digest)s
+"""

@@ -1,0 +1,165 @@
+"""What an authorization request needs to know, in PostgreSQL, in one round trip; and the requests that applications push."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable
+from core.domain.branding import branding
+from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorizations import Registered
+from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, ServiceId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.json import Json
+from core.domain.services.services import ServiceType, SignInPolicy
+from ports.federation.authorizations import Encounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Encounter:
+    """The columns of the person are all null when nobody is signed in."""
+
+    service_id: UUID
+    service_slug: str
+    service_name: str
+    service_type: str
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    sign_in_policy: str
+    trusted: bool
+    authenticates: bool
+    organization_id: UUID
+    organization_slug: str
+    organization_name: str
+    organization_is_active: bool
+    logo_url: str | None
+    primary_color: str | None
+    user_id: UUID | None
+    session_id: UUID | None
+    proved_at: datetime | None
+    authenticated_by: list[str] | None
+    has_second_factor: bool
+    is_member: bool
+    consented: list[str] | None
+    request: Mapping[str, Any] | None
+
+    def encounter(self, client: ClientId, caller: Caller | None) -> Encounter:
+        return Encounter(self._application(client), None if caller is None else self._signed_in(caller), self.request)
+
+    def _application(self, client: ClientId) -> Application:
+        service_type = ServiceType(self.service_type)
+        return Application(
+            service=ServiceId(self.service_id),
+            organization=OrganizationId(self.organization_id),
+            organization_slug=self.organization_slug,
+            organization_name=self.organization_name,
+            organization_is_active=self.organization_is_active,
+            slug=self.service_slug,
+            name=self.service_name,
+            registered=Registered(client, self.redirect_uris, is_native=not service_type.is_confidential, authenticates=self.authenticates),
+            post_logout_redirect_uris=self.post_logout_redirect_uris,
+            members_only=self.sign_in_policy == SignInPolicy.MEMBERS,
+            trusted=self.trusted,
+            branding=branding(self.organization_name, self.logo_url, self.primary_color),
+        )
+
+    def _signed_in(self, caller: Caller) -> SignedIn | None:
+        if self.user_id is None or self.session_id is None or self.proved_at is None:
+            return None
+        return SignedIn(
+            user=UserId(self.user_id),
+            email=caller.email.address,
+            session=SessionId(self.session_id),
+            proved_at=self.proved_at,
+            authenticated_by=tuple(self.authenticated_by or ()),
+            has_second_factor=self.has_second_factor,
+            is_member=self.is_member,
+            consented=self.consented,
+        )
+
+
+class PostgresEncounters:
+    """Implements `ports.federation.authorizations.Encounters`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, client: ClientId, caller: Caller | None) -> Encounter | None:
+        return await self._asked(FIND, client, caller, {})
+
+    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> Encounter | None:
+        return await self._asked(_TAKE_PUSHED, client, caller, {"digest": digest})
+
+    async def _asked(self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]) -> Encounter | None:
+        who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
+        rows = await ask(self._pool, _Encounter, statement, {"client": client, **who, **more})
+        return rows[0].encounter(client, caller) if rows else None
+
+
+class PostgresPushedRequests:
+    """Implements `ports.federation.authorizations.PushedRequestStore`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, id: PushedRequestId, digest: bytes, service: ServiceId, request: Mapping[str, Json], expires_at: datetime) -> None:  # noqa: A002 - the noun's own word
+        parameters = {"id": id, "digest": digest, "service": service, "request": Jsonb(storable(request)), "expires_at": expires_at}
+        await tell(self._pool, _PUSH, parameters)
+
+
+# The caller's session has just been confirmed by the caller's rule. A session whose person has never proved who they are cannot be one of a
+# browser; its beginning stands in for the proof all the same.
+_ENCOUNTER: Final[LiteralString] = """
+           services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
+           services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
+           services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
+           organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
+           organizations.status = 'active' as organization_is_active, organizations.logo_url, organizations.primary_color,
+           sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
+           sessions.authenticated_by,
+           exists (
+               select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
+           ) as has_second_factor,
+           exists (
+               select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
+           ) as is_member,
+           (
+               select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
+           ) as consented"""
+
+_MEETING: Final = """
+      from services
+      join organizations on organizations.id = services.org_id
+      left join sessions on sessions.id = %(session)s::uuid and sessions.user_id = %(user)s::uuid
+"""
+
+FIND: Final[LiteralString] = f"""
+    select {_ENCOUNTER},
+           null::jsonb as request
+           {_MEETING}
+     where services.client_id = %(client)s
+"""
+
+_TAKE_PUSHED: Final[LiteralString] = f"""
+    with taken as (
+             delete from pushed_requests
+              where digest = %(digest)s and expires_at > now()
+                and service_id = (select id from services where client_id = %(client)s)
+          returning request
+         )
+    select {_ENCOUNTER},
+           (select request from taken) as request
+           {_MEETING}
+     where services.client_id = %(client)s
+"""
+
+_PUSH: Final = """
+    insert into pushed_requests (id, digest, service_id, request, expires_at)
+    values (%(id)s, %(digest)s, %(service)s, %(request)s, %(expires_at)s)
+"""

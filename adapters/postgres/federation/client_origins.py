@@ -1,0 +1,33 @@
+"""Origins of applications that run in browsers, in PostgreSQL: read from their redirect URIs by an index."""
+
+from typing import Final
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import AnswerRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+
+
+class PostgresClientOrigins:
+    """Implements `ports.federation.client_origins.ClientOriginLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def includes(self, origin: str) -> bool:
+        (answer,) = await ask(self._pool, AnswerRow, _INCLUDES, {"origin": storable_text(origin)})
+        return answer.yes
+
+
+_INCLUDES: Final = """
+    select exists (
+               select
+                 from services
+                 join organizations on organizations.id = services.org_id
+                where services.service_type = 'web'
+                  and web_origins(services.redirect_uris) @> array[%(origin)s::text]
+                  and services.jwks is null
+                  and organizations.status = 'active'
+                  and not exists (select from client_secrets where client_secrets.service_id = services.id)
+           ) as yes
+"""

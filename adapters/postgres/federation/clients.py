@@ -1,0 +1,122 @@
+"""Clients in PostgreSQL: the look-up that every request of a client makes, and the assertions that were used."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import IdRow
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask, ask_in_order
+from core.domain.federation.clients import RegisteredClient, UsedAssertion
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identity.sessions import Context
+from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from ports.ids import Ids
+
+_Presented = tuple[ClientId, bytes | None]
+
+
+class ClientRow(NamedTuple):
+    """What `CLIENT` reads."""
+
+    service_id: UUID
+    service_slug: str
+    organization_id: UUID
+    organization_slug: str
+    organization_is_active: bool
+    service_type: str
+    id_token_alg: str
+    members_only: bool
+    jwks: dict[str, Any] | None
+    has_secret: bool
+    secret_matches: bool
+
+    def client(self, client: ClientId) -> RegisteredClient:
+        organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
+        return RegisteredClient(
+            client=client,
+            context=Context(organization, self.organization_slug, service, self.service_slug),
+            service=service,
+            organization=organization,
+            organization_is_active=self.organization_is_active,
+            service_type=ServiceType(self.service_type),
+            id_token_algorithm=IdTokenAlgorithm(self.id_token_alg),
+            members_only=self.members_only,
+            keys=self.jwks,
+            has_secret=self.has_secret,
+            secret_matches=self.secret_matches,
+        )
+
+
+def _client(place: int, *columns: Any) -> tuple[int, ClientRow]:
+    return place, ClientRow(*columns)
+
+
+class PostgresClients:
+    """Implements `ports.federation.clients.ClientLookup`. Questions that come at once share a round trip."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._clients = SharedLookups(self._find)
+
+    async def find(self, client: ClientId, secret_digest: bytes | None) -> RegisteredClient | None:
+        return await self._clients.find((client, secret_digest))
+
+    async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, RegisteredClient]:
+        parameters = {"clients": array([client.hex for client, _ in asked]), "digests": digests([digest for _, digest in asked])}
+        found = {}
+        for place, row in await ask_in_order(self._pool, _client, FIND, parameters):
+            key = client, _ = asked[place - 1]
+            found[key] = row.client(client)
+        return found
+
+
+class PostgresUsedAssertions:
+    """Implements `ports.federation.clients.UsedAssertions`."""
+
+    def __init__(self, pool: Pool, ids: Ids) -> None:
+        self._pool = pool
+        self._ids = ids
+
+    async def use(self, service: ServiceId, assertion: UsedAssertion) -> bool:
+        parameters = {"id": self._ids.new(), "service": service, "digest": assertion.digest, "expires_at": assertion.expires_at}
+        return bool(await ask(self._pool, IdRow, _USE, parameters))
+
+
+def digests(found: Sequence[bytes | None]) -> str:
+    """An array of digests in hexadecimal digits, for `decode`; null stays null."""
+    return array(["null" if one is None else one.hex() for one in found])
+
+
+# Columns of a statement that reads `services` and its organization as `organizations`, and has a digest at hand as `asked.digest`.
+CLIENT: Final = """
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.sign_in_policy = 'members', services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           exists (
+               select from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           )
+"""
+
+# From `asked.client`.
+ITS_SERVICE: Final = """
+     cross join lateral (select * from services where services.client_id = asked.client limit 1) as services
+     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
+"""
+
+# One look into each index at a time, for one client and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason.
+FIND: Final[LiteralString] = f"""
+    select asked.place, {CLIENT}
+      from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
+           {ITS_SERVICE}
+"""
+
+_USE: Final = """
+    insert into client_assertions (id, service_id, digest, expires_at)
+    values (%(id)s, %(service)s, %(digest)s, %(expires_at)s)
+        on conflict (service_id, digest) do nothing
+ returning id
+"""

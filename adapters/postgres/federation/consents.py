@@ -1,0 +1,136 @@
+"""Consents in PostgreSQL: given, demanded and taken back; and the applications that can act for somebody."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.transaction import Transaction, demanding
+from core.domain.federation.consents import Access, Consent
+from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+from ports.federation.consents import ConsentTakenBack
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    service_id: UUID
+    organization_id: UUID
+    organization_name: str
+    slug: str
+    name: str
+    scopes: list[str] | None
+    granted_at: datetime | None
+    sessions: int
+    last_used_at: datetime | None
+
+    def access(self) -> Access:
+        return Access(
+            service=ServiceId(self.service_id),
+            organization=OrganizationId(self.organization_id),
+            organization_name=self.organization_name,
+            slug=self.slug,
+            name=self.name,
+            scopes=tuple(self.scopes or ()),
+            granted_at=self.granted_at,
+            sessions=self.sessions,
+            last_used_at=self.last_used_at,
+        )
+
+
+class ConsentRows:
+    """Implements `ports.federation.consents.ConsentStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
+        parameters = {
+            "id": id,
+            "user": consent.user,
+            "service": consent.service,
+            "scopes": list(consent.scopes),
+            "granted_at": consent.granted_at,
+        }
+        rows = await self._transaction.ask(IdRow, _GIVE, parameters)
+        return OrganizationId(rows[0].id) if rows else None
+
+    async def demand(self, user: UserId, service: ServiceId, scopes: Sequence[str]) -> None:
+        await self._transaction.demand(IdRow, _DEMAND, ConsentTakenBack, {"user": user, "service": service, "scopes": list(scopes)})
+
+    async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
+        parameters = {"user": user, "service": service}
+        rows = await self._transaction.ask(_Access, _FIND, parameters)
+        if not rows:
+            return None
+        await self._transaction.tell(_TAKE_BACK, parameters)
+        await self._transaction.tell(_END_CODES, parameters)
+        await self._transaction.tell(_END_SESSIONS, parameters)
+        return rows[0].access()
+
+
+class PostgresAccess:
+    """Implements `ports.federation.consents.AccessLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, user: UserId) -> Sequence[Access]:
+        return [row.access() for row in await ask(self._pool, _Access, LIST, {"user": user})]
+
+
+_GIVE: Final = """
+    with given as (
+             insert into consents (id, user_id, service_id, scopes, granted_at)
+             select %(id)s, %(user)s, services.id, %(scopes)s, %(granted_at)s
+               from services
+              where services.id = %(service)s
+                 on conflict (user_id, service_id) do update
+                set scopes = consents.scopes || array(
+                        select scope from unnest(excluded.scopes) as scope where scope <> all (consents.scopes)
+                    ),
+                    granted_at = excluded.granted_at
+          returning service_id
+         )
+  select services.org_id as id
+    from given
+    join services on services.id = given.service_id
+"""
+
+_DEMAND: Final[LiteralString] = demanding(
+    "select id from consents where user_id = %(user)s and service_id = %(service)s and scopes @> %(scopes)s"
+)
+
+_ACCESS: Final[LiteralString] = """
+    select services.id as service_id, services.org_id as organization_id, organizations.name as organization_name, services.slug,
+           services.name, consents.scopes, consents.granted_at, coalesce(living.sessions, 0) as sessions, living.last_used_at
+      from (
+               select service_id, count(*) as sessions, max(last_seen_at) as last_used_at
+                 from sessions
+                where user_id = %(user)s and service_id is not null and impersonator_id is null
+                  and revoked_at is null and expires_at > now() and ends_at > now()
+                group by service_id
+           ) as living
+      full join (select service_id, scopes, granted_at from consents where user_id = %(user)s) as consents
+             on consents.service_id = living.service_id
+      join services on services.id = coalesce(living.service_id, consents.service_id)
+      join organizations on organizations.id = services.org_id
+"""
+
+LIST: Final[LiteralString] = f"{_ACCESS} order by organizations.name, services.name, services.id"
+
+_FIND: Final[LiteralString] = f"{_ACCESS} where services.id = %(service)s"
+
+_TAKE_BACK: Final = "delete from consents where user_id = %(user)s and service_id = %(service)s"
+
+_END_CODES: Final = """
+    update authorization_codes
+       set expires_at = least(expires_at, now())
+     where user_id = %(user)s and service_id = %(service)s and redeemed_at is null
+"""
+
+_END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")

@@ -1,0 +1,299 @@
+"""Device codes in PostgreSQL: asked for, polled, decided about, and exchanged once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.branding import branding
+from core.domain.federation.clients import Credentials
+from core.domain.federation.device_flow import (
+    INTERVAL,
+    LENIENCY,
+    SLOWER,
+    Approval,
+    AskedFor,
+    Asker,
+    AskingClient,
+    Decision,
+    DeviceCodeState,
+    EnteredCode,
+    NewDeviceCode,
+    Poll,
+    PolledCode,
+)
+from core.domain.identifiers import ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Context
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    is_open: bool
+    device_activation_uri: str | None
+    is_added: bool
+
+
+_OF_CLIENT: Final = len(ClientRow._fields)
+
+
+def _poll(client: UUID, *columns: Any) -> Poll:
+    """The columns of `CLIENT`, and after them those of the code, which are null where there is none."""
+    id_, state, expires_at, is_slowed, user, decided_at = columns[_OF_CLIENT:]
+    registered = ClientRow(*columns[:_OF_CLIENT]).client(ClientId(client))
+    if id_ is None:
+        return Poll(client=registered, code=None)
+    code, found = DeviceCodeId(id_), DeviceCodeState(state)
+    decision = Decision(code=code, user=UserId(user), at=decided_at) if found is DeviceCodeState.APPROVED else None
+    return Poll(client=registered, code=PolledCode(state=found, expires_at=expires_at, is_slowed=is_slowed, approved=decision))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    id: UUID
+    state: str
+    scopes: list[str]
+    address: str | None
+    user_agent: str | None
+    created_at: datetime
+    expires_at: datetime
+    user_id: UUID | None
+    service_id: UUID
+    service_slug: str
+    service_name: str
+    organization_id: UUID
+    organization_slug: str
+    is_open: bool
+    name: str
+    logo_url: str | None
+    primary_color: str | None
+
+    def entered(self) -> EnteredCode:
+        return EnteredCode(
+            id=DeviceCodeId(self.id),
+            state=DeviceCodeState(self.state),
+            context=Context(OrganizationId(self.organization_id), self.organization_slug, ServiceId(self.service_id), self.service_slug),
+            service_name=self.service_name,
+            organization_name=self.name,
+            is_open=self.is_open,
+            scopes=tuple(self.scopes),
+            asker=Asker(address=self.address, user_agent=self.user_agent),
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            user=None if self.user_id is None else UserId(self.user_id),
+            branding=branding(self.name, self.logo_url, self.primary_color),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Approval:
+    scopes: list[str]
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    authenticated_by: list[str]
+    role: str | None
+
+    def approval(self) -> Approval:
+        return Approval(
+            scopes=tuple(self.scopes),
+            proved=Proved(self.proved_at, self.second_factor_at),
+            authenticated_by=tuple(self.authenticated_by),
+            role=self.role or "",
+        )
+
+
+class PostgresDeviceCodes:
+    """Implements `ports.federation.device_flow.DeviceCodes`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
+        parameters = {
+            "id": code.id,
+            "digest": code.digest,
+            "user_code_hmac": code.user_code_hmac,
+            "client": client.id,
+            "organization": None if client.organization is None else storable_text(client.organization),
+            "service": None if client.service is None else storable_text(client.service),
+            "scopes": list(code.scopes),
+            "address": storable_address(code.asker.address),
+            "user_agent": None if code.asker.user_agent is None else storable_text(code.asker.user_agent),
+            "interval": INTERVAL,
+            "created_at": code.created_at,
+            "expires_at": code.expires_at,
+        }
+        rows = await ask(self._pool, _Asked, _ASK, parameters)
+        if not rows:
+            return None
+        (row,) = rows
+        return AskedFor(is_open=row.is_open, activation_uri=row.device_activation_uri, is_added=row.is_added)
+
+    async def poll(self, digest: bytes, shown: Credentials | None, at: datetime) -> Poll | None:
+        parameters = {
+            "digest": digest,
+            "client": None if shown is None else shown.client,
+            "secret": None if shown is None or shown.secret is None else shown.secret.digest().hex(),
+            "at": at,
+            "soonest": at + LENIENCY,
+            "slower": SLOWER,
+        }
+        polls = await ask_in_order(self._pool, _poll, _POLL, parameters)
+        return polls[0] if polls else None
+
+    async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
+        rows = await ask(self._pool, _Entered, _FIND_ENTERED, {"user_code_hmac": user_code_hmac})
+        return rows[0].entered() if rows else None
+
+    async def find(self, code: DeviceCodeId) -> EnteredCode | None:
+        rows = await ask(self._pool, _Entered, _FIND, {"id": code})
+        return rows[0].entered() if rows else None
+
+
+class DeviceCodeRows:
+    """Implements `ports.federation.device_flow.DeviceCodeStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
+
+    async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
+
+    async def consume(self, code: DeviceCodeId, at: datetime) -> Approval | None:
+        rows = await self._transaction.ask(_Approval, _CONSUME, {"id": code, "at": at})
+        return rows[0].approval() if rows else None
+
+    async def end_approved(self, user: UserId) -> None:
+        await self._transaction.tell(_END_APPROVED, {"user": user})
+
+
+_ASK: Final = """
+    with asking as (
+             select services.id, services.device_activation_uri, organizations.status = 'active' as is_open
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.client_id = %(client)s
+                and organizations.slug = coalesce(%(organization)s::text, organizations.slug)
+                and services.slug = coalesce(%(service)s::text, services.slug)
+         ),
+         added as (
+             insert into device_codes (id, digest, user_code_hmac, service_id, scopes, address, user_agent, poll_interval, created_at,
+                                       expires_at)
+             select %(id)s, %(digest)s, %(user_code_hmac)s, asking.id, %(scopes)s, %(address)s, %(user_agent)s, %(interval)s,
+                    %(created_at)s, %(expires_at)s
+               from asking
+              where asking.is_open
+                 on conflict (user_code_hmac) where state = 'pending' do nothing
+          returning id
+         )
+  select asking.is_open, asking.device_activation_uri, exists (select from added) as is_added
+    from asking
+"""
+
+# A poll that comes too soon makes the interval longer; `soonest` is a little later than now, because the times on the way vary. Only a
+# pending code is written to.
+_POLL: Final[LiteralString] = f"""
+    with asked as (
+             select coalesce(
+                        %(client)s::uuid,
+                        (
+                            select services.client_id
+                              from device_codes
+                              join services on services.id = device_codes.service_id
+                             where device_codes.digest = %(digest)s
+                        )
+                    ) as client,
+                    %(secret)s::text as digest
+         ),
+         polling ({", ".join(ClientRow._fields)}, client) as (
+             select {CLIENT}, asked.client
+               from asked
+                    {ITS_SERVICE}
+         ),
+         known as (
+             select device_codes.id, device_codes.state, device_codes.expires_at, device_codes.user_id, device_codes.decided_at
+               from polling
+               join device_codes on device_codes.digest = %(digest)s and device_codes.service_id = polling.service_id
+         ),
+         polled as (
+             update device_codes
+                set (polled_at, is_slowed, poll_interval) = (
+                        select %(at)s, found.too_soon, device_codes.poll_interval + case when found.too_soon then %(slower)s else 0 end
+                          from (
+                                   values (coalesce(
+                                       device_codes.polled_at + device_codes.poll_interval * interval '1 second' > %(soonest)s, false
+                                   ))
+                               ) as found (too_soon)
+                    )
+               from known
+              where device_codes.id = known.id and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
+          returning device_codes.is_slowed
+         )
+  select polling.client, {", ".join(f"polling.{name}" for name in ClientRow._fields)},
+         known.id, known.state, known.expires_at, coalesce(polled.is_slowed, false), known.user_id, known.decided_at
+    from polling
+    left join known on true
+    left join polled on true
+"""
+
+_ENTERED: Final = """
+    select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
+           device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
+           services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
+           organizations.logo_url, organizations.primary_color
+      from device_codes
+      join services on services.id = device_codes.service_id
+      join organizations on organizations.id = services.org_id
+"""
+
+_FIND_ENTERED: Final[LiteralString] = f"""
+    {_ENTERED}
+     where device_codes.user_code_hmac = %(user_code_hmac)s and device_codes.state = 'pending'
+"""
+
+_FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
+
+# What the session has proved goes with it, so that it need not live until the device comes.
+_APPROVE: Final = """
+    update device_codes
+       set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
+           second_factor_at = sessions.second_factor_at, authenticated_by = sessions.authenticated_by
+      from sessions
+     where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
+       and sessions.id = %(session)s and sessions.user_id = %(user)s
+       and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+ returning device_codes.id
+"""
+
+_DENY: Final = """
+    update device_codes
+       set state = 'denied', user_id = %(user)s, decided_at = %(at)s
+     where id = %(id)s and state = 'pending' and expires_at > %(at)s
+ returning id
+"""
+
+_CONSUME: Final = """
+    update device_codes
+       set state = 'consumed'
+     where id = %(id)s and state = 'approved' and expires_at > %(at)s
+ returning scopes, proved_at, second_factor_at, authenticated_by,
+           (
+               select memberships.role
+                 from memberships
+                 join all_services on all_services.org_id = memberships.org_id
+                where all_services.id = device_codes.service_id and memberships.user_id = device_codes.user_id
+           ) as role
+"""
+
+_END_APPROVED: Final = "update device_codes set state = 'denied' where user_id = %(user)s and state = 'approved'"

@@ -1,0 +1,126 @@
+"""The sessions of applications in PostgreSQL, looked up together with the client that asks about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
+from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.tenancy.callers import ITS_PERSON
+from core.domain.federation.clients import RegisteredClient
+from core.domain.federation.given_sessions import GivenSession, LivingSession
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+
+_Asked = tuple[ClientId, bytes | None, SessionId, UserId]
+_Found = tuple[RegisteredClient, LivingSession | None]
+
+
+class _Living(NamedTuple):
+    organization_id: UUID | None
+    email: str | None
+
+    def living(self) -> LivingSession | None:
+        if self.organization_id is None or self.email is None:
+            return None
+        return LivingSession(OrganizationId(self.organization_id), self.email)
+
+
+def _pair(place: int, *columns: Any) -> tuple[int, ClientRow, _Living]:
+    of_client = len(ClientRow._fields)
+    return place, ClientRow(*columns[:of_client]), _Living(*columns[of_client:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    session_id: UUID
+    user_id: UUID
+    email: str
+    client_id: UUID
+    organization_id: UUID
+    service_id: UUID
+    scopes: list[str]
+    created_at: datetime
+    expires_at: datetime
+    is_open: bool
+
+    def given(self) -> GivenSession:
+        return GivenSession(
+            session=SessionId(self.session_id),
+            user=UserId(self.user_id),
+            email=self.email,
+            client=ClientId(self.client_id),
+            organization=OrganizationId(self.organization_id),
+            service=ServiceId(self.service_id),
+            scopes=tuple(self.scopes),
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            is_open=self.is_open,
+        )
+
+
+class PostgresGivenSessions:
+    """Implements `ports.federation.given_sessions.GivenSessionLookup`. Questions that come at once share a round trip."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._sessions = SharedLookups(self._find)
+
+    async def find(self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId) -> _Found | None:
+        return await self._sessions.find((client, secret_digest, session, user))
+
+    async def find_by_refresh_token(self, digest: bytes) -> GivenSession | None:
+        rows = await ask(self._pool, _Given, _FIND_BY_REFRESH_TOKEN, {"digest": digest})
+        return rows[0].given() if rows else None
+
+    async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, _Found]:
+        parameters = {
+            "clients": array([client.hex for client, _, _, _ in asked]),
+            "digests": digests([digest for _, digest, _, _ in asked]),
+            "sessions": array([session.hex for _, _, session, _ in asked]),
+            "users": array([user.hex for _, _, _, user in asked]),
+        }
+        found = {}
+        for place, row, living in await ask_in_order(self._pool, _pair, FIND, parameters):
+            key = asked[place - 1]
+            found[key] = row.client(key[0]), living.living()
+        return found
+
+
+# One look into each index at a time, for one question and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason.
+FIND: Final[LiteralString] = f"""
+    select asked.place, {CLIENT}, living.organization_id, living.email
+      from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]))
+           with ordinality as asked (client, digest, session, person, place)
+           {ITS_SERVICE}
+      left join lateral (
+                select sessions.organization_id, users.email
+                  from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
+                       {ITS_PERSON}
+                 where {IS_LIVE}
+                   and sessions.service_id is not null
+                   and (services.sign_in_policy = 'anyone' or organizations.role is not null)
+                 limit 1
+           ) as living on true
+"""
+
+_FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
+    select sessions.id as session_id, sessions.user_id, users.email, services.client_id, sessions.organization_id, sessions.service_id,
+           sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
+           tokens.rotated_at is null and {IS_LIVE}
+           and (services.sign_in_policy = 'anyone' or exists (
+                   select from memberships
+                    where memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+               )) as is_open
+      from refresh_tokens as tokens
+      join sessions on sessions.id = tokens.session_id
+      join users on users.id = sessions.user_id
+      join organizations on organizations.id = sessions.organization_id
+      join services on services.id = sessions.service_id
+     where tokens.digest = %(digest)s and sessions.scopes is not null
+"""

@@ -1,0 +1,93 @@
+"""Summaries of accounts in PostgreSQL: each number is read from an index of the person's own rows."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.identity.account_summaries import AccountSummary
+from core.domain.identity.risk import FAILED_ATTEMPTS
+
+_LATELY: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    email: str
+    pending_email: str | None
+    created_at: datetime
+    has_password: bool
+    password_changed_at: datetime | None
+    second_factor_since: datetime | None
+    backup_codes: int
+    devices: int
+    sessions: int
+    organizations: int
+    invitations: int
+    failed_sign_ins: int
+
+    def summary(self) -> AccountSummary:
+        return AccountSummary(
+            email=Email(self.email),
+            pending_email=None if self.pending_email is None else Email(self.pending_email),
+            created_at=self.created_at,
+            has_password=self.has_password,
+            password_changed_at=self.password_changed_at,
+            second_factor_since=self.second_factor_since,
+            backup_codes=self.backup_codes,
+            devices=self.devices,
+            sessions=self.sessions,
+            organizations=self.organizations,
+            invitations=self.invitations,
+            failed_sign_ins=self.failed_sign_ins,
+        )
+
+
+class PostgresAccountSummaries:
+    """Implements `ports.identity.account_summaries.AccountSummaryLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
+        parameters = {"user": user, "now": now, "lately": now - _LATELY, "failures": [failure.value for failure in FAILED_ATTEMPTS]}
+        rows = await ask(self._pool, _Summary, _FIND, parameters)
+        return rows[0].summary() if rows else None
+
+
+_FIND: Final = """
+    select users.email, users.pending_email, users.created_at, users.password_hash is not null as has_password, users.password_changed_at,
+           (select enabled_at from mfa_secrets where user_id = users.id) as second_factor_since,
+           (select count(*) from backup_codes where user_id = users.id and used_at is null) as backup_codes,
+           (select count(*) from devices where user_id = users.id and revoked_at is null) as devices,
+           (
+               select count(*)
+                 from sessions
+                where user_id = users.id and revoked_at is null and expires_at > %(now)s and ends_at > %(now)s
+           ) as sessions,
+           (
+               select count(*)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id
+           ) as organizations,
+           (
+               select count(*)
+                 from invitations
+                 join organizations on organizations.id = invitations.org_id
+                where invitations.email_key = users.email_key and users.email_verified_at is not null
+                  and invitations.status = 'pending' and invitations.expires_at > %(now)s and organizations.status = 'active'
+           ) as invitations,
+           (
+               select count(*)
+                 from (
+                          select reason, created_at from login_events where user_id = users.id order by id desc limit 100
+                      ) as latest
+                where latest.created_at > %(lately)s and latest.reason = any (%(failures)s)
+           ) as failed_sign_ins
+      from users
+     where users.id = %(user)s
+"""

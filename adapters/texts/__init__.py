@@ -1,0 +1,32 @@
+"""The texts of pages and mails: one catalogue for each language, in the files beside this one. Each is read when it is first spoken.
+
+The file for English says what there is. The other languages have the same keys and placeholders; tests see to that. So an engineer writes
+English, and a translator needs nothing but the file.
+"""
+
+from functools import cache
+
+from adapters.texts.catalogue import Catalogue
+from adapters.texts.reading import shipped
+from core.domain.languages import DEFAULT, Language
+
+
+class ShippedTexts:
+    """Implements `ports.texts.Texts`."""
+
+    def of(self, language: Language) -> Catalogue:
+        return _catalogue(language, html=False)
+
+    def html(self, language: Language) -> Catalogue:
+        return _catalogue(language, html=True)
+
+
+@cache
+def _catalogue(language: Language, *, html: bool) -> Catalogue:
+    return Catalogue(language, _texts(language), html=html)
+
+
+@cache
+def _texts(language: Language) -> dict[str, str]:
+    """What a language lacks is told in English."""
+    return shipped(language) if language is DEFAULT else {**_texts(DEFAULT), **shipped(language)}

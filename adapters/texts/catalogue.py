@@ -1,0 +1,94 @@
+"""One language's texts, ready to be put together. A text is taken apart when it is first asked for, so that showing it again costs two
+look-ups and one join.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from adapters.texts.plurals import FORM, OTHER
+from core.domain.languages import Language
+
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+_UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
+
+
+class _Pieces:
+    """A text with placeholders: what stands between them, and the names of the values, in turns."""
+
+    __slots__ = ("literals", "names")
+
+    def __init__(self, text: str, escaped: Callable[[object], str]) -> None:
+        parts = _PLACEHOLDER.split(text)
+        self.literals = [escaped(part) for part in parts[::2]]
+        self.names = parts[1::2]
+
+
+class _Forms:
+    """A text that a number decides about: its keys for each form."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, key: str, texts: Mapping[str, str]) -> None:
+        self.keys = {name.rpartition(".")[2]: name for name in texts if name.rpartition(".")[0] == key}
+
+
+class Catalogue:
+    """Implements `ports.texts.Text`."""
+
+    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool) -> None:
+        self.language: Final = language
+        self._texts = texts
+        self._ready: dict[str, str | _Pieces | _Forms] = {}
+        self._escaped: Callable[[object], str] = escape if html else str
+        self._joined: Callable[[list[str]], str] = _join_html if html else "".join
+        self._form = FORM[language]
+
+    def __call__(self, key: str, **values: object) -> str:
+        made = self._ready.get(key) or self._prepared(key)
+        if isinstance(made, _Forms):
+            count = values["count"]
+            assert isinstance(count, int)  # noqa: S101 - a bug in a template: nothing but a number can be counted
+            return self(made.keys[self._form(count)], **values)
+        if isinstance(made, str):
+            return made
+        parts = [made.literals[0]]
+        for name, literal in zip(made.names, made.literals[1:], strict=True):
+            value = values[name]
+            parts += (self._escaped(self.moment(value) if isinstance(value, datetime) else value), literal)
+        return self._joined(parts)
+
+    def moment(self, at: datetime) -> str:
+        at = at.astimezone(UTC)
+        day = self("time.first_of_month") if at.day == 1 else str(at.day)
+        month = self(f"time.month.{at.month}")
+        return self("time.moment", day=day, month=month, year=at.year, clock=f"{at:%H:%M}", zone="UTC")
+
+    def ago(self, at: datetime, now: datetime) -> str:
+        seconds = (now - at).total_seconds()
+        for unit, length in _UNITS:
+            if seconds >= length:
+                return self(f"time.ago.{unit}", count=int(seconds // length))
+        return self("time.ago.now")
+
+    def _prepared(self, key: str) -> "str | _Pieces | _Forms":
+        text = self._texts.get(key)
+        made: str | _Pieces | _Forms
+        if text is None:
+            made = _Forms(key, self._texts)
+            if OTHER not in made.keys:
+                raise LookupError(f"There is no text {key}")
+        else:
+            made = _Pieces(text, self._escaped)
+            if not made.names:
+                made = made.literals[0]
+        self._ready[key] = made
+        return made
+
+
+def _join_html(parts: list[str]) -> str:
+    # The parts are escaped already: an ordinary join of them is HTML.
+    return Markup("".join(parts))  # noqa: S704

@@ -1,0 +1,165 @@
+"""What still stands between an authorization request and its code: the one decision that is made for each request, and again after each
+thing that the person did.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
+from core.domain.federation.redirects import proves_nothing
+from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """A service, as somebody meets it who is sent here to sign in to it."""
+
+    service: ServiceId
+    organization: OrganizationId
+    organization_slug: str
+    organization_name: str
+    organization_is_active: bool
+    slug: str
+    name: str
+    registered: Registered
+    post_logout_redirect_uris: Sequence[str] = ()
+    members_only: bool = False
+    trusted: bool = False
+    """Members of its own organization are not asked for consent."""
+    branding: Branding = POSTERN
+    """Of its organization: the pages between the request and the code belong to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    """The person of a browser's session, and how they stand to the application."""
+
+    user: UserId
+    email: str
+    session: SessionId
+    proved_at: datetime
+    authenticated_by: tuple[str, ...]
+    has_second_factor: bool
+    is_member: bool
+    """Of the application's organization."""
+    consented: Sequence[str] | None
+    """What the person has allowed the application. None: it never asked, or the person took it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the person has done for this request already."""
+
+    began: datetime | None = None
+    """When the request was kept for a person who had something to do. None: it has just arrived."""
+    account_chosen: bool = False
+    consented: bool = False
+
+
+class Step(Enum):
+    CREATE = auto()
+    """An account, by registering."""
+    SIGN_IN = auto()
+    SECOND_FACTOR = auto()
+    """Sign in again, with both factors."""
+    CHOOSE_ACCOUNT = auto()
+    CONSENT = auto()
+    TURN_AWAY = auto()
+    """The application is not for this person."""
+    DONE = auto()
+    """Nothing is left: the application gets its code."""
+
+
+def require_open(request: AuthorizationRequest, application: Application) -> None:
+    """Raises `OrganizationNotActive` for the person, or `AuthorizationRefused` for the application where nobody is asked."""
+    if application.organization_is_active:
+        return
+    if Prompt.NONE in request.prompts:
+        raise AuthorizationRefused(Word.ACCESS_DENIED, "The organization of this application is not active")
+    raise OrganizationNotActive("The organization of this application is not active", words="application_closed")
+
+
+def next_step(
+    request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime
+) -> Step:
+    """Raises `AuthorizationRefused` for the application: when nobody may be asked (`prompt=none`) and something is missing, when somebody
+    else signed in than the one it expects, and when the person has no second factor to show.
+    """
+    step = _step(request, application, signed_in, progress, now)
+    if Prompt.NONE in request.prompts and step is not Step.DONE:
+        raise AuthorizationRefused(*_UNASKED[step])
+    return step
+
+
+def wants_second_factor(request: AuthorizationRequest) -> bool:
+    """Of several values any will do (OpenID Connect Core, section 3.1.2.1). Values that we do not know say nothing."""
+    return TWO_FACTORS in request.acr_values and ONE_FACTOR not in request.acr_values
+
+
+def relies_on_consent(application: Application, signed_in: SignedIn) -> bool:
+    """Whether the person's own consent counts, and not that of their organization."""
+    return not (application.trusted and signed_in.is_member)
+
+
+def _step(request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime) -> Step:
+    if signed_in is None:
+        return Step.CREATE if Prompt.CREATE in request.prompts else Step.SIGN_IN
+    # They signed in for this request, and not before it.
+    afresh = progress.began is not None and signed_in.proved_at >= progress.began
+    if not afresh and (step := _sign_in_step(request, signed_in, progress, now)) is not None:
+        return step
+    if request.subject not in {None, signed_in.user}:
+        raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the person of the ID token")
+    if wants_second_factor(request) and not _has_shown_both(signed_in):
+        if signed_in.has_second_factor:
+            return Step.SECOND_FACTOR
+        raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "The person has no second factor")
+    if application.members_only and not signed_in.is_member:
+        return Step.TURN_AWAY
+    return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
+
+
+def _sign_in_step(request: AuthorizationRequest, signed_in: SignedIn, progress: Progress, now: datetime) -> Step | None:
+    """What a session that was there before the request is not enough for."""
+    if Prompt.CREATE in request.prompts:
+        return Step.CREATE
+    if not progress.account_chosen and (Prompt.SELECT_ACCOUNT in request.prompts or _names_somebody_else(request.login_hint, signed_in)):
+        return Step.CHOOSE_ACCOUNT
+    too_old = request.max_age is not None and now - signed_in.proved_at > timedelta(seconds=request.max_age)
+    somebody_else = request.subject not in {None, signed_in.user}
+    return Step.SIGN_IN if too_old or somebody_else or Prompt.LOGIN in request.prompts else None
+
+
+def _names_somebody_else(login_hint: str | None, signed_in: SignedIn) -> bool:
+    """An application that has asked for an address must not get another person without a word. What is no address says nothing."""
+    return login_hint is not None and "@" in login_hint and login_hint.strip().casefold() != signed_in.email.casefold()
+
+
+def _has_shown_both(signed_in: SignedIn) -> bool:
+    return context_class(signed_in.authenticated_by) == TWO_FACTORS
+
+
+def _must_consent(request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress) -> bool:
+    if progress.consented:
+        return False
+    if Prompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
+        return True
+    if not relies_on_consent(application, signed_in):
+        return False
+    return signed_in.consented is None or not set(signed_in.consented).issuperset(request.scopes)
+
+
+# OpenID Connect Core, section 3.1.2.6. An account cannot be created unasked: `none` stands alone.
+_UNASKED: Final = {
+    Step.SIGN_IN: (Word.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
+    Step.SECOND_FACTOR: (Word.INTERACTION_REQUIRED, "The person has to show a second factor"),
+    Step.CHOOSE_ACCOUNT: (Word.ACCOUNT_SELECTION_REQUIRED, "Somebody else is signed in than the request names"),
+    Step.CONSENT: (Word.CONSENT_REQUIRED, "The person has to allow it"),
+    Step.TURN_AWAY: (Word.ACCESS_DENIED, "The application is for members of its organization"),
+}

@@ -1,0 +1,86 @@
+"""Sessions that applications were given, as those who hold or receive their tokens ask about them (RFC 7662) or end them (RFC 7009)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from core.domain.federation.clients import RegisteredClient
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import TokenUse
+from core.domain.json import Json
+
+# What an introspection repeats of a token.
+_REPEATED = (
+    *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "org", "service", "amr", "acr", "auth_time"),
+    "token_use",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LivingSession:
+    """A session that counts at this moment, in a service."""
+
+    organization: OrganizationId
+    email: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenSession:
+    """The session of an application, found by one of its refresh tokens."""
+
+    session: SessionId
+    user: UserId
+    email: str
+    client: ClientId
+    organization: OrganizationId
+    service: ServiceId
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime
+    is_open: bool
+    """It counts at this moment, and the token is its current one."""
+
+
+def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
+    """The session and person of a token that we signed. None for one that has none."""
+    if claims.get("token_use") not in {TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value}:
+        return None
+    return SessionId(UUID(str(claims["sid"]))), UserId(UUID(str(claims["sub"])))
+
+
+def client_named(claims: Mapping[str, Json]) -> ClientId | None:
+    """The client of a token that we signed for an application itself. None for any other."""
+    return ClientId(UUID(str(claims["sub"]))) if claims.get("token_use") == TokenUse.CLIENT.value else None
+
+
+def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
+    """The token is for this client's service."""
+    return (claims.get("org"), claims.get("service")) == (client.context.organization_slug, client.context.service_slug)
+
+
+def repeated(claims: Mapping[str, Json], username: str | None = None) -> Mapping[str, Json]:
+    """What is told about an active access token."""
+    told: dict[str, Json] = {"active": True, "token_type": "Bearer", **{name: claims[name] for name in _REPEATED if name in claims}}
+    if username is not None:
+        told["username"] = username
+    acting = claims.get("act")
+    if isinstance(acting, Mapping):
+        told["act"] = dict(acting)
+    return told
+
+
+def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
+    """What is told about an active refresh token."""
+    return {
+        "active": True,
+        "iss": issuer,
+        "sub": str(given.user),
+        "exp": int(given.expires_at.timestamp()),
+        "iat": int(given.created_at.timestamp()),
+        "sid": str(given.session),
+        "client_id": str(given.client),
+        "scope": " ".join(given.scopes),
+        "username": given.email,
+        "token_use": "refresh",
+    }

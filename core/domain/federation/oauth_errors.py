@@ -1,0 +1,45 @@
+"""Refusals that have a word of their own in OAuth (RFC 6749 section 5.2). A request that is not as it must be is a plain `BadRequest`, a
+client that does not show who it is a plain `Unauthorized`.
+"""
+
+from typing import ClassVar
+
+from core.domain.errors import BadRequest, Forbidden, Unauthorized
+
+
+class InvalidGrant(BadRequest):
+    oauth_error: ClassVar = "invalid_grant"
+    text = "The code or token is not valid, has expired or was used before, or was given to another client or redirect URI"
+
+
+class InvalidScope(BadRequest):
+    oauth_error: ClassVar = "invalid_scope"
+    text = "The scope goes beyond what was granted"
+
+
+class UnauthorizedClient(BadRequest):
+    oauth_error: ClassVar = "unauthorized_client"
+    text = "This client may not use this grant type"
+
+
+class UnsupportedGrantType(BadRequest):
+    oauth_error: ClassVar = "unsupported_grant_type"
+    text = "There is no such grant type here"
+
+
+class InsufficientScope(Forbidden):
+    """RFC 6750 section 3.1. The message names the scope."""
+
+    oauth_error: ClassVar = "insufficient_scope"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"The access token must have been granted the scope {scope}")
+        self.scope = scope
+
+
+CLIENT_UNKNOWN = "The client could not be authenticated"
+
+
+def client_refused(detail: str) -> Unauthorized:
+    """The same for every reason; the log tells which."""
+    return Unauthorized(CLIENT_UNKNOWN, detail=detail)

@@ -1,0 +1,92 @@
+"""Where the answer to an authorization request goes: to an address that the service has registered, or nowhere."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlencode
+
+# RFC 8252 section 7.3; RFC 9700 section 2.1 counts `localhost` with the addresses.
+_LOOPBACK: Final = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::(?P<port>[1-9][0-9]{0,4}))?(?P<rest>(?:[/?].*)?)")
+_LARGEST_PORT: Final = 65_535
+_WEB: Final = "https://"
+
+
+class ResponseMode(StrEnum):
+    """How an answer travels (OAuth 2.0 Multiple Response Type Encoding Practices, and Form Post Response Mode)."""
+
+    QUERY = "query"
+    FORM_POST = "form_post"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Who gets the answer to a request, and how. The address is one that the service has registered."""
+
+    redirect_uri: str
+    response_mode: ResponseMode = ResponseMode.QUERY
+    state: str | None = None
+
+    def answered(self, issuer: str, fields: Mapping[str, str]) -> "Answered":
+        """Every answer carries the issuer (RFC 9207), so that a client with several providers notices when two are mixed up."""
+        state = {} if self.state is None else {"state": self.state}
+        return Answered(self.redirect_uri, self.response_mode, {**fields, **state, "iss": issuer})
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer on its way to the client."""
+
+    redirect_uri: str
+    response_mode: ResponseMode
+    fields: Mapping[str, str]
+
+    @property
+    def url(self) -> str:
+        """The address with the answer in its query, behind the query that it was registered with."""
+        return with_query(self.redirect_uri, self.fields)
+
+
+def with_query(uri: str, fields: Mapping[str, str]) -> str:
+    """The address as it is registered, and the fields behind it."""
+    if not fields:
+        return uri
+    separator = "" if uri.endswith(("?", "&")) else "&" if "?" in uri else "?"
+    return f"{uri}{separator}{urlencode(fields)}"
+
+
+def is_registered(uri: str, registered: Iterable[str], *, native: bool) -> bool:
+    """Byte for byte. Where `native` says that the application is installed on people's devices, an address on the device itself may have
+    any port: such an application takes the port that is free (RFC 8252 section 7.3).
+    """
+    return any(uri == one or (native and _differ_in_port(uri, one)) for one in registered)
+
+
+def proves_nothing(redirect_uri: str) -> bool:
+    """Whether any program on the person's device could receive what is sent there. The application that asks may then be another one than
+    it says (RFC 8252 section 8.6). An https address proves whose it is.
+    """
+    return not redirect_uri.startswith(_WEB)
+
+
+def destination(redirect_uri: str) -> str:
+    """Where one goes, as people read it: the host, or the scheme of an application on the device."""
+    scheme, _, rest = redirect_uri.partition(":")
+    if not rest.startswith("//"):
+        return scheme
+    host = re.split(r"[/?]", rest[2:], maxsplit=1)[0]
+    return host if scheme in {"https", "http"} else f"{scheme}://{host}"
+
+
+def after_logout(post_logout: Sequence[str], redirect_uris: Sequence[str]) -> Sequence[str]:
+    """Where a service may send people after they have signed out: where it says so, else to any of its redirect URIs."""
+    return post_logout or redirect_uris
+
+
+def _differ_in_port(given: str, registered: str) -> bool:
+    """Both lie on the device itself and differ at most in the port. The host has to be the same: `localhost` may be something else."""
+    here, there = _LOOPBACK.fullmatch(given), _LOOPBACK.fullmatch(registered)
+    if here is None or there is None or (here["host"], here["rest"]) != (there["host"], there["rest"]):
+        return False
+    return here["port"] is None or int(here["port"]) <= _LARGEST_PORT

@@ -1,0 +1,35 @@
+"""Account summaries: what a person sees first of their own account."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.email import Email
+
+# So few that the person should make new ones.
+FEW_BACKUP_CODES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSummary:
+    email: Email
+    pending_email: Email | None
+    """A new address that waits for its link to be opened."""
+    created_at: datetime
+    has_password: bool
+    password_changed_at: datetime | None
+    second_factor_since: datetime | None
+    """None: it is off. A set-up that was begun does not count."""
+    backup_codes: int
+    """Those that are left."""
+    devices: int
+    sessions: int
+    organizations: int
+    invitations: int
+    """Those that the person can still answer."""
+    failed_sign_ins: int
+    """Of the last hundred attempts, those of the last week that were refused for a wrong password or code."""
+
+    @property
+    def has_few_backup_codes(self) -> bool:
+        return self.second_factor_since is not None and self.backup_codes <= FEW_BACKUP_CODES

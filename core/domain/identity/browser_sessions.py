@@ -1,0 +1,44 @@
+"""Browser sessions: a person's session on the platform whose credential is a cookie. It has no tokens, and applications that the person
+signs in to have sessions opened from it.
+"""
+
+import hmac
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+
+from core.domain.identifiers import FlowId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.flows import Flow
+from core.domain.secrets import Secret, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A browser on a page of one of its flows."""
+
+    flow: Flow
+    browser: Token
+    """The secret that the browser has for all of its flows."""
+    client: Client
+    current: Caller | None
+    """Who is signed in in it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedInBrowser:
+    """What a browser is to keep. `remembered` is None when it has signed in a moment ago and only repeats its form."""
+
+    token: Token
+    """The value of the session's cookie."""
+    remembered: Remembered | None
+
+
+def session_token(flow: FlowId, browser: Secret, proof: Secret, key: bytes) -> Token:
+    """The cookie of the session that a flow signs in to: another one for each flow. It is derived, so that a form that is sent twice gets
+    it twice: from the browser's secret, the password or code, and a key of the installation. Nobody else can derive it, and the database
+    does not have it.
+    """
+    text = f"{flow} {browser.reveal()} {proof.reveal()}"
+    return Token(urlsafe_b64encode(hmac.digest(key, text.encode("utf-8", "surrogatepass"), sha256)).rstrip(b"=").decode())

@@ -1,0 +1,136 @@
+"""Flows: what a person is doing in a browser from the page where they are asked to sign in to the place where they wanted to go. Each is a
+row; the browser holds one secret for all of its flows, and each form names its flow.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.errors import BadRequest
+from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.json import Json
+from core.domain.secrets import Secret
+
+LIFETIME: Final = timedelta(hours=1)
+# For this long a form that is sent twice is answered twice, for a person who clicks twice.
+GRACE: Final = timedelta(seconds=10)
+
+
+class FlowOver(BadRequest):
+    """The page is of a flow that has ended, or that began in another browser. It says the same of both."""
+
+    text = "This page is out of date"
+
+    def __init__(self) -> None:
+        super().__init__(words="page_out_of_date")
+
+
+class FlowPurpose(StrEnum):
+    """What a flow goes on with once the person is signed in."""
+
+    ACCOUNT = "account"
+    """A page of our own."""
+    AUTHORIZE = "authorize"
+    """An application that asked for an authorization."""
+    DEVICE = "device"
+    """A device whose code the person was shown."""
+
+
+class Prompt(StrEnum):
+    """What the page should ask for, in OpenID Connect's words; `none` is never a flow."""
+
+    LOGIN = "login"
+    CREATE = "create"
+    SELECT_ACCOUNT = "select_account"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a flow asks of the sign-in, and whose page it is."""
+
+    login_hint: str = ""
+    """An address to begin with."""
+    prompt: Prompt | None = None
+    max_age: int | None = None
+    """In seconds: how long ago the person may have proved who they are."""
+    second_factor: bool = False
+    """People who have a second factor must have shown it in this session."""
+    ui_locales: tuple[str, ...] = ()
+    organization: str = ""
+    """The slug of the organization whose name and colour the pages have."""
+    service_name: str = ""
+    """What the person signs in to, for the page to say so."""
+    service_slug: str = ""
+    """The same within its organization: an account that is registered on the way comes from there."""
+
+    def is_met(self, proved: Proved, since: datetime, now: datetime) -> bool:
+        """Whether a session that has proved this needs no further sign-in, in a flow that began at `since`."""
+        latest = max(filter(None, (proved.at, proved.second_factor_at)), default=None)
+        if self.second_factor and proved.second_factor_at is None:
+            return False
+        if self.prompt is Prompt.LOGIN and (proved.at is None or proved.at < since):
+            return False
+        if self.max_age is None:
+            return True
+        return latest is not None and (latest >= since or now - latest <= timedelta(seconds=self.max_age))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow as one browser goes through it."""
+
+    id: FlowId
+    purpose: FlowPurpose
+    request: Mapping[str, Json]
+    """What its purpose goes on with, and only its purpose reads."""
+    wanted: Wanted
+    created_at: datetime
+    expires_at: datetime
+    service: ServiceId | None = None
+    email: str = ""
+    """The address that the person gave."""
+    user: UserId | None = None
+    """Who has given a password, or has signed in."""
+    preauthentication: PreauthenticationId | None = None
+    session: SessionId | None = None
+    """The browser's session, once the person has signed in by this flow."""
+    signed_in_at: datetime | None = None
+    proof_digest: bytes | None = None
+    """Of what the person signed in with; see `proof_digest`."""
+    completed_at: datetime | None = None
+    branding: Branding = POSTERN
+
+    @property
+    def awaits_second_factor(self) -> bool:
+        return self.preauthentication is not None and self.signed_in_at is None
+
+    def is_repeat(self, digest: bytes, now: datetime) -> bool:
+        """The same form once more: its first answer may never have arrived."""
+        return (
+            self.signed_in_at is not None
+            and self.proof_digest is not None
+            and now - self.signed_in_at <= GRACE
+            and hmac.compare_digest(self.proof_digest, digest)
+        )
+
+
+def proof_digest(browser: Secret, proof: Secret) -> bytes:
+    """Recognises a proof that is sent a second time. The key is the browser's secret, which the database does not have: nobody can find out
+    a password or a code by this digest.
+    """
+    return hmac.digest(
+        browser.reveal().encode("utf-8", "surrogatepass"), b"proof " + proof.reveal().encode("utf-8", "surrogatepass"), sha256
+    )
+
+
+def form_token(browser: Secret, bound_to: str) -> str:
+    """What the forms of a page carry, so that no other site, and no other browser, can send them. `browser` is the secret in the cookie,
+    and `bound_to` names the flow, or the kind of page.
+    """
+    return hmac.digest(browser.reveal().encode(), f"form {bound_to}".encode(), sha256).hex()

@@ -1,0 +1,74 @@
+"""The public keys that a service signs its client assertions with (RFC 7523), as a JSON Web Key Set that its makers store here."""
+
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.errors import BadRequest
+from core.domain.json import Json
+
+MOST_KEYS: Final = 10
+LONGEST_KEY_ID: Final = 200
+# In bytes. A smaller RSA key can be broken; a larger one costs us more than it protects.
+SMALLEST_MODULUS: Final = 256
+LARGEST_MODULUS: Final = 512
+_COORDINATE: Final = 32
+# RFC 7518 section 6: what a private or symmetric key has beside the public half.
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
+# The algorithms that each kind of key may be used with.
+KEY_ALGORITHMS: Final[Mapping[str, Sequence[str]]] = {"RSA": ("RS256", "PS256"), "EC": ("ES256",)}
+ASSERTION_ALGORITHMS: Final = tuple(one for algorithms in KEY_ALGORITHMS.values() for one in algorithms)
+
+
+def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
+    """The set as it is kept: of each key only what verifying needs. Raises `BadRequest`."""
+    keys = given.get("keys")
+    if not isinstance(keys, list | tuple) or not 1 <= len(keys) <= MOST_KEYS:
+        raise BadRequest(f"jwks: an object with `keys`, a list of 1 to {MOST_KEYS} public keys (RFC 7517)")
+    kept = [_key(key, f"jwks.keys[{at}]") for at, key in enumerate(keys)]
+    ids = [key.get("kid") for key in kept]
+    if len(kept) > 1 and (None in ids or len(set(ids)) < len(ids)):
+        raise BadRequest("jwks: of several keys, each needs a `kid` of its own")
+    return {"keys": kept}
+
+
+def _key(given: Any, field: str) -> dict[str, Json]:
+    if not isinstance(given, Mapping):
+        raise BadRequest(f"{field}: must be an object")
+    if not _PRIVATE.isdisjoint(given):
+        raise BadRequest(f"{field}: contains a private key; send the public half alone, and replace this key: it is known to others now")
+    if given.get("use", "sig") != "sig":
+        raise BadRequest(f"{field}: use must be sig")
+    kind = given.get("kty")
+    if kind == "RSA":
+        numbers = {"n": _number(given, "n", field, SMALLEST_MODULUS, LARGEST_MODULUS), "e": _number(given, "e", field, 1, 4)}
+    elif kind == "EC" and given.get("crv") == "P-256":
+        numbers = {"crv": "P-256", **{name: _number(given, name, field, _COORDINATE, _COORDINATE) for name in ("x", "y")}}
+    else:
+        raise BadRequest(f"{field}: must be an RSA key of 2048 to 4096 bits, or an EC key on P-256")
+    key: dict[str, Json] = {"kty": kind, **numbers, "use": "sig"}
+    if "alg" in given:
+        if given["alg"] not in KEY_ALGORITHMS[kind]:
+            raise BadRequest(f"{field}: alg must be {' or '.join(KEY_ALGORITHMS[kind])}")
+        key["alg"] = given["alg"]
+    if "kid" in given:
+        key["kid"] = _key_id(given["kid"], field)
+    return key
+
+
+def _number(given: Mapping[str, Any], name: str, field: str, least: int, most: int) -> str:
+    """A number as base64url of its bytes (RFC 7518 section 6)."""
+    text = given.get(name)
+    if isinstance(text, str) and len(text) <= 4 * most and _BASE64URL.fullmatch(text) and len(text) % 4 != 1:
+        length = len(urlsafe_b64decode(text + "=" * (-len(text) % 4)).lstrip(b"\0" if name in {"n", "e"} else b""))
+        if least <= length <= most:
+            return text
+    raise BadRequest(f"{field}: {name} is not as RFC 7518 has it, or the key is not of an accepted size")
+
+
+def _key_id(given: Any, field: str) -> str:
+    if not isinstance(given, str) or not 1 <= len(given) <= LONGEST_KEY_ID or not given.isprintable():
+        raise BadRequest(f"{field}: kid must be 1 to {LONGEST_KEY_ID} printable characters")
+    return given

@@ -1,0 +1,101 @@
+"""Authorization codes: issued to a browser that a person has let an application be told through, and redeemed by the application."""
+
+from typing import Final
+
+from core.domain.errors import BadRequest, Unavailable
+from core.domain.federation.authorization_codes import (
+    Approved,
+    Claim,
+    EarlierUse,
+    NewCode,
+    Opening,
+    Redeemed,
+    SecondUse,
+    claim_of,
+    code_reused,
+    second_use,
+)
+from core.domain.federation.clients import AuthenticatedClient
+from core.domain.federation.grants import Granted, TokenRequest
+from core.domain.federation.oauth_errors import InvalidGrant
+from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
+from core.domain.identity.devices import Client
+from core.domain.identity.sessions import Application, OpenedSession
+from core.domain.record.events import SYSTEM
+from core.domain.secrets import Token
+from core.usecases.identity.sessions import Sessions
+from ports.clock import Clock
+from ports.federation.authorization_codes import CodeRedemption
+from ports.ids import Ids
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# Whoever meets another with the same code waits for them, and finds it redeemed at the second look.
+_LOOKS: Final = 3
+
+
+class AuthorizationCodes:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, redemption: CodeRedemption, sessions: Sessions, *, clock: Clock, ids: Ids, secrets: Secrets
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._redemption = redemption
+        self._sessions = sessions
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def issue(self, uow: UnitOfWork, approved: Approved) -> Token:
+        """Runs within the caller's unit of work, without a round trip of its own. The code counts once that is committed."""
+        code = self._secrets.token()
+        await uow.authorization_codes.add(
+            NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now())
+        )
+        return code
+
+    async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
+        """Once. The session ends with that of the browser, unless the person has let the application stay. Raises `BadRequest` when the
+        request lacks something, and `InvalidGrant`.
+        """
+        if request.code is None:
+            raise BadRequest("code: send the code that the browser brought")
+        claim = claim_of(request.code, request.redirect_uri, request.code_verifier, client)
+        refresh_token = self._secrets.token()
+        # An application that keeps a secret sends this from its own servers: where they are says nothing about the person.
+        actor = sender.actor() if client.is_public else SYSTEM
+        opening = Opening(
+            session=SessionId(self._ids.new()),
+            refresh_digest=refresh_token.digest(),
+            login_event=LoginEventId(self._ids.new()),
+            event=EventId(self._ids.new()),
+            lifetime=self._sessions.lifetime,
+            address=actor.address,
+            user_agent=actor.user_agent,
+        )
+        for _ in range(_LOOKS):
+            found = await self._redemption.redeem(claim, client.registered.context, opening, self._clock.now())
+            match found:
+                case Redeemed():
+                    application = Application(client.registered.client, found.session.scopes or ())
+                    opened = OpenedSession(
+                        found.session, found.email, found.is_platform_owner, refresh_token, found.subscription, application
+                    )
+                    return Granted(opened, found.email_is_verified, found.role, found.nonce)
+                case EarlierUse():
+                    await self._end_after(claim, found, sender)
+                    raise InvalidGrant(detail="the code was redeemed before")
+                case None:
+                    raise InvalidGrant(detail="no such code is open to this client")
+                case _:  # contended: look again
+                    continue
+        raise Unavailable(retry_after=1, detail="a code stayed contended")
+
+    async def _end_after(self, claim: Claim, earlier: EarlierUse, sender: Client) -> None:
+        if second_use(claim, earlier, self._clock.now()) is not SecondUse.STOLEN:
+            return
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(earlier.user)
+            # When several requests bring the code again, one of them finds a session to end and reports it.
+            if await uow.sessions.revoke(earlier.session, earlier.user):
+                await uow.record(code_reused(earlier, sender.actor()))
+                await uow.commit()

@@ -1,0 +1,33 @@
+"""Consents as their people see them: the applications that can act for somebody, and how that ends."""
+
+from collections.abc import Sequence
+
+from core.domain.errors import NotFound
+from core.domain.federation.consents import Access, consent_revoked
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.record.events import Actor
+from ports.federation.consents import AccessLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Consents:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: AccessLookup) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+
+    async def list(self, user: UserId) -> Sequence[Access]:
+        """The applications with access: those that the person has allowed something, and those that have a session of theirs."""
+        return await self._lookup.list(user)
+
+    async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> Access:
+        """The application's sessions for this person, with their refresh tokens, and its codes end with the next request, and it has to ask
+        again. Raises `NotFound` when it has no access.
+        """
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            access = await uow.consents.revoke(user, service)
+            if access is None:
+                raise NotFound("This application has no access to your account")
+            await uow.record(consent_revoked(access, actor))
+            await uow.commit()
+        return access

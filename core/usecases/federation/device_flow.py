@@ -1,0 +1,265 @@
+"""The device flow: a code is asked for, entered, approved or denied by a person, and exchanged once by the device that asked."""
+
+from dataclasses import replace
+from typing import Final, TypeGuard
+
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Unauthorized, Unavailable
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials, RegisteredClient, require_open
+from core.domain.federation.device_flow import (
+    ENTRIES_OF_PERSON,
+    PROVIDER,
+    USER_CODE_ALPHABET,
+    USER_CODE_LENGTH,
+    AskedFor,
+    Asker,
+    AskingClient,
+    Decision,
+    DeviceAuthorization,
+    DeviceCodeState,
+    DeviceDenied,
+    EnteredCode,
+    NewDeviceCode,
+    Step,
+    UserCodeUnknown,
+    approved,
+    as_shown,
+    complete_uri,
+    device_approved,
+    device_denied,
+    may_show_nothing,
+    read_user_code,
+    user_code_hmac,
+)
+from core.domain.federation.grants import Granted
+from core.domain.federation.oauth_errors import InvalidGrant, client_refused
+from core.domain.identifiers import DeviceCodeId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import Application
+from core.domain.identity.sign_in import open_context
+from core.domain.secrets import Secret, Token
+from core.usecases.federation.clients import Clients
+from core.usecases.identity.admission import Admission
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.sessions import Sessions
+from ports.clock import Clock
+from ports.federation.device_flow import DeviceCodes
+from ports.ids import Ids
+from ports.metrics import Metrics
+from ports.rate_limits import SharedBuckets
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+from ports.unit_of_work import UnitOfWorkFactory
+
+# Of the key of the user codes' HMACs.
+USER_CODES: Final = "device_user_codes"
+# Two pending codes with the same letters are rarer than one in ten million, as long as fewer than a thousand wait.
+_TRIES: Final = 3
+
+
+class DeviceFlow:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        codes: DeviceCodes,
+        *,
+        clients: Clients,
+        devices: Devices,
+        admission: Admission,
+        login_events: LoginEvents,
+        sessions: Sessions,
+        buckets: SharedBuckets,
+        server_secrets: ServerSecrets,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+        activation_page: str,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._codes = codes
+        self._clients = clients
+        self._devices = devices
+        self._admission = admission
+        self._login_events = login_events
+        self._sessions = sessions
+        self._buckets = buckets
+        self._server_secrets = server_secrets
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+        self._activation_page = activation_page
+
+    async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
+        """A code for a device, and one for its person. Raises `Unauthorized` when there is no such client, and `OrganizationNotActive`."""
+        actor = client.actor()
+        asker = Asker(address=actor.address, user_agent=actor.user_agent)
+        key = await self._server_secrets.get(USER_CODES)
+        for _ in range(_TRIES):
+            device_code, user_code = self._secrets.token(), self._secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
+            code = NewDeviceCode(
+                id=DeviceCodeId(self._ids.new()),
+                digest=device_code.digest(),
+                user_code_hmac=user_code_hmac(user_code, key),
+                scopes=scopes,
+                asker=asker,
+                created_at=self._clock.now(),
+            )
+            asked = _known(await self._codes.ask(code, asking))
+            if asked.is_added:
+                self._metrics.device_flow(Step.STARTED)
+                page = asked.activation_uri or self._activation_page
+                return DeviceAuthorization(
+                    device_code=device_code,
+                    user_code=Secret(as_shown(user_code)),
+                    verification_uri=page,
+                    verification_uri_complete=complete_uri(page, user_code),
+                )
+        raise Unavailable(retry_after=1, detail="every new user code was shown by another device")
+
+    async def find_entered(self, text: str, by: UserId | None = None) -> tuple[EnteredCode, Secret]:
+        """The device that shows this code, and the code without what stood between its letters. A person who is signed in may enter only so
+        many in a time. Raises `UserCodeUnknown`, `DeviceCodeExpired`, `OrganizationNotActive`, `RateLimited`.
+        """
+        if by is not None:
+            wait = await self._buckets.take(ENTRIES_OF_PERSON, str(by))
+            if wait > 0:
+                raise RateLimited(retry_after=wait, detail=ENTRIES_OF_PERSON.name)
+        user_code = read_user_code(text)
+        if user_code is None:
+            raise UserCodeUnknown
+        found = await self._codes.find_entered(user_code_hmac(user_code, await self._server_secrets.get(USER_CODES)))
+        return self._pending(found), user_code
+
+    async def find(self, code: DeviceCodeId) -> EnteredCode:
+        """The device that somebody is about to decide about. Raises the same, but for `RateLimited`."""
+        return self._pending(await self._codes.find(code))
+
+    async def approve(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
+        """The device may come in as this person. The same person may repeat it. Raises what `find` does, `Forbidden` where only members are
+        let in, and `Unauthorized` when the caller's session has ended.
+        """
+        found = await self._codes.find(code)
+        if _has_decided(found, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED):
+            return found
+        found = self._pending(found)
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            # Whoever ends the person's sessions at this moment waits for this, or has ended the one that approves.
+            confirmed = await uow.sign_ins.confirm_since(caller.user, now, found.context.service)
+            if confirmed is None:
+                raise Unauthorized
+            open_context(confirmed.destination)
+            if await uow.device_codes.approve(code, caller.user, caller.session, now):
+                await uow.record(device_approved(found, client.actor(caller.user)))
+                await uow.commit()
+                self._metrics.device_flow(Step.APPROVED)
+                return found
+        return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
+
+    async def deny(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
+        """The device is turned away. The same person may repeat it. Raises what `find` does."""
+        found = await self._codes.find(code)
+        if _has_decided(found, caller, DeviceCodeState.DENIED):
+            return found
+        found = self._pending(found)
+        async with self._unit_of_work() as uow:
+            if await uow.device_codes.deny(code, caller.user, self._clock.now()):
+                await uow.record(device_denied(found, client.actor(caller.user)))
+                await uow.commit()
+                self._metrics.device_flow(Step.DENIED)
+                return found
+        return await self._decided(code, caller, DeviceCodeState.DENIED)
+
+    async def redeem(self, device_code: Token, shown: Credentials | None, sender: Client) -> tuple[Granted, AuthenticatedClient]:
+        """Exchanges a device code for a session, once somebody has approved; until then it is one round trip. `shown` is what the client
+        shows of itself, or None when it sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody has decided,
+        `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client does not show the credential that it has, and
+        `OrganizationNotActive`.
+        """
+        found = await self._codes.poll(device_code.digest(), shown, self._clock.now())
+        if found is None:
+            raise InvalidGrant(detail="there is no such device code") if shown is None else client_refused("there is no such client")
+        client = await self._authenticated(found.client, shown)
+        decision = approved(found.code, self._clock.now())
+        # An application that keeps a secret asks from its own servers: where they are says nothing about the person.
+        known = sender if client.is_public else replace(sender, address=None)
+        return await self._let_in(decision, client, await self._devices.observe(known)), client
+
+    async def _authenticated(self, found: RegisteredClient, shown: Credentials | None) -> AuthenticatedClient:
+        if shown is not None and shown.method is not AuthenticationMethod.NONE:
+            return await self._clients.confirm(found, shown)
+        if not may_show_nothing(found):
+            raise client_refused("the client has a credential, and shows nothing")
+        require_open(found)
+        return AuthenticatedClient(found, AuthenticationMethod.NONE)
+
+    async def _let_in(self, decision: Decision, client: AuthenticatedClient, approach: Approach) -> Granted:
+        user, service = decision.user, client.registered.service
+        async with self._unit_of_work() as uow:
+            # It holds the account: before the code, as whoever ends both takes them.
+            confirmed = await uow.sign_ins.confirm_since(user, decision.at, service)
+            if confirmed is None:
+                raise DeviceDenied(detail="the account changed after the approval")
+            try:
+                context = open_context(confirmed.destination)
+            except (Forbidden, NotFound) as refusal:
+                raise DeviceDenied(detail=refusal.message) from None
+            now = self._clock.now()
+            approval = await uow.device_codes.consume(decision.code, now)
+            if approval is None:
+                raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn")
+            knowledge = await uow.devices.knowledge(user, approach)
+            sighting = self._devices.judge(approach, knowledge)
+            remembered = await self._devices.remember(uow, user, sighting)
+            opened = await self._sessions.open(
+                uow,
+                confirmed.account,
+                device=remembered.device,
+                authenticated_by=approval.authenticated_by,
+                context=context,
+                subscription=confirmed.subscription,
+                # No parent: signing out in the browser leaves the device signed in.
+                proved=approval.proved,
+                application=Application(client.registered.client, approval.scopes),
+            )
+            mfa_enabled = approval.proved.second_factor_at is not None
+            await self._admission.log(
+                uow, user, provider=PROVIDER, sighting=sighting, remembered=remembered, context=context, mfa_enabled=mfa_enabled
+            )
+            await self._login_events.warn(uow, confirmed.account, knowledge, sighting, mfa_enabled=mfa_enabled)
+            # Last of all, since newcomers to one service wait here for each other.
+            await uow.sign_ins.enter(user, service, now)
+            await uow.commit()
+        self._metrics.device_flow(Step.LET_IN)
+        return Granted(opened, confirmed.account.email_verified_at is not None, approval.role)
+
+    def _pending(self, found: EnteredCode | None) -> EnteredCode:
+        if found is None:
+            raise UserCodeUnknown
+        found.require_pending(self._clock.now())
+        return found
+
+    async def _decided(self, code: DeviceCodeId, caller: Caller, *states: DeviceCodeState) -> EnteredCode:
+        """Somebody else was quicker, or the same person, whose form was sent twice."""
+        found = await self._codes.find(code)
+        if _has_decided(found, caller, *states):
+            return found
+        self._pending(found)
+        # It still is: then it is the session that has ended.
+        raise Unauthorized
+
+
+def _known(asked: AskedFor | None) -> AskedFor:
+    if asked is None:
+        raise client_refused("there is no such client in that service")
+    if not asked.is_open:
+        raise OrganizationNotActive
+    return asked
+
+
+def _has_decided(found: EnteredCode | None, caller: Caller, *states: DeviceCodeState) -> TypeGuard[EnteredCode]:
+    return found is not None and found.state in states and found.user == caller.user

@@ -1,0 +1,106 @@
+"""The sessions of applications: asked about by the servers that receive their tokens, and ended by the applications."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from core.domain.errors import Unauthorized
+from core.domain.federation.clients import AuthenticatedClient, Credentials
+from core.domain.federation.given_sessions import client_named, is_of, of_refresh_token, repeated, session_named
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.devices import Client
+from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
+from core.domain.json import Json
+from core.domain.secrets import Token
+from core.usecases.federation.clients import Clients, require_credential
+from core.usecases.identity.sessions import Sessions
+from ports.federation.clients import ClientLookup
+from ports.federation.given_sessions import GivenSessionLookup
+from ports.tokens import TokenVerifier
+
+INACTIVE: Final[Mapping[str, Json]] = {"active": False}
+
+
+class GivenSessions:
+    def __init__(
+        self,
+        clients: Clients,
+        client_lookup: ClientLookup,
+        lookup: GivenSessionLookup,
+        verifier: TokenVerifier,
+        sessions: Sessions,
+        *,
+        issuer: str,
+    ) -> None:
+        self._clients = clients
+        self._client_lookup = client_lookup
+        self._lookup = lookup
+        self._verifier = verifier
+        self._sessions = sessions
+        self._issuer = issuer
+
+    async def introspect(self, credentials: Credentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
+        """What a token says, if it is good at this moment and was given for a service of the client's own organization; `INACTIVE` for any
+        other, whatever is wrong with it. An access token takes one round trip, together with the client. Raises `Unauthorized`;
+        `OrganizationNotActive`.
+        """
+        claims = await self._claims(token)
+        named = None if claims is None else session_named(claims)
+        if claims is not None and named is not None:
+            return await self._of_session(credentials, claims, *named)
+        client = await self._authenticated(credentials)
+        if claims is not None:
+            return client, await self._of_client(client, claims)
+        given = await self._lookup.find_by_refresh_token(token.digest()) if _is_plausible(token) else None
+        if given is None or not given.is_open or given.organization != client.registered.organization:
+            return client, INACTIVE
+        return client, of_refresh_token(given, self._issuer)
+
+    async def revoke(self, client: AuthenticatedClient, token: Token, sender: Client) -> None:
+        """Ends the session that the token belongs to, if it is the client's; nothing otherwise (RFC 7009 section 2.2)."""
+        claims = await self._claims(token)
+        if claims is not None:
+            named = session_named(claims)
+            # A platform owner who acts in somebody's name was not given this session by them.
+            if named is not None and "impersonator" not in claims and is_of(claims, client.registered):
+                session, user = named
+                await self._sessions.sign_out(session, sender.actor(user))
+            return
+        given = await self._lookup.find_by_refresh_token(token.digest()) if _is_plausible(token) else None
+        if given is not None and given.service == client.registered.service:
+            await self._sessions.sign_out(given.session, sender.actor(given.user))
+
+    async def _of_session(
+        self, credentials: Credentials, claims: Mapping[str, Json], session: SessionId, user: UserId
+    ) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
+        secret = credentials.secret
+        found = await self._lookup.find(credentials.client, None if secret is None else secret.digest(), session, user)
+        registered, living = (None, None) if found is None else found
+        client = await self._clients.confirm(registered, credentials)
+        require_credential(client)
+        if living is None or living.organization != client.registered.organization:
+            return client, INACTIVE
+        return client, repeated(claims, living.email)
+
+    async def _of_client(self, client: AuthenticatedClient, claims: Mapping[str, Json]) -> Mapping[str, Json]:
+        """About an application's own token: it is good while the application exists."""
+        named = client_named(claims)
+        holder = None if named is None else await self._client_lookup.find(named, None)
+        if holder is None or holder.organization != client.registered.organization:
+            return INACTIVE
+        return repeated(claims)
+
+    async def _authenticated(self, credentials: Credentials) -> AuthenticatedClient:
+        client = await self._clients.authenticate(credentials)
+        require_credential(client)
+        return client
+
+    async def _claims(self, token: Token) -> Mapping[str, Json] | None:
+        """None for what is no access token of ours, or no longer one."""
+        try:
+            return await self._verifier.verify_issued(token.reveal())
+        except Unauthorized:
+            return None
+
+
+def _is_plausible(token: Token) -> bool:
+    return len(token.reveal()) <= LONGEST_REFRESH_TOKEN

@@ -1,0 +1,43 @@
+"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+
+from dataclasses import dataclass
+
+from core.domain.federation.authorization_steps import Application
+from core.domain.federation.logouts import LogoutRequest, client_of_logout, way_back
+from core.domain.identity.callers import Caller
+from core.usecases.federation.id_token_hints import read_hint
+from ports.federation.authorizations import Encounters
+from ports.tokens import TokenVerifier
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """How a request to sign out goes on."""
+
+    application: Application | None
+    """That asks. None: it is not known which."""
+    way_back: str | None
+    """Where the person goes once they are signed out. None: they stay here."""
+    must_ask: bool
+    """Whether the person has to say first that they want this: anybody can make their browser come here."""
+
+
+class Logouts:
+    def __init__(self, encounters: Encounters, verifier: TokenVerifier) -> None:
+        self._encounters = encounters
+        self._verifier = verifier
+
+    async def look(self, request: LogoutRequest, caller: Caller | None) -> Farewell:
+        """Changes nothing. Raises `WayBackUnknown`. A hint counts when it is an ID token of ours, expired or not, for this application and
+        this person. A wrong one is no hint at all, and then nothing that came with it counts, either.
+        """
+        hint = None
+        if request.id_token_hint is not None:
+            hint = await read_hint(self._verifier, request.id_token_hint)
+            if hint is None or request.client not in {None, hint.client}:
+                return Farewell(None, None, caller is not None)
+        client = client_of_logout(request, hint)
+        met = None if client is None else await self._encounters.find(client, None)
+        application = None if met is None else met.application
+        is_theirs = caller is not None and hint is not None and application is not None and hint.user == caller.user
+        return Farewell(application, way_back(request, application), caller is not None and not is_theirs)

@@ -1,0 +1,181 @@
+"""Browser sessions: signed in to by the steps of a flow, and ended."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import Refusal
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.browser_sessions import SignedInBrowser, Visit, session_token
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.flows import FlowOver, proof_digest
+from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.mfa import Preauthentication
+from core.domain.secrets import Password, Secret, Token
+from core.usecases.identity.admission import Admission, Admitted, Arrived, SignInEnded
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.flows import Flows
+from core.usecases.identity.proofs import Arrival, PasswordProofs
+from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in_links import SignInLinks
+from ports.clock import Clock
+from ports.server_secrets import ServerSecrets
+from ports.unit_of_work import UnitOfWork
+
+# Of the key that the cookies are derived with.
+BROWSERS: Final = "browser_sessions"
+
+
+class BrowserSessions:
+    def __init__(
+        self,
+        *,
+        passwords: PasswordProofs,
+        devices: Devices,
+        admission: Admission,
+        sessions: Sessions,
+        flows: Flows,
+        links: SignInLinks,
+        server_secrets: ServerSecrets,
+        clock: Clock,
+    ) -> None:
+        self._passwords = passwords
+        self._devices = devices
+        self._admission = admission
+        self._sessions = sessions
+        self._flows = flows
+        self._links = links
+        self._server_secrets = server_secrets
+        self._clock = clock
+
+    async def sign_in_with_password(self, visit: Visit, email: Email, password: Password) -> SignedInBrowser | None:
+        """None: a second factor is awaited. Whoever is signed in already goes on in their session, with a new proof and a new cookie; the
+        session of somebody else ends. Raises `FlowOver`, and what `PasswordProofs.make` and `Admission.admit` do.
+        """
+        repeated = await self._repeated(visit, password)
+        if repeated is not None:
+            return repeated
+        return await self.sign_in_with_proof(visit, password, await self._passwords.make(email, password, visit.client))
+
+    async def sign_in_with_link(self, visit: Visit, token: Token) -> SignedInBrowser | None:
+        """The same with a sign-in link, which is used up. Whoever has a second factor must give it, on a trusted device, too. Raises
+        `LinkRefused`, `FlowOver`, and what `Admission.admit` does.
+        """
+        repeated = await self._repeated(visit, token)
+        if repeated is not None:
+            return repeated
+        try:
+            return await self.sign_in_with_proof(visit, token, await self._links.make(token, visit.client), insists=True)
+        except LinkRefused as refusal:
+            flow = await self._flows.find(visit.flow.id, visit.browser)
+            if flow.awaits_second_factor:
+                # The same form was quicker.
+                return None
+            return await self._repeated_meanwhile(visit, token, refusal)
+
+    async def sign_in_with_proof(self, visit: Visit, secret: Secret, arrival: Arrival, *, insists: bool = False) -> SignedInBrowser | None:
+        """The same for any proof. `secret` is what it was made of: sent again, it gets the same answer."""
+        landing = await self._landing(visit, secret)
+        sighting = self._devices.judge(arrival.approach, arrival.named.knowledge)
+        try:
+            admitted = await self._admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
+        except _SignedInMeanwhile:
+            return await self._repeated_meanwhile(visit, secret, FlowOver())
+        if isinstance(admitted, Preauthentication):
+            return None
+        return await self._signed_in(visit, admitted)
+
+    async def sign_in_with_second_factor(self, visit: Visit, code: str, *, trust_device: bool = False) -> SignedInBrowser:
+        """After one of the others has returned None. Raises `FlowOver`, and what `Admission.admit_with_second_factor` does."""
+        flow, secret = visit.flow, Secret(code)
+        repeated = await self._repeated(visit, secret)
+        if repeated is not None:
+            return repeated
+        if flow.preauthentication is None or flow.user is None:
+            raise FlowOver
+        landing = await self._landing(visit, secret)
+        try:
+            admitted = await self._admission.admit_with_second_factor(
+                flow.preauthentication, flow.user, code, visit.client, landing, trust_device=trust_device
+            )
+        except SignInEnded as ended:
+            # The same form was quicker and has used the code up, unless the sign-in ended in another way.
+            return await self._repeated_meanwhile(visit, secret, ended)
+        return await self._signed_in(visit, admitted)
+
+    async def sign_out(self, caller: Caller, client: Client) -> None:
+        """Ends the session, and all that applications opened from it. May be repeated."""
+        await self._sessions.sign_out(caller.session, client.actor(caller.user))
+
+    async def _landing(self, visit: Visit, secret: Secret) -> "_InBrowser":
+        token = session_token(visit.flow.id, visit.browser, secret, await self._server_secrets.get(BROWSERS))
+        return _InBrowser(self._sessions, self._clock, visit, token, proof_digest(visit.browser, secret))
+
+    async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
+        landed = admitted.kept
+        if visit.current is not None and visit.current.user != landed.user:
+            # In a unit of work of its own: it holds another account.
+            await self.sign_out(visit.current, visit.client)
+        return SignedInBrowser(landed.token, admitted.remembered)
+
+    async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
+        """None: nobody has signed in by this flow yet."""
+        flow, browser = visit.flow, visit.browser
+        if flow.signed_in_at is None:
+            return None
+        if not flow.is_repeat(proof_digest(browser, secret), self._clock.now()):
+            raise FlowOver
+        return SignedInBrowser(session_token(flow.id, browser, secret, await self._server_secrets.get(BROWSERS)), None)
+
+    async def _repeated_meanwhile(self, visit: Visit, secret: Secret, otherwise: Refusal) -> SignedInBrowser:
+        flow = await self._flows.find(visit.flow.id, visit.browser)
+        repeated = await self._repeated(replace(visit, flow=flow), secret)
+        if repeated is None:
+            raise otherwise
+        return repeated
+
+
+class _SignedInMeanwhile(Exception):
+    """The same form was quicker. Nothing of this one happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    user: UserId
+    token: Token
+
+
+class _InBrowser:
+    """Implements `core.usecases.identity.admission.Landing`, for one attempt."""
+
+    def __init__(self, sessions: Sessions, clock: Clock, visit: Visit, token: Token, digest: bytes) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._visit = visit
+        self._token = token
+        self._digest = digest
+
+    async def open(self, uow: UnitOfWork, arrived: Arrived) -> _Landed:
+        flow, user = self._visit.flow.id, arrived.account.id
+        if not await uow.flows.sign_in(flow, user, self._digest, self._clock.now()):
+            raise _SignedInMeanwhile
+        await uow.flows.keep(flow, await self._session(uow, arrived))
+        return _Landed(user, self._token)
+
+    async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
+        await uow.flows.await_second_factor(self._visit.flow.id, awaiting.user, awaiting.id)
+
+    async def _session(self, uow: UnitOfWork, arrived: Arrived) -> SessionId:
+        current, user, digest = self._visit.current, arrived.account.id, self._token.digest()
+        if (
+            current is not None
+            and current.user == user
+            and await uow.browser_sessions.renew(digest, current.session, user, arrived.proved, arrived.authenticated_by)
+        ):
+            return current.session
+        session = await self._sessions.begin(
+            uow, arrived.account, device=arrived.device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
+        )
+        await uow.browser_sessions.add(digest, session.id)
+        return session.id

@@ -1,0 +1,59 @@
+"""Flows: begun where somebody has to sign in first, found again on each page, and completed once."""
+
+from collections.abc import Mapping
+
+from core.domain.email import Email
+from core.domain.identifiers import FlowId, ServiceId
+from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.json import Json
+from core.domain.secrets import Token
+from ports.clock import Clock
+from ports.identity.flows import FlowLookup
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Flows:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: FlowLookup, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+        self._ids = ids
+
+    async def begin(
+        self,
+        browser: Token,
+        purpose: FlowPurpose,
+        request: Mapping[str, Json],
+        wanted: Wanted,
+        *,
+        service: ServiceId | None = None,
+        email: str = "",
+    ) -> Flow:
+        """`browser` is the secret that the browser keeps for all of its flows, and `email` the address that it has given already."""
+        now = self._clock.now()
+        flow = Flow(FlowId(self._ids.new()), purpose, request, wanted, now, now + LIFETIME, service=service, email=email)
+        async with self._unit_of_work() as uow:
+            await uow.flows.add(flow, browser.digest())
+            await uow.commit()
+        return flow
+
+    async def find(self, flow: FlowId, browser: Token) -> Flow:
+        """Raises `FlowOver` when it has expired, or is another browser's, or there is none."""
+        found = await self._lookup.find(flow, browser.digest())
+        if found is None:
+            raise FlowOver
+        return found
+
+    async def name(self, flow: Flow, email: Email) -> None:
+        """The address that the person signs in with. Whether an account has it is not looked up."""
+        async with self._unit_of_work() as uow:
+            await uow.flows.name(flow.id, email.address)
+            await uow.commit()
+
+    async def complete(self, flow: Flow) -> bool:
+        """The flow has led where it should. Of two at once, one gets True."""
+        async with self._unit_of_work() as uow:
+            done = await uow.flows.complete(flow.id, self._clock.now())
+            await uow.commit()
+        return done

@@ -1,0 +1,53 @@
+"""Own sessions: listed for their person, and ended one by one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import SessionId
+from core.domain.identity.callers import Caller
+from core.domain.identity.own_sessions import OwnSession
+from core.domain.identity.own_sessions import OwnSessions as Listed
+from core.domain.identity.sessions import session_revoked
+from core.domain.pages import Page
+from core.domain.record.events import Actor
+from ports.clock import Clock
+from ports.identity.own_sessions import OwnSessionLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class OwnSessions:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: OwnSessionLookup, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._clock = clock
+
+    async def list(self, caller: Caller, page: Page) -> Listed:
+        """The caller's own session comes first, then the last used."""
+        return await self._lookup.list(caller.user, caller.session, self._clock.now(), page)
+
+    async def tree(self, caller: Caller, session: SessionId) -> Sequence[OwnSession]:
+        """What ends with this session: itself first. Raises `NotFound`, also when it is somebody else's or has ended."""
+        found = await self._lookup.tree(caller.user, session, caller.session, self._clock.now())
+        if not found:
+            raise NotFound(_UNKNOWN)
+        return found
+
+    async def end(self, caller: Caller, session: SessionId, actor: Actor) -> None:
+        """It is refused from the next request on, and so are those that were opened from it. May be repeated. Raises `BadRequest` for the
+        caller's own, and `NotFound` when this person has never had such a session.
+        """
+        if session == caller.session:
+            raise BadRequest("This is the session that you are using: sign out instead")
+        async with self._unit_of_work() as uow:
+            # A request that opens a session from this one waits and finds it ended, or has added the new one already.
+            await uow.accounts.hold(caller.user)
+            if await uow.sessions.revoke(session, caller.user):
+                await uow.record(session_revoked(caller.user, actor, session))
+                await uow.commit()
+                return
+        if not await self._lookup.was_there(caller.user, session):
+            raise NotFound(_UNKNOWN)
+
+
+_UNKNOWN: Final = "There is no such session"

@@ -1,0 +1,106 @@
+"""Sign-in links: each signs in once, and takes the place of a password. A second factor is asked for all the same."""
+
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import ServiceId
+from core.domain.identity.devices import Client
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import SIGNS_IN, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.sessions import PLATFORM
+from core.domain.identity.sign_in import LINK_PROVIDER, Alone, Confirmed, NamedAccount, Tries
+from core.domain.record.events import SYSTEM, Event, Target
+from core.domain.secrets import Secret, Token
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.proofs import Arrival, LastLook, Proof
+from ports.clock import Clock
+from ports.identity.sign_in import Attempts
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class SignInLinks:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        attempts: Attempts,
+        *,
+        devices: Devices,
+        links: Links,
+        secrets: Secrets,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._attempts = attempts
+        self._devices = devices
+        self._links = links
+        self._secrets = secrets
+        self._clock = clock
+
+    async def issue(self, email: Email, operator: str = "") -> Secret:
+        """A link for the operator to show, in place of an earlier one. Raises `NotFound`, and `BadRequest` for an account that may not sign
+        in or is no platform owner's.
+        """
+        token = self._secrets.token()
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            account = await uow.accounts.find(email)
+            if account is None:
+                raise NotFound(f"There is no account with the address {email}")
+            if not account.is_platform_owner:
+                raise BadRequest(f"{email} is not a platform owner")
+            if account.deactivated_at is not None:
+                raise BadRequest("The account is deactivated; activate it first")
+            await uow.accounts.hold(account.id)
+            await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.SIGN_IN, account.id, account.email, now))
+            personal = {"operator": operator} if operator else {}
+            await uow.record(Event("security.sign_in_link.created", SYSTEM, Target("user", str(account.id)), personal=personal))
+            await uow.commit()
+        return Secret(self._links.redeeming(MailedTokenPurpose.SIGN_IN, token))
+
+    async def look(self, token: Token) -> Email:
+        """Whom a link signs in, without using it. Raises `LinkRefused`."""
+        return (await self._find(token)).email
+
+    async def make(self, token: Token, client: Client) -> Arrival:
+        """The proof, which uses the link up when it is used itself. Raises `LinkRefused`."""
+        link = await self._find(token)
+        approach = await self._devices.observe(client)
+        attempt = await self._attempts.find(link.email, approach)
+        if attempt.named is None or attempt.named.account.id != link.user:
+            raise refusal_of(None)
+        look = self._last_look(attempt.named, attempt.tries, link, client)
+        proof = Proof(ProofMethod.LINK, LINK_PROVIDER, _METHODS, self._clock.now(), look)
+        return Arrival(attempt.named, proof, approach, PLATFORM)
+
+    def _last_look(self, named: NamedAccount, tries: Tries, link: MailedToken, client: Client) -> LastLook:
+        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
+            user = named.account.id
+            # A new password, or the end of the account, has ended the link, too.
+            confirmed = await uow.sign_ins.confirm_since(user, link.created_at, service)
+            if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self._clock.now()) is None:
+                raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
+            if alone is not None:
+                factor = await uow.mfa.find(user)
+                if factor is not None and factor.enabled_at is not None:
+                    return None
+            if tries.wait == 0:
+                # A link is no guess: the password's tries stay as they are.
+                await uow.sign_ins.give_back(tries)
+            await uow.record(Event("security.sign_in_link.used", client.actor(user), Target("user", str(user))))
+            return confirmed
+
+        return still_valid
+
+    async def _find(self, token: Token) -> MailedToken:
+        async with self._unit_of_work() as uow:
+            found = await uow.mailed_tokens.find(token.digest(), SIGNS_IN)
+        if found is None or not found.is_usable(self._clock.now()):
+            raise refusal_of(found)
+        return found
+
+
+# RFC 8176 has no word for it.
+_METHODS: Final = ("link",)

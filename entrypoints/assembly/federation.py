@@ -1,0 +1,111 @@
+"""Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
+
+from dataclasses import dataclass
+
+from adapters.crypto.client_assertions import JwtClientAssertions
+from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
+from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
+from adapters.postgres.federation.client_origins import PostgresClientOrigins
+from adapters.postgres.federation.clients import PostgresClients, PostgresUsedAssertions
+from adapters.postgres.federation.consents import PostgresAccess
+from adapters.postgres.federation.device_flow import PostgresDeviceCodes
+from adapters.postgres.federation.given_sessions import PostgresGivenSessions
+from core.domain.federation.device_flow import ACTIVATION_PAGE
+from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.federation.metadata import assertion_audiences
+from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.authorizations import Authorizations
+from core.usecases.federation.client_origins import ClientOrigins
+from core.usecases.federation.clients import Clients
+from core.usecases.federation.consents import Consents
+from core.usecases.federation.device_flow import DeviceFlow
+from core.usecases.federation.given_sessions import GivenSessions
+from core.usecases.federation.grants import Grant, Grants, RefreshGrant
+from core.usecases.federation.logouts import Logouts
+from core.usecases.federation.pushed_requests import PushedRequests
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.identity import Identity
+from entrypoints.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Federation:
+    clients: Clients
+    client_origins: ClientOrigins
+    authorization_codes: AuthorizationCodes
+    grants: Grants
+    given_sessions: GivenSessions
+    device_flow: DeviceFlow
+    authorizations: Authorizations
+    pushed_requests: PushedRequests
+    consents: Consents
+    logouts: Logouts
+
+
+def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
+    new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    client_lookup = PostgresClients(pool)
+    clients = Clients(
+        client_lookup,
+        JwtClientAssertions(),
+        PostgresUsedAssertions(pool, ids),
+        clock,
+        audiences=assertion_audiences(settings.public_url),
+    )
+    authorization_codes = AuthorizationCodes(
+        new_unit_of_work, PostgresCodeRedemption(pool), identity.sessions, clock=clock, ids=ids, secrets=secrets
+    )
+    encounters = PostgresEncounters(pool)
+    authorizations = Authorizations(
+        new_unit_of_work,
+        encounters,
+        foundation.token_verifier,
+        authorization_codes,
+        issuer=settings.public_url,
+        clock=clock,
+        ids=ids,
+    )
+    # A further grant type is one more line here.
+    grants: dict[str, Grant] = {
+        AUTHORIZATION_CODE: authorization_codes.redeem,
+        REFRESH_TOKEN: RefreshGrant(identity.sessions),
+    }
+    return Federation(
+        clients=clients,
+        client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
+        authorization_codes=authorization_codes,
+        grants=Grants(
+            grants,
+            identity.sessions,
+            foundation.token_signer,
+            foundation.metrics,
+            clock=clock,
+            ids=ids,
+            issuer=settings.public_url,
+            access_lifetime=settings.access_token_lifetime,
+        ),
+        given_sessions=GivenSessions(
+            clients, client_lookup, PostgresGivenSessions(pool), foundation.token_verifier, identity.sessions, issuer=settings.public_url
+        ),
+        device_flow=DeviceFlow(
+            new_unit_of_work,
+            PostgresDeviceCodes(pool),
+            clients=clients,
+            devices=identity.devices,
+            admission=identity.admission,
+            login_events=identity.login_events,
+            sessions=identity.sessions,
+            buckets=foundation.shared_buckets,
+            server_secrets=foundation.server_secrets,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            activation_page=settings.public_url + ACTIVATION_PAGE,
+        ),
+        authorizations=authorizations,
+        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
+        consents=Consents(new_unit_of_work, PostgresAccess(pool)),
+        logouts=Logouts(encounters, foundation.token_verifier),
+    )

@@ -1,0 +1,1 @@
+"""What `postern demo` shows: an organization with people and a service, and an application that signs them in."""

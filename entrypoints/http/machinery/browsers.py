@@ -1,0 +1,152 @@
+"""Who may call a page: people who are signed in in their browser, or anybody.
+
+The rules also say which secret the forms of their pages are bound to. The dispatcher checks the token of every form under them, so that no
+handler can forget it; a page with such a form whose type has no `form_token` is not served.
+"""
+
+import hmac
+from typing import Final, Protocol, runtime_checkable
+from urllib.parse import quote
+
+import msgspec
+
+from core.domain.errors import Forbidden, Refusal
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import form_token
+from core.domain.identity.proofs import StepUp
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import SeeOther
+from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
+from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
+from entrypoints.http.machinery.calls import Request
+
+SIGN_IN: Final = "/ui/sign-in"
+HOME: Final = "/ui"
+PROVE: Final = "/ui/prove"
+_SESSION: Final = "session"
+_BROWSER: Final = "browser"
+
+
+class PageOutOfDate(Forbidden):
+    """The form is none of those that this browser has been given since somebody last signed in or out in it, or its cookies are gone."""
+
+    text = "This page is out of date"
+
+    def __init__(self) -> None:
+        super().__init__(words="page_out_of_date")
+
+
+class BoundForm(msgspec.Struct, frozen=True, kw_only=True):
+    """A form of a page for people who are signed in, or may be."""
+
+    form_token: Token = Token("")
+
+
+class FlowForm(BoundForm, frozen=True, kw_only=True):
+    """A form of a flow."""
+
+    flow: str = ""
+
+
+@runtime_checkable
+class BindsForms(Protocol):
+    """A caller rule whose forms are bound to a cookie."""
+
+    def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
+        """The secret in the cookie, and what its forms name besides. None: there is no such cookie."""
+
+
+def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = "") -> str:
+    """What `form_token` must be in the forms of a page under this rule. Empty when the browser has no cookie: it will not be taken."""
+    assert isinstance(rule, BindsForms)  # noqa: S101 - a bug in the caller: only these rules have forms with a token
+    bound = rule.secret(request, postern, flow)
+    return "" if bound is None else form_token(*bound)
+
+
+def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm) -> None:
+    """Raises `PageOutOfDate`."""
+    flow = form.flow if isinstance(form, FlowForm) else ""
+    bound = rule.secret(request, postern, flow)
+    if bound is None or not hmac.compare_digest(form_token(*bound).encode(), form.form_token.reveal().encode("utf-8", "surrogatepass")):
+        raise PageOutOfDate
+
+
+class _Browser:
+    """Looks the session's cookie up. A browser without that cookie costs no look-up."""
+
+    scheme: SecurityScheme | None = None
+    refuses: tuple[type[Refusal], ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> Caller | None:
+        token = session_token(request, postern.foundation.public_url)
+        request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+        return request.caller
+
+    def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:  # noqa: ARG002 - for the flows' rule
+        base_url = postern.foundation.public_url
+        token = None if request.caller is None else session_token(request, base_url)
+        if token is not None:
+            return token, _SESSION
+        browser = flow_secret(request, base_url)
+        return None if browser is None else (browser, _BROWSER)
+
+
+class _SignedIn(_Browser):
+    """Whoever is not signed in is led to the sign-in page and back. What a form has sent is lost."""
+
+    def owes_limit(self, _method: str) -> bool:
+        return False
+
+    async def admit(self, request: Request, postern: Postern) -> Caller:
+        caller = await super().admit(request, postern)
+        if caller is None:
+            raise sign_in_first(request)
+        return caller
+
+
+class _InFlow(_Browser):
+    """Its forms are bound to the browser and name their flow, whoever is signed in meanwhile."""
+
+    def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
+        browser = flow_secret(request, postern.foundation.public_url)
+        return None if browser is None else (browser, bound_to(flow))
+
+
+def bound_to(flow: str) -> str:
+    """What the forms of a flow name; those of a flow that is still to begin are bound to the browser alone."""
+    return f"flow {flow}"
+
+
+def sign_in_first(request: Request) -> SeeOther:
+    return SeeOther(f"{SIGN_IN}?to={quote(_place(request) if request.method == 'GET' else HOME, safe='/')}")
+
+
+def sign_in_again(place: str) -> str:
+    """Where somebody who is signed in signs in once more, and comes back to the place."""
+    return f"{SIGN_IN}?to={quote(place, safe='/')}&again=yes"
+
+
+def prove_first(request: Request, asked: StepUp) -> SeeOther:
+    """To the page that asks for a fresh proof, and back: a form that needs one stands on the page of its own address."""
+    return SeeOther(proof_page(_place(request) if request.method == "GET" else request.path, asked))
+
+
+def proof_page(place: str, asked: StepUp) -> str:
+    return f"{PROVE}?to={quote(place, safe='/')}&need={asked.name.lower()}"
+
+
+def _place(request: Request) -> str:
+    return request.path + (f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else "")
+
+
+BROWSER: Final[CallerRule] = _SignedIn("browser")
+BROWSER_OR_NOBODY: Final[CallerRule] = _Browser("browser_or_nobody")
+IN_FLOW: Final[CallerRule] = _InFlow("in_flow")

@@ -1,0 +1,108 @@
+"""How applications say who they are: in the header or in the body, by one of OAuth's methods, and what that counts under."""
+
+from base64 import b64decode
+from typing import Annotated, Any, Final
+from urllib.parse import unquote_plus
+
+import msgspec
+
+from core.domain.errors import BadRequest, Refusal, Unauthorized
+from core.domain.federation.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, Credentials
+from core.domain.federation.oauth_errors import client_refused
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.calls import Call, Request
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import AUTH, CLIENT, DEVICE_FLOW
+
+COUNTS: Final = (AUTH, DEVICE_FLOW, CLIENT)
+# Both halves percent-encoded, and then in base64.
+_LONGEST_BASIC: Final = 4 * (36 + LONGEST_SECRET)
+_LONGEST_ID: Final = 100
+
+
+class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client may say of itself in the body."""
+
+    client_id: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
+    """The client id of the service. Leave it out where the header or the assertion names the client."""
+    client_secret: Token | None = None
+    """A client secret (`client_secret_post`), if you do not send it in the header."""
+    client_assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
+    """A JSON Web Token under a key of yours (`private_key_jwt`, RFC 7523)."""
+    client_assertion_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID)] | None = None
+    """`urn:ietf:params:oauth:client-assertion-type:jwt-bearer` with an assertion."""
+
+
+async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials:
+    """Raises `BadRequest`, `Unauthorized`, `RateLimited`."""
+    fields: ClientFields = call.body
+    try:
+        shown = postern.federation.clients.credentials(
+            basic=_basic(call.request),
+            named=said(fields.client_id),
+            secret=said(fields.client_secret),
+            assertion=said(fields.client_assertion),
+            assertion_type=said(fields.client_assertion_type),
+        )
+    except Refusal as refusal:
+        await count_refusal(call.request, refusal)
+        raise
+    call.request.client_id = shown.client
+    return shown
+
+
+async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials | None:
+    """The same, where a client need not say who it is. None: it says nothing."""
+    fields: ClientFields = call.body
+    brought = (fields.client_id, fields.client_secret, fields.client_assertion, fields.client_assertion_type)
+    if call.request.header(b"authorization") is None and not any(map(said, brought)):
+        return None
+    return await credentials(call, postern)
+
+
+async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
+    """The client, counted by its own bucket if it has shown who it is. A public one is counted by the caller. Raises `BadRequest`,
+    `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
+    """
+    shown = await credentials(call, postern)
+    try:
+        client = await postern.federation.clients.authenticate(shown)
+    except Refusal as refusal:
+        await count_refusal(call.request, refusal)
+        raise
+    if not client.is_public:
+        call.request.count_client(CLIENT)
+    return client
+
+
+async def count_refusal(request: Request, refusal: Refusal) -> None:
+    """By address: a failed authentication as a try of the device flow, too. Raises `RateLimited`."""
+    await request.count(*((AUTH, DEVICE_FLOW) if isinstance(refusal, Unauthorized) else (AUTH,)))
+
+
+def said(value: Any) -> Any:
+    """A field without a value counts as left out (RFC 6749 section 3.2)."""
+    text = value.reveal() if isinstance(value, Token) else value
+    return value if text else None
+
+
+def _basic(request: Request) -> tuple[str, Token] | None:
+    """The name and password of the header. Both are form-urlencoded before they are joined (RFC 6749 section 2.3.1)."""
+    header = request.header(b"authorization")
+    if header is None:
+        return None
+    scheme, _, encoded = header.partition(b" ")
+    if scheme.lower() != b"basic":
+        raise BadRequest("The Authorization header must be Basic, with the client id and a client secret")
+    encoded = encoded.strip()
+    if len(encoded) > _LONGEST_BASIC:
+        raise client_refused("the Authorization header is too long")
+    try:
+        name, colon, secret = b64decode(encoded, validate=True).decode("ascii").partition(":")
+        pair = unquote_plus(name, errors="strict"), Token(unquote_plus(secret, errors="strict"))
+    except ValueError:
+        raise client_refused("the Authorization header cannot be read") from None
+    if not colon:
+        raise client_refused("the Authorization header has no colon")
+    return pair

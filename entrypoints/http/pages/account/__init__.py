@@ -1,0 +1,126 @@
+"""The pages of one's own account, below `/ui`, for people who are signed in in their browser: how all of them are shown.
+
+Each form stands on the page of its own address: what needs a fresh proof first, or brings the form back with its errors, leads there again.
+A form that did what it should redirects to a page that says so, by the word in `done`.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import Refusal
+from core.domain.pages import Page as Part
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import BROWSER, HOME, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.refusals import in_words
+
+AnyCall = Call[Any, Any, Any]
+Page = Answer[bytes] | Answer[NoBody]
+
+PROFILE: Final = "/ui/profile"
+PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
+SECOND_FACTOR: Final = "/ui/second-factor"
+DEVICES: Final = "/ui/devices"
+SESSIONS: Final = "/ui/sessions"
+SIGN_INS: Final = "/ui/sign-ins"
+ORGANIZATIONS: Final = "/ui/organizations"
+APPLICATIONS: Final = "/ui/applications"
+_SECTIONS: Final = (
+    (HOME, "overview.page"),
+    (PROFILE, "profile.page"),
+    (PASSWORD, "own_password.page"),
+    (SECOND_FACTOR, "two_step.page"),
+    (DEVICES, "devices.page"),
+    (SESSIONS, "sessions.page"),
+    (SIGN_INS, "sign_ins.page"),
+    (ORGANIZATIONS, "organizations.page"),
+    (APPLICATIONS, "applications.page"),
+)
+NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
+ON_A_PAGE: Final = 20
+_LAST_PAGE: Final = 10_000
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The query of a page that a form leads to."""
+
+    done: str = ""
+
+
+class Listing(Done, frozen=True):
+    """The query of a list."""
+
+    page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
+
+    @property
+    def part(self) -> Part:
+        return Part(self.page, ON_A_PAGE)
+
+
+def show(
+    call: AnyCall, postern: Postern, template: str, here: str, *, errors: Mapping[str, Refusal] = NO_ERRORS, done: str = "", **values: Any
+) -> bytes:
+    """`here` is the section that the page belongs to, `errors` what was refused, by the name of its field. `done` is the key of what has
+    just been done, if there is such a thing.
+    """
+    text = shipped_pages().text(call.language)
+    return shipped_pages().page(
+        f"account/{template}",
+        call.language,
+        sections=[(address, text(label)) for address, label in _SECTIONS],
+        here=here,
+        person=call.caller.email.address,
+        form_token=token_for(BROWSER, call.request, postern),
+        now=postern.foundation.clock.now(),
+        errors={field: in_words(refusal, text) for field, refusal in errors.items()},
+        done=text(done) if done else "",
+        **values,
+    )
+
+
+def ask(
+    call: AnyCall,
+    postern: Postern,
+    here: str,
+    action: str,
+    *,
+    name: str,
+    button: str,
+    back: str,
+    values: Mapping[str, object] = MappingProxyType({}),
+    ends: Sequence[str] = (),
+    hidden: Mapping[str, str] = MappingProxyType({}),
+    refusal: Refusal | None = None,
+) -> bytes:
+    """The page that asks once before something ends: the texts `<name>.title` and `<name>.text`, that of the `button`, and what `ends`
+    with it.
+    """
+    text = shipped_pages().text(call.language)
+    return show(
+        call,
+        postern,
+        "confirm.html",
+        here,
+        errors=NO_ERRORS if refusal is None else {"": refusal},
+        title=text(f"{name}.title", **values),
+        explained=text(f"{name}.text", **values),
+        label=text(button),
+        action=action,
+        back=back,
+        ends=ends,
+        hidden=hidden,
+    )
+
+
+def isolated(name: str) -> str:
+    """A name for the middle of a sentence: one that is written from right to left does not turn the rest around."""
+    return f"\u2068{name}\u2069"
+
+
+def back_to(place: str, done: str) -> Answer[NoBody]:
+    return redirect(f"{place}?done={done}")

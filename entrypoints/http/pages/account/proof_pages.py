@@ -1,0 +1,87 @@
+"""`/ui/prove`: asks for a fresh proof, and leads back to the page that needs it."""
+
+from typing import Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.mfa import LONGEST_CODE
+from core.domain.identity.proofs import ProofMethod, StepUp
+from core.domain.secrets import Password
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BROWSER, PROVE, BoundForm, proof_page, sign_in_again
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
+from entrypoints.http.pages.account import AnyCall, Page, show
+from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.flows import own_place
+
+_ASKED: Final = {asked.name.lower(): asked for asked in StepUp}
+
+
+class ProofLink(msgspec.Struct, frozen=True):
+    to: str = ""
+    """The page that needs the proof."""
+    need: str = ""
+
+
+class ProofForm(BoundForm, frozen=True, kw_only=True):
+    to: str = ""
+    need: str = ""
+    password: Password | None = None
+    code: str | None = None
+
+
+@page.get(PROVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
+async def show_proof(call: Call[None, ProofLink], postern: Postern) -> Page:
+    """Ask for a password or a code
+
+    For whichever is missing. Where both are, the code comes first. A person who has neither signs in again.
+    """
+    return await _next(call, postern, call.query.to, call.query.need)
+
+
+@page.post(PROVE, caller=BROWSER, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=WITH_FORM, refuses=(Unauthorized, RateLimited, Overloaded))
+async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
+    """Prove who you are"""
+    form, prove = call.body, postern.identity.reauthentication
+    try:
+        if form.code is not None:
+            await prove.with_code(call.caller, form.code, call.client, call.actor)
+        else:
+            await prove.with_password(call.caller, form.password or Password(""), call.client, call.actor)
+    except (Unauthorized, BadRequest, RateLimited) as refusal:
+        return await _next(call, postern, form.to, form.need, refusal)
+    # A page of its own where there is more to prove, so that reloading it sends nothing.
+    return redirect(proof_page(own_place(form.to), _asked(form.need)))
+
+
+async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Refusal | None = None) -> Page:
+    place, asked = own_place(to), _asked(need)
+    missing = await postern.identity.reauthentication.missing(call.caller, asked)
+    if missing is None:
+        return redirect(place)
+    if not missing.possible:
+        return redirect(sign_in_again(place))
+    by_code = missing.method is ProofMethod.CODE
+    field = "code" if by_code else "password"
+    shown = show(
+        call,
+        postern,
+        "prove.html",
+        "",
+        action=PROVE,
+        hidden={"to": place, "need": asked.name.lower()},
+        by_code=by_code,
+        longest=LONGEST_CODE if by_code else LONGEST_PASSWORD,
+        errors={} if refusal is None else {field: refusal},
+    )
+    status = 200 if refusal is None else 429 if isinstance(refusal, RateLimited) else 400
+    return Answer(shown, status)
+
+
+def _asked(need: str) -> StepUp:
+    """What is asked for is what is asked most of, where the link does not say: it asks for nothing that the page itself does not."""
+    return _ASKED.get(need, StepUp.ACCOUNT)

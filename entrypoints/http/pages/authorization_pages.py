@@ -1,0 +1,228 @@
+"""`/oauth/authorize`: where applications send people to sign in to them, and where these get back to the applications from."""
+
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.branding import Branding
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.authorization_parameters import Parameters
+from core.domain.federation.authorization_steps import Step, wants_second_factor
+from core.domain.federation.authorizations import UnknownRecipient, stored
+from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
+from core.domain.federation.redirects import Answered, ResponseMode
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.usecases.federation.authorizations import Finished, Outcome, Unfinished
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.headers import SELF, PagePolicy
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, flow_of, to
+from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
+
+GO_ON: Final = "/ui/authorize"
+CONSENT: Final = "/ui/consent"
+CHOOSE_ACCOUNT: Final = "/ui/choose-account"
+
+LEAVING: Final = PagePolicy(scripts=(SELF,), form_action=None, opener="unsafe-none")
+"""A page that people leave for an application. Its form leads to where that has registered, and a sign-in that the application opened in a
+pop-up must stay within its reach.
+"""
+
+
+class AuthorizationQuery(msgspec.Struct, frozen=True):
+    """For the description: what is sent is read by the rules of OAuth, which are stricter."""
+
+    client_id: str = ""
+    """The client id of the service."""
+    redirect_uri: str = ""
+    """Where the person and the answer go: one of the service's redirect URIs, byte for byte. For `mobile` and `desktop` the port of an
+    address on the device itself may be another one.
+    """
+    response_type: str = ""
+    """Must be `code`."""
+    scope: str = ""
+    """Some of `openid profile email organization offline_access`, separated by spaces. Others are ignored."""
+    state: str = ""
+    """It comes back with the answer."""
+    nonce: str = ""
+    """It comes back in the ID token."""
+    code_challenge: str = ""
+    """PKCE. Only a service with a client secret or keys may do without."""
+    code_challenge_method: str = ""
+    """Must be `S256`."""
+    response_mode: str = ""
+    """`query`, which is the default, or `form_post`."""
+    prompt: str = ""
+    """`none`, or some of `login`, `consent`, `select_account` and `create`."""
+    max_age: str = ""
+    """How many seconds ago the person may have signed in."""
+    login_hint: str = ""
+    """The address of the person that is expected."""
+    acr_values: str = ""
+    """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` asks for a second factor."""
+    ui_locales: str = ""
+    """The languages that the pages should speak, best first."""
+    id_token_hint: str = ""
+    """An ID token of the person that is expected; it may have expired."""
+    request_uri: str = ""
+    """The name of a pushed request. With it, only `client_id` counts besides."""
+
+
+class FlowLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+
+
+def advice(refused: Refused) -> str:
+    match refused:
+        case OrganizationNotActive():
+            return "authorize.closed"
+        case UnknownRecipient():
+            return "authorize.begin_again"
+        case _:
+            return ""
+
+
+@page.get(
+    AUTHORIZATION_ENDPOINT,
+    caller=BROWSER_OR_NOBODY,
+    limit=PAGE_LOADS,
+    policy=LEAVING,
+    advice=advice,
+    refuses=(UnknownRecipient, OrganizationNotActive),
+    also={303: NoBody},
+    tags=("oauth",),
+)
+async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign in to a service
+
+    The authorization endpoint of OAuth 2.0 and OpenID Connect. The answer is a redirect to the service with `code`, `state` and `iss`, or
+    with `error`, `error_description`, `state` and `iss`; the person may be asked to sign in, to choose an account or to allow the access
+    first. While it is not certain who gets the answer, because the client or its redirect URI is unknown, there is a page and no redirect.
+    """
+    parameters = Parameters(pairs(call.request.query_string))
+    outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
+    if isinstance(outcome, Finished):
+        application = outcome.application
+        return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
+    return await _begun(call, postern, outcome)
+
+
+@page.post(
+    AUTHORIZATION_ENDPOINT,
+    caller=ANYONE,
+    limit=PAGE_STEPS,
+    policy=LEAVING,
+    accepts=FOREIGN_FORM,
+    foreign=True,
+    status=303,
+    tags=("oauth",),
+)
+def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
+    """Send a person here by a form
+
+    The same parameters as in the query. Browsers send no cookies with the form of another site, so the answer is a redirect to the same
+    address with the parameters in its query.
+    """
+    return redirect(f"{AUTHORIZATION_ENDPOINT}?{urlencode(pairs(call.body))}")
+
+
+@page.get(GO_ON, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, OrganizationNotActive))
+async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Go on to the application, or to what is left to do for it"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented))
+
+
+async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:
+    """To the application, or to the page of what is left to do."""
+    if isinstance(outcome, Unfinished):
+        return to(_PLACES[outcome.step], flow)
+    return left(call, flow, outcome.answered)
+
+
+def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
+    """The answer leaves by the way that the application asked for, and never by a redirect: the person comes from a form of ours, and
+    browsers apply its `form-action` to the whole chain of redirects behind it.
+    """
+    form = _form(call, answered, flow.wanted.service_name, flow.branding)
+    if form is not None:
+        return form
+    content = shipped_pages().page(
+        "leave.html",
+        call.language,
+        brand=flow.branding,
+        address=answered.url,
+        **_words(call, answered, flow.wanted.service_name),
+    )
+    return Answer(content, 200)
+
+
+async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
+    """The person has signed in. A form that leaves needs a page of ours, because the pages of the sign-in may not send one away."""
+    if flow.request["response_mode"] == ResponseMode.FORM_POST:
+        return to(GO_ON, flow)
+    return await settled(call, flow, await postern.federation.authorizations.resume(flow, caller))
+
+
+CONTINUATIONS[FlowPurpose.AUTHORIZE] = _continued
+
+_PLACES: Final = {
+    Step.CREATE: REGISTER,
+    Step.SIGN_IN: SIGN_IN,
+    Step.SECOND_FACTOR: SIGN_IN,
+    Step.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    Step.CONSENT: CONSENT,
+    Step.TURN_AWAY: CONSENT,
+}
+_PROMPTS: Final = {Step.CREATE: Prompt.CREATE, Step.SIGN_IN: Prompt.LOGIN, Step.SECOND_FACTOR: Prompt.LOGIN}
+
+
+async def _begun(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Page:
+    """A flow that keeps the request while the person does what is left to do."""
+    request, application, step = unfinished.request, unfinished.application, unfinished.step
+    wanted = Wanted(
+        login_hint=request.login_hint or "",
+        # Somebody who is signed in already has to sign in all the same.
+        prompt=None if unfinished.signed_in is None and step is Step.SIGN_IN else _PROMPTS.get(step),
+        max_age=request.max_age,
+        second_factor=wants_second_factor(request),
+        ui_locales=request.ui_locales,
+        organization=application.organization_slug,
+        service_name=application.name,
+    )
+    if step in _PROMPTS:
+        return await begin(call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
+    browser, headers = browser_secret(call, postern)
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
+    begun = to(_PLACES[step], flow)
+    return Answer(begun.value, begun.status, (*begun.headers, *headers))
+
+
+def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding) -> Answer[bytes] | None:
+    """The page whose form brings the answer to the application (OAuth 2.0 Form Post Response Mode). None: it goes in the address."""
+    if answered.response_mode is not ResponseMode.FORM_POST:
+        return None
+    content = shipped_pages().page(
+        "leave_form.html",
+        call.language,
+        brand=brand,
+        action=answered.redirect_uri,
+        hidden=answered.fields,
+        **_words(call, answered, service_name),
+    )
+    return Answer(content, 200)
+
+
+def _words(call: AnyCall, answered: Answered, service_name: str) -> dict[str, str]:
+    text = shipped_pages().text(call.language)
+    key = "leaving.title_to" if "code" in answered.fields else "going_back.title"
+    return {"title": text(key, service=service_name), "label": text("common.continue")}

@@ -1,0 +1,22 @@
+"""The colours of an organization's pages: its own where it can be read, ours everywhere else."""
+
+from typing import Final
+
+from core.domain.branding import Branding
+
+# --surface and --ground of pages.css, on which links and buttons stand.
+LIGHT: Final = ("#ffffff", "#f6f5f1")
+DARK: Final = ("#1a2023", "#131719")
+
+
+def declarations(color: str) -> bytes:
+    """What follows pages.css in the stylesheet of this colour."""
+    brand = Branding("", color=color)
+    accent = f"--accent:{color};--ink:{brand.ink};"
+    return (f":root{{{accent}{_on(brand, LIGHT)}}}\n@media (prefers-color-scheme: dark){{:root{{{accent}{_on(brand, DARK)}}}}}\n").encode()
+
+
+def _on(brand: Branding, grounds: tuple[str, ...]) -> str:
+    link = brand.color if brand.may_write_on(*grounds) else "var(--text)"
+    edge = brand.color if brand.stands_out_on(*grounds) else "var(--edge)"
+    return f"--link:{link};--accent-edge:{edge}"

@@ -1,0 +1,128 @@
+"""What stands between signing in and an application: which account it is for, and what the application may know and do."""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.authorization_steps import Step
+from core.domain.federation.redirects import destination, proves_nothing
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
+from core.usecases.federation.authorizations import Unfinished
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, left, settled
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, flow_of, to
+
+_REFUSES: Final = (FlowOver, OrganizationNotActive)
+
+
+class ConsentForm(BoundForm, frozen=True, kw_only=True):
+    """Bound to the session, and not to the flow: what Ada was shown, nobody else can allow."""
+
+    flow: str
+    answer: Literal["allow", "deny", "another"]
+
+
+class AccountForm(BoundForm, frozen=True, kw_only=True):
+    flow: str
+    answer: Literal["current", "another"]
+
+
+@page.get(CONSENT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
+async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
+    """Ask whether an application may have what it asks for"""
+    flow = await flow_of(call, postern, call.query.flow)
+    # The page shows the account, so whoever goes on has chosen it.
+    outcome = await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True)
+    match outcome:
+        case Unfinished(step=Step.CONSENT):
+            return Answer(_consent(call, postern, flow, outcome), 200)
+        case Unfinished(step=Step.TURN_AWAY):
+            return Answer(_turned_away(call, postern, flow, outcome), 403)
+        case _:
+            return await settled(call, flow, outcome)
+
+
+@page.post(CONSENT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
+    """Allow an application what it asks for, or do not"""
+    flow = await flow_of(call, postern, call.body.flow)
+    match call.body.answer:
+        case "allow":
+            return await settled(call, flow, await postern.federation.authorizations.allow(flow, call.caller, call.actor))
+        case "deny":
+            return left(call, flow, await postern.federation.authorizations.deny(flow))
+        case "another":
+            return await _with_another_account(call, postern, flow)
+
+
+@page.get(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
+async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
+    """Ask which account an application is for"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return shipped_pages().page(
+        "choose_account.html",
+        call.language,
+        brand=flow.branding,
+        action=CHOOSE_ACCOUNT,
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+        service=flow.wanted.service_name,
+        email=call.caller.email.address,
+    )
+
+
+@page.post(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
+    """Go on with the account that is signed in, or with another one"""
+    flow = await flow_of(call, postern, call.body.flow)
+    if call.body.answer == "another":
+        return await _with_another_account(call, postern, flow)
+    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True))
+
+
+async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """The same request once more, in a flow that begins with signing in: a flow is signed in by once."""
+    browser, _ = browser_secret(call, postern)
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    again = await postern.identity.flows.begin(
+        browser, FlowPurpose.AUTHORIZE, flow.request, wanted, service=flow.service, email=flow.wanted.login_hint
+    )
+    return to(SIGN_IN, again)
+
+
+def _consent(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:
+    redirect_uri = asked.request.recipient.redirect_uri
+    return shipped_pages().page(
+        "consent.html",
+        call.language,
+        brand=asked.application.branding,
+        action=CONSENT,
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+        service=asked.application.name,
+        organization=asked.application.organization_name,
+        email=call.caller.email.address,
+        scopes=asked.request.scopes,
+        destination=destination(redirect_uri),
+        on_device=proves_nothing(redirect_uri),
+    )
+
+
+def _turned_away(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:
+    return shipped_pages().page(
+        "turned_away.html",
+        call.language,
+        brand=asked.application.branding,
+        action=CONSENT,
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+        service=asked.application.name,
+        organization=asked.application.organization_name,
+        email=call.caller.email.address,
+    )

@@ -1,0 +1,175 @@
+"""Flows on the pages: where one begins, how a page finds it again, and what happens once the person has signed in.
+
+How to use this from a page of your own:
+
+* **Only for people who are signed in**: `@page.get("/ui/devices", caller=BROWSER, …)` (`machinery/browsers.py`). `call.caller` is the
+  person; `call.caller.proved` says when they last proved who they are, and `authentication_methods` by what. Whoever is not signed in is
+  led to the sign-in page and comes back. `BROWSER_OR_NOBODY` lets both in: `call.presented` is None for nobody. `step_up=…` leads to a page
+  that asks for a fresh proof, and back.
+* **A form** under these rules is a `BoundForm` (or a `FlowForm`, under `IN_FLOW`), and its page has the `form_token` that
+  `token_for(rule, call.request, postern, flow)` gives. The machinery checks it before the handler runs.
+* **A purpose of your own** (`FlowPurpose`): put `purpose → continuation` into `CONTINUATIONS`, and `begin(…)` a flow where the person comes
+  in. `begin` keeps `request`, which only you read, for your continuation, and `wanted`, which says what the sign-in must be like. If the
+  browser is signed in as wanted already, your continuation runs at once. Otherwise it runs at the end of the sign-in, in the request of its
+  last form, with the flow as it then is and the new caller. It may show a page of yours, or answer `redirect(…)`: to a page of ours it is a
+  303; to another site it becomes a page that leaves by itself, since browsers apply `form-action` to the redirects behind a form.
+* **On your own pages within the flow** (consent, a choice) put the flow's id into the link and the form as `flow`, and find it by
+  `flow_of(call, postern, id)`: it must be this browser's. `flow.session` is the browser's session that the person signed in to by this
+  flow; None when they had been signed in as wanted before. A form of yours that leaves for another site: `left(call, flow, answer)`.
+* **What may happen once**, like issuing a code, happens after `postern.identity.flows.complete(flow)` has said True, or in the unit of work
+  of your own in which `uow.flows.complete(flow.id, now)` has. It says True once. The continuation itself runs again when somebody goes back
+  to a page of a flow that they have signed in by.
+* A request that comes by a form of another site brings none of our cookies (`SameSite=Lax`). Answer it with a redirect to a GET of yours
+  before you `begin`, or the browser gets a second secret and its other tabs lose their flows.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from core.domain.errors import Unauthorized
+from core.domain.identifiers import FlowId, ServiceId
+from core.domain.identity.browser_sessions import SignedInBrowser, Visit
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.json import Json
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import flow_secret, keep_flow_secret, keep_session
+from entrypoints.http.machinery.browsers import HOME, SIGN_IN
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.device_cookies import device_headers
+from entrypoints.http.pages import shipped_pages
+
+AnyCall = Call[Any, Any, Any, Any]
+Page = Answer[bytes] | Answer[NoBody]
+Continuation = Callable[[AnyCall, Postern, Flow, Caller], Awaitable[Page]]
+
+PASSWORD: Final = f"{SIGN_IN}/password"
+SECOND_FACTOR: Final = f"{SIGN_IN}/second-factor"
+LINK: Final = f"{SIGN_IN}/link"
+REGISTER: Final = "/ui/register"
+CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
+FORGOTTEN: Final = "/ui/forgot-password"
+NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
+_LONGEST_PLACE: Final = 2000
+
+
+async def begin(
+    call: AnyCall,
+    postern: Postern,
+    purpose: FlowPurpose,
+    request: Mapping[str, Json],
+    wanted: Wanted,
+    *,
+    service: ServiceId | None = None,
+) -> Page:
+    """Leads the person to where they sign in as wanted, and then to the purpose's continuation; or there at once, when they have already.
+    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up.
+    """
+    caller: Caller | None = call.request.caller
+    browser, headers = browser_secret(call, postern)
+    known = "" if caller is None or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
+    flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=wanted.login_hint or known)
+    if caller is not None and wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
+        return _with(headers, await go_on(call, postern, flow, caller))
+    if wanted.prompt is Prompt.CREATE:
+        return _with(headers, to(REGISTER, flow))
+    return _with(headers, to(PASSWORD if known and known == flow.email else SIGN_IN, flow))
+
+
+def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
+    """The secret that this browser has for its flows, or a new one with the headers that hand it over."""
+    base_url = postern.foundation.public_url
+    browser = flow_secret(call.request, base_url)
+    if browser is not None:
+        return browser, ()
+    made = postern.foundation.secrets.token()
+    return made, keep_flow_secret(made, base_url)
+
+
+async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
+    """The flow of this browser with this id. The page speaks the language that the flow asks for. Raises `FlowOver`."""
+    browser = flow_secret(call.request, postern.foundation.public_url)
+    try:
+        if browser is None:
+            raise FlowOver
+        found = await postern.identity.flows.find(FlowId(UUID(flow)), browser)
+    except ValueError:
+        raise FlowOver from None
+    call.request.asked_languages = found.wanted.ui_locales
+    return found
+
+
+def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:
+    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller)
+
+
+async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
+    """What the flow's purpose does with a person who is signed in as it wanted."""
+    return left(call, flow, await CONTINUATIONS[flow.purpose](call, postern, flow, caller))
+
+
+def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
+    """The answer to a form, which must not redirect to another site: it becomes a page that leaves."""
+    places = [value.decode() for name, value in answer.headers if name == b"location"]
+    if call.request.method != "POST" or not places or places[0].startswith("/"):
+        return answer
+    others = tuple(pair for pair in answer.headers if pair[0] != b"location")
+    return Answer(leaving(call, flow, places[0]), 200, others)
+
+
+async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: SignedInBrowser) -> Page:
+    """The end of the last form of a sign-in: the browser gets its cookies, and the flow goes on."""
+    base_url = postern.foundation.public_url
+    caller = await postern.tenancy.callers.resolve_browser(browser.token)
+    if caller is None:
+        # Ended in the very moment between.
+        raise Unauthorized
+    call.request.caller = caller
+    headers = keep_session(browser.token, base_url)
+    if browser.remembered is not None:
+        headers += device_headers(browser.remembered, base_url)
+    return _with(headers, await go_on(call, postern, await flow_of(call, postern, str(flow.id)), caller))
+
+
+def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
+    """The page that leaves for another site by itself, and by a button where that does not work."""
+    text = shipped_pages().text(call.language)
+    name = flow.wanted.service_name
+    title = text("leaving.title_to", service=name) if name else text("leaving.title")
+    return shipped_pages().page(
+        "leave.html", call.language, brand=flow.branding, title=title, label=text("common.continue"), address=address
+    )
+
+
+def to(page: str, flow: Flow) -> Answer[NoBody]:
+    """To another page of the same flow."""
+    return redirect(f"{page}?{urlencode({'flow': str(flow.id)})}")
+
+
+def own_place(place: str) -> str:
+    """A page of ours that somebody wanted to see; the first of the account pages for anything else. No other site can be reached by it."""
+    plain = len(place) <= _LONGEST_PLACE and place.isascii() and place.isprintable() and "\\" not in place
+    return place if plain and (place == HOME or place.startswith((f"{HOME}/", f"{HOME}?"))) else HOME
+
+
+def _with(headers: Headers, answer: Page) -> Page:
+    if isinstance(answer.value, bytes):
+        return Answer(answer.value, answer.status, (*answer.headers, *headers))
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))
+
+
+async def _to_account(_call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Answer[NoBody]:
+    """Whoever belongs to several organizations says first which one it is about, unless they want to see a certain page."""
+    place = own_place(str(flow.request.get("to", "")))
+    if place == HOME and not caller.chosen_organization and len(await postern.tenancy.organizations.list(caller.user)) > 1:
+        return redirect(CHOOSE_ORGANIZATION)
+    return redirect(place)
+
+
+CONTINUATIONS: Final[dict[FlowPurpose, Continuation]] = {FlowPurpose.ACCOUNT: _to_account}
+"""What each purpose goes on with. Those of other modules are added when these are imported."""

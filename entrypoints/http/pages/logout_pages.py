@@ -1,0 +1,143 @@
+"""`/oauth/logout`: signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.federation.authorization_steps import Application
+from core.domain.federation.logouts import LogoutRequest, WayBackUnknown, logout_request
+from core.domain.federation.metadata import END_SESSION_ENDPOINT
+from core.domain.identity.callers import Caller
+from core.usecases.federation.logouts import Farewell
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import forget_session
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, BoundForm, token_for
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.flows import AnyCall, Page
+from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
+
+_CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
+_SIGNED_OUT: Final = "/ui/signed-out"
+
+
+class LogoutQuery(msgspec.Struct, frozen=True):
+    """For the description; what cannot be read counts as left out."""
+
+    id_token_hint: str = ""
+    """An ID token that the service got for the person; it may have expired. With it nobody is asked."""
+    client_id: str = ""
+    """The client id of the service."""
+    post_logout_redirect_uri: str = ""
+    """Where the person goes afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. Byte
+    for byte, and only if it is known which service asks.
+    """
+    state: str = ""
+    """It comes back with the person."""
+
+
+class SignOutForm(BoundForm, frozen=True, kw_only=True):
+    answer: Literal["yes", "no"] = "no"
+    client_id: str = ""
+    post_logout_redirect_uri: str = ""
+    state: str = ""
+
+
+def _advice(refused: Refused) -> str:
+    return "logout.unregistered" if isinstance(refused, WayBackUnknown) else ""
+
+
+@page.get(
+    END_SESSION_ENDPOINT,
+    caller=BROWSER_OR_NOBODY,
+    limit=PAGE_LOADS,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(WayBackUnknown,),
+    also={303: NoBody},
+    tags=("oauth",),
+)
+async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign out
+
+    The end of the session in the person's browser, and with it of all sessions that services opened from it, except those with
+    `offline_access`. Without a matching `id_token_hint` the person is asked first. Afterwards the person is sent to
+    `post_logout_redirect_uri`, with `state`, or stays on a page that says that they are signed out.
+    """
+    asked = logout_request(pairs(call.request.query_string))
+    farewell = await postern.federation.logouts.look(asked, call.presented)
+    if call.presented is not None and farewell.must_ask:
+        return Answer(_question(call, postern, call.presented, farewell, asked), 200)
+    headers = await _sign_out(call, postern)
+    return Answer(*_plain(redirect(farewell.way_back or _SIGNED_OUT), headers))
+
+
+@page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
+def logout_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
+    """Send a person here to sign out by a form
+
+    The same parameters as in the query. Browsers send no cookies with the form of another site, so the answer is a redirect to the same
+    address with the parameters in its query.
+    """
+    return redirect(f"{END_SESSION_ENDPOINT}?{urlencode(pairs(call.body))}")
+
+
+@page.post(_CONFIRM, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=WITH_FORM, advice=_advice, refuses=(WayBackUnknown,))
+async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign out, or stay"""
+    form = call.body
+    if form.answer == "no":
+        return redirect(HOME)
+    asked = logout_request(
+        [("client_id", form.client_id), ("post_logout_redirect_uri", form.post_logout_redirect_uri), ("state", form.state)]
+    )
+    farewell = await postern.federation.logouts.look(asked, call.presented)
+    headers = await _sign_out(call, postern)
+    if farewell.way_back is None:
+        return Answer(*_plain(redirect(_SIGNED_OUT), headers))
+    # No redirect: browsers apply the `form-action` of our page to it.
+    return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
+
+
+async def _sign_out(call: Call[None, LogoutQuery, None, Caller | None] | AnyCall, postern: Postern) -> Headers:
+    caller: Caller | None = call.request.caller
+    if caller is None:
+        return ()
+    await postern.identity.browser_sessions.sign_out(caller, call.client)
+    return forget_session(postern.foundation.public_url)
+
+
+def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:
+    return answer.value, answer.status, (*answer.headers, *headers)
+
+
+def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewell, asked: LogoutRequest) -> bytes:
+    application = farewell.application
+    hidden = {}
+    if application is not None:
+        kept = (("post_logout_redirect_uri", asked.post_logout_redirect_uri), ("state", asked.state))
+        hidden = {"client_id": str(application.registered.client_id), **{name: value for name, value in kept if value is not None}}
+    brand = {} if application is None else {"brand": application.branding}
+    return shipped_pages().page(
+        "sign_out.html",
+        call.language,
+        action=_CONFIRM,
+        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
+        hidden=hidden,
+        service="" if application is None else application.name,
+        email=caller.email.address,
+        **brand,
+    )
+
+
+def _leaving(call: AnyCall, application: Application | None, address: str) -> bytes:
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    brand = {} if application is None else {"brand": application.branding}
+    return pages.page("leave.html", call.language, title=text("signed_out.title"), label=text("common.continue"), address=address, **brand)

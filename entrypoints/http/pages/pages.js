@@ -1,0 +1,39 @@
+// Comfort only: every page is complete without it. What it adds is in the page already, and hidden.
+
+function turned(button) {
+  const { other, otherLabel } = button.dataset;
+  button.dataset.other = button.textContent;
+  button.textContent = other;
+  if (otherLabel) {
+    button.dataset.otherLabel = button.getAttribute("aria-label");
+    button.setAttribute("aria-label", otherLabel);
+  }
+}
+
+for (const button of document.querySelectorAll("button[data-show]")) {
+  const input = document.getElementById(button.dataset.show);
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    input.type = input.type === "password" ? "text" : "password";
+    turned(button);
+  });
+  // Password managers offer to keep what is sent as a password.
+  input.form.addEventListener("submit", () => { input.type = "password"; });
+}
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).innerText);
+    turned(button);
+    setTimeout(() => turned(button), 2000);
+  });
+}
+
+for (const button of document.querySelectorAll("button[data-print]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => window.print());
+}
+
+document.querySelector("form[data-leave]")?.submit();

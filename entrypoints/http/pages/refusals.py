@@ -1,0 +1,18 @@
+"""What a page says of a refusal, in the language of its reader."""
+
+from core.domain.errors import NotFound
+from entrypoints.http.machinery.error_shapes import Refused, message_of
+from entrypoints.http.machinery.errors import NotAsDeclared
+from ports.texts import Text
+
+
+def in_words(refused: Refused, text: Text) -> str:
+    kind = refused if isinstance(refused, type) else type(refused)
+    if issubclass(kind, NotAsDeclared):
+        # The message names a field, which means nothing to a person.
+        return text("refusals.not_as_declared")
+    if kind is NotFound and message_of(refused) == NotFound.text:
+        return text("refusals.no_such_page")
+    if isinstance(refused, type):
+        return text(f"refusals.{refused.code.lower()}")
+    return text(f"refusals.{refused.words}", **refused.values)

@@ -1,0 +1,277 @@
+"""`/ui/sign-in`: the address first, then the password, then a second factor where there is one. None of these pages tells whether an
+account exists: until the password is right, all are the same for every address.
+
+A sign-in that nobody has begun a flow for becomes one with its first form, so that showing the page costs no look-up.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.branding import POSTERN
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.mfa import LONGEST_CODE
+from core.domain.languages import Language
+from core.domain.secrets import Password, Token
+from core.usecases.identity.admission import SignInEnded
+from core.usecases.identity.proofs import EmailNotVerified
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.flows import (
+    FORGOTTEN,
+    NO_ERRORS,
+    PASSWORD,
+    REGISTER,
+    SECOND_FACTOR,
+    AnyCall,
+    Page,
+    begin,
+    browser_secret,
+    flow_of,
+    go_on,
+    own_place,
+    signed_in,
+    to,
+    visit,
+)
+from entrypoints.http.pages.refusals import in_words
+
+# Stands where the token of the form is to stand.
+_TOKEN_PLACE: Final = "{form_token}"  # noqa: S105 - a place, not a token
+_LONGEST_EMAIL: Final = 320
+_RESEND: Final = "/ui/check-mail/resend"
+_Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
+
+
+class SignInLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+    to: str = ""
+    """The page to come back to, where there is no flow yet."""
+    again: str = ""
+    """Also for somebody who is signed in."""
+
+
+class FlowLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+
+
+class AddressForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    to: str = ""
+
+
+class PasswordForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    password: Password = Password("")
+
+
+class CodeForm(FlowForm, frozen=True, kw_only=True):
+    code: str = ""
+    trust_device: _Flag = ""
+
+
+@page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the e-mail address"""
+    link, caller = call.query, call.presented
+    if link.flow:
+        flow = await flow_of(call, postern, link.flow)
+        over = await _when_over(call, postern, flow)
+        return over or Answer(_address_page(call, browser_secret(call, postern)[0], flow, flow.email), 200)
+    if caller is not None:
+        if not link.again:
+            return redirect(own_place(link.to))
+        # Whoever has a second factor must show it: there is no weaker proof that would be enough everywhere.
+        wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
+        return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
+    browser, headers = browser_secret(call, postern)
+    before, after = _first_page(call.language, link.to)
+    return Answer(b"".join((before, form_token(browser, bound_to("")).encode(), after)), 200, headers)
+
+
+@page.post(SIGN_IN, caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP)
+async def send_address(call: Call[AddressForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Go on with an e-mail address"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    over = None if flow is None else await _when_over(call, postern, flow)
+    if over is not None:
+        return over
+    text = form.email.strip()
+    browser, _ = browser_secret(call, postern)
+    if not _is_address(text):
+        said = shipped_pages().text(call.language)("sign_in.no_address")
+        return Answer(_address_page(call, browser, flow, text, {"email": said}, place=form.to), 400)
+    if flow is not None:
+        await postern.identity.flows.name(flow, Email(text))
+        return to(PASSWORD, flow)
+    request = {"to": own_place(form.to)}
+    return to(PASSWORD, await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=text))
+
+
+@page.get(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+async def show_password(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the password"""
+    flow = await flow_of(call, postern, call.query.flow)
+    over = await _when_over(call, postern, flow)
+    if over is not None:
+        return over
+    return Answer(_password_page(call, postern, flow, flow.email), 200) if flow.email else to(SIGN_IN, flow)
+
+
+@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
+async def send_password(call: Call[PasswordForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign in with a password"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_password(
+            visit(call, postern, flow), Email(form.email), form.password
+        )
+    except FlowOver:
+        return await _once_over(call, postern, flow)
+    except (Unauthorized, BadRequest) as refusal:
+        unproved = isinstance(refusal, EmailNotVerified)
+        told = _told("" if unproved else "password", refusal, call)
+        return Answer(_password_page(call, postern, flow, form.email, told, unproved=unproved), 400)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+@page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+async def show_second_factor(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for a code"""
+    flow = await flow_of(call, postern, call.query.flow)
+    over = await _when_over(call, postern, flow)
+    if over is not None:
+        return over
+    return Answer(_code_page(call, postern, flow), 200) if flow.awaits_second_factor else to(PASSWORD, flow)
+
+
+@page.post(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited,))
+async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign in with a code"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
+            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+        )
+    except SignInEnded as refusal:
+        # The address is known, the first proof no longer counts.
+        return Answer(_password_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+    except FlowOver:
+        return await _once_over(call, postern, flow)
+    except (Unauthorized, BadRequest) as refusal:
+        return Answer(_code_page(call, postern, flow, _told("code", refusal, call)), 400)
+    return await signed_in(call, postern, flow, entered)
+
+
+async def _when_over(call: AnyCall, postern: Postern, flow: Flow) -> Page | None:
+    """None: nobody has signed in by this flow yet."""
+    return None if flow.signed_in_at is None else await _once_over(call, postern, flow)
+
+
+async def _once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """Whoever goes back to the pages of a flow that they have signed in by goes on from there, as long as they are signed in."""
+    caller = call.request.caller
+    if caller is not None and caller.session == flow.session:
+        return await go_on(call, postern, flow, caller)
+    raise FlowOver
+
+
+def _address_page(
+    call: AnyCall, browser: Token, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+) -> bytes:
+    token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
+    return _rendered(call.language, flow, token, email, errors, place=place)
+
+
+def _rendered(
+    language: Language, flow: Flow | None, token: str, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+) -> bytes:
+    return shipped_pages().page(
+        "sign_in.html",
+        language,
+        brand=POSTERN if flow is None else flow.branding,
+        service="" if flow is None else flow.wanted.service_name,
+        action=SIGN_IN,
+        flow="" if flow is None else str(flow.id),
+        form_token=token,
+        place=place,
+        email=email,
+        register=_onward(REGISTER, flow, place),
+        errors=errors,
+    )
+
+
+@lru_cache(maxsize=64)
+def _first_page(language: Language, place: str) -> tuple[bytes, bytes]:
+    """The page that most people see first, and robots again and again: around its token it is the same for everybody."""
+    # The first field of the form: what stands behind it may contain the same words, and stays as it is.
+    before, _, after = _rendered(language, None, _TOKEN_PLACE, "", place=place).partition(_TOKEN_PLACE.encode())
+    return before, after
+
+
+def _onward(page_: str, flow: Flow | None, place: str) -> str:
+    given = {"flow": str(flow.id)} if flow is not None else {"to": place} if place else {}
+    return f"{page_}?{urlencode(given)}" if given else page_
+
+
+def _password_page(
+    call: AnyCall, postern: Postern, flow: Flow, email: str, errors: Mapping[str, str] = NO_ERRORS, *, unproved: bool = False
+) -> bytes:
+    """`unproved`: the password is right, and the address still has to be confirmed."""
+    return shipped_pages().page(
+        "password.html",
+        call.language,
+        brand=flow.branding,
+        action=PASSWORD,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        email=email,
+        other=f"{SIGN_IN}?flow={flow.id}",
+        forgotten=f"{FORGOTTEN}?flow={flow.id}",
+        unproved=unproved,
+        resend=_RESEND,
+        errors=errors,
+        longest=LONGEST_PASSWORD,
+    )
+
+
+def _code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    return shipped_pages().page(
+        "second_factor.html",
+        call.language,
+        brand=flow.branding,
+        action=SECOND_FACTOR,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        other=f"{SIGN_IN}?flow={flow.id}",
+        errors=errors,
+        longest=LONGEST_CODE,
+    )
+
+
+def _is_address(text: str) -> bool:
+    name, at, host = text.rpartition("@")
+    return bool(name and at and host) and len(text) <= _LONGEST_EMAIL and not any(character.isspace() for character in text)
+
+
+def _text(call: AnyCall) -> Any:
+    return shipped_pages().text(call.language)
+
+
+def _told(field: str, refusal: Refusal, call: AnyCall) -> Mapping[str, str]:
+    return {field: in_words(refusal, _text(call))}

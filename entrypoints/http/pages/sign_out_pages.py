@@ -1,0 +1,31 @@
+"""`/ui/sign-out`: the end of a browser session, and of all that applications opened from it."""
+
+from typing import Final
+
+from core.domain.identity.callers import Caller
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import forget_session
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN, BoundForm
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import page
+
+_SIGNED_OUT: Final = "/ui/signed-out"
+
+
+@page.post("/ui/sign-out", caller=BROWSER_OR_NOBODY, limit=UNLIMITED)
+async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
+    """Sign out, here and in all applications that were signed in to from here"""
+    if call.presented is not None:
+        await postern.identity.browser_sessions.sign_out(call.presented, call.client)
+    answer = redirect(_SIGNED_OUT)
+    return Answer(answer.value, answer.status, (*answer.headers, *forget_session(postern.foundation.public_url)))
+
+
+@page.get(_SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)
+def signed_out(call: Call, _postern: Postern) -> bytes:
+    """Say that the person is signed out"""
+    return shipped_pages().outcome("signed_out", call.language, good=True, onward=SIGN_IN)

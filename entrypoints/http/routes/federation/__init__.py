@@ -1,0 +1,8 @@
+"""Signing in for other applications: the endpoints that these call."""
+
+from typing import Final
+
+from entrypoints.http.machinery.endpoints import Endpoints
+from entrypoints.http.routes.federation import device_flow, given_sessions, grants, oidc, pushed_requests
+
+ROUTES: Final = Endpoints.of(grants, device_flow, given_sessions, oidc, pushed_requests)

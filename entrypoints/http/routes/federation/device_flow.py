@@ -1,0 +1,119 @@
+"""The device flow: a device asks for a code, and a page of the application's own looks up what a person has entered."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import NotFound, OrganizationNotActive
+from core.domain.federation.clients import AuthenticationMethod
+from core.domain.federation.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
+from core.domain.federation.metadata import DEVICE_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth_errors import InvalidScope
+from core.domain.federation.scopes import LONGEST_SCOPES
+from core.domain.identity.sign_in import PASSWORD_PROVIDER
+from core.usecases.federation.grants import asked_scopes
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormOrJson
+from entrypoints.http.machinery.callers import ANYONE, CLIENT
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.clients import ClientFields, credentials, said
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
+
+_TAGS: Final = ("oauth",)
+_USER_CODE: Final = example("WDJB-MJHT")
+
+
+class DeviceFields(ClientFields, frozen=True, kw_only=True):
+    """The service that the device belongs to, as a form or as JSON."""
+
+    org: Annotated[Slug, example("acme")] | None = None
+    """The slug of the service's organization, if the device knows it: then it must be right."""
+    service: Annotated[Slug, example("tv")] | None = None
+    """The slug of the service, if the device knows it."""
+    scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid email")] | None = None
+    """What the device wants to know and do, separated by spaces."""
+
+
+class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
+    """A code for the device, and one for its person (RFC 8628 section 3.2)."""
+
+    device_code: Annotated[str, example("GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS4w")]
+    """What the device asks the token endpoint with. Nobody else may learn it."""
+    user_code: Annotated[str, _USER_CODE]
+    """What the device shows, and the person enters. No vowels, and no letters that look alike."""
+    verification_uri: Annotated[str, example("https://id.example.org/ui/device")]
+    """Where the person enters it: the service's own page, if it has one."""
+    verification_uri_complete: Annotated[str, example("https://id.example.org/ui/device?user_code=WDJB-MJHT")]
+    """The same page with the code filled in, to be shown as a QR code."""
+    expires_in: Annotated[int, example(300)]
+    """How many seconds both codes last."""
+    interval: Annotated[int, example(5)]
+    """How many seconds the device waits before it asks again."""
+
+
+class EnteredUserCode(msgspec.Struct, frozen=True):
+    """What a person has entered."""
+
+    user_code: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_USER_CODE), _USER_CODE]
+    """The code: in small letters or capitals, with or without the hyphen."""
+
+
+class DeviceVerification(msgspec.Struct, frozen=True):
+    """What the device belongs to, and how its person can sign in."""
+
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+    available_providers: Annotated[Sequence[str], example(["password"])]
+    """The ways to sign in."""
+
+
+@endpoint.post(
+    DEVICE_AUTHORIZATION_ENDPOINT,
+    caller=CLIENT,
+    limit=(AUTH, DEVICE_FLOW),
+    refuses=(InvalidScope,),
+    accepts=FormOrJson(),
+    errors=OAUTH,
+    tags=_TAGS,
+)
+async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> DeviceCodes:
+    """Ask for the codes of a device
+
+    Show the user code and the address to the person. Then ask `POST /auth/token` with the device code, every five seconds, until they have
+    decided. An application with a client secret or key must authenticate there; here it may.
+    """
+    fields = call.body
+    shown = await credentials(call, postern)
+    if shown.method is not AuthenticationMethod.NONE:
+        await postern.federation.clients.authenticate(shown)
+    asking = AskingClient(id=shown.client, organization=said(fields.org), service=said(fields.service))
+    told = await postern.federation.device_flow.ask(asking, asked_scopes(said(fields.scope)), call.client)
+    return DeviceCodes(
+        device_code=told.device_code.reveal(),
+        user_code=told.user_code.reveal(),
+        verification_uri=told.verification_uri,
+        verification_uri_complete=told.verification_uri_complete.reveal(),
+        expires_in=told.expires_in,
+        interval=told.interval,
+    )
+
+
+@endpoint.post(
+    "/auth/device/verify",
+    caller=ANYONE,
+    limit=(AUTH, DEVICE_FLOW),
+    refuses=(NotFound, DeviceCodeExpired, OrganizationNotActive),
+    tags=_TAGS,
+)
+async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> DeviceVerification:
+    """Look up what a user code belongs to
+
+    For a page of your own where people enter the code (`device_activation_uri`). It approves nothing: send the person on to
+    `/ui/device?user_code=…`, where they sign in and decide.
+    """
+    found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
+    return DeviceVerification(found.context.organization_slug, found.context.service_slug, [PASSWORD_PROVIDER])

@@ -1,0 +1,128 @@
+"""The tokens that applications hold: asked about by the servers that receive them, and given back."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import Refusal
+from core.domain.federation.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormOrJson
+from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.callers import CLIENT
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated, count_refusal, credentials
+from entrypoints.http.machinery.cors import Origins
+from entrypoints.http.machinery.endpoints import Statement, endpoint
+from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import AUTH, UNLIMITED
+from entrypoints.http.machinery.limits import CLIENT as CLIENT_LIMIT
+
+_LONGEST_HINT: Final = 100
+
+
+class PresentedToken(ClientFields, frozen=True, kw_only=True):
+    """A token, as a form or as JSON."""
+
+    token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
+    """An access token or a refresh token."""
+    token_type_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_HINT), example("access_token")] | None = None
+    """Which of the two it is. We can tell."""
+
+
+class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a token says (RFC 7662). Of one that is not active, nothing else."""
+
+    active: bool
+    """Whether the token is good at this moment, and for a service of your organization."""
+    token_use: Annotated[str, example("access")] | None = None
+    """`access`, `refresh`, `client` for an application's own, or `impersonation`."""
+    token_type: Annotated[str, example("Bearer")] | None = None
+    """`Bearer` for an access token."""
+    scope: Annotated[str, example("openid email")] | None = None
+    """What was granted."""
+    client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
+    """The application that was given the token."""
+    username: Annotated[str, example("ada@example.org")] | None = None
+    """The address of the person."""
+    sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
+    """The person's id; of an application's own token, its client id."""
+    aud: Annotated[str, example("service:acme/billing")] | None = None
+    """Whom the token is for."""
+    iss: Annotated[str, example("https://sso.example.org")] | None = None
+    """This installation."""
+    exp: Annotated[int, example(1_780_000_900)] | None = None
+    """When it expires, in seconds since 1970."""
+    iat: Annotated[int, example(1_780_000_000)] | None = None
+    """When it was issued."""
+    jti: Annotated[str, example("0199d3a0-0000-7000-8000-000000000003")] | None = None
+    """The token's own id."""
+    sid: Annotated[str, example("0199d3a0-0000-7000-8000-000000000004")] | None = None
+    """The session's id."""
+    org: Annotated[str, example("acme")] | None = None
+    """The organization's slug."""
+    service: Annotated[str, example("billing")] | None = None
+    """The service's slug."""
+    amr: Annotated[Sequence[str], example(["pwd"])] | None = None
+    """How the person proved who they are (RFC 8176)."""
+    acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
+    """How well."""
+    auth_time: Annotated[int, example(1_780_000_000)] | None = None
+    """When."""
+    act: dict[str, Any] | None = None
+    """Who acts in the person's name, if somebody does (RFC 8693 section 4.1)."""
+
+
+_DECLARED: Final[Statement] = {
+    "caller": CLIENT,
+    "limit": UNLIMITED,
+    "counts": COUNTS,
+    "accepts": FormOrJson(),
+    "errors": OAUTH,
+    "tags": ("oauth",),
+}
+_REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS}
+
+
+@endpoint.post(INTROSPECTION_ENDPOINT, **_DECLARED)
+async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
+    """Ask whether a token is good
+
+    For the servers of a service that receive tokens of any service of their organization. The answer is true at this moment: a session that
+    has ended is seen at once. Public clients cannot ask.
+    """
+    shown = await credentials(call, postern)
+    try:
+        _, told = await postern.federation.given_sessions.introspect(shown, call.body.token)
+    except Refusal as refusal:
+        await count_refusal(call.request, refusal)
+        raise
+    call.request.count_client(CLIENT_LIMIT)
+    return Introspection(**told)  # type: ignore[arg-type]  # what it repeats of a token is of these types
+
+
+@endpoint.post(REVOCATION_ENDPOINT, **_REVOCATION)
+async def revoke_token(call: Call[PresentedToken], postern: Postern) -> Nothing:
+    """Give a token back
+
+    The session that it belongs to ends, with all of its tokens, if it is one of the client's own. The answer is the same for any other
+    token. `/oauth/revoke` is another name for this endpoint.
+    """
+    return await _revoke(call, postern)
+
+
+@endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
+async def revoke_token_too(call: Call[PresentedToken], postern: Postern) -> Nothing:
+    """Give a token back, under the name that many clients expect"""
+    return await _revoke(call, postern)
+
+
+async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
+    client = await authenticated(call, postern)
+    if client.is_public:
+        await call.request.count(AUTH)
+    await postern.federation.given_sessions.revoke(client, call.body.token, call.client)
+    return NOTHING

@@ -1,0 +1,172 @@
+"""The token endpoint: applications exchange what they were given for tokens."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, Refusal, Unauthorized
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod
+from core.domain.federation.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown
+from core.domain.federation.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
+from core.domain.federation.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
+from core.domain.federation.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.scopes import LONGEST_SCOPES
+from core.domain.secrets import Token
+from core.domain.services.redirect_uris import LONGEST_URI
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormOrJson
+from entrypoints.http.machinery.callers import CLIENT
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated, count_refusal, credentials_if_any, said
+from entrypoints.http.machinery.cors import Origins
+from entrypoints.http.machinery.endpoints import Statement, endpoint
+from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
+from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
+from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
+
+_LONGEST_TYPE: Final = 100
+_REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S105 - an example
+
+
+class TokenFields(ClientFields, frozen=True, kw_only=True):
+    """What is exchanged, as a form or as JSON. Which fields count depends on the grant type; others are ignored."""
+
+    grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
+    """`authorization_code`, `refresh_token`, `client_credentials`, or `urn:ietf:params:oauth:grant-type:device_code`, which you may leave
+    out beside a device code.
+    """
+    code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
+    """The code that the browser brought back."""
+    redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
+    """The redirect URI that the code was sent to."""
+    code_verifier: Annotated[Token, example("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")] | None = None
+    """What the code challenge was made from (PKCE, RFC 7636)."""
+    refresh_token: Token | None = None
+    """The refresh token that you got last."""
+    device_code: Token | None = None
+    """The code of the device flow (RFC 8628)."""
+    scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
+    """With a refresh token: fewer scopes than were granted, for the new access token."""
+
+
+class GrantedTokens(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens for the application."""
+
+    access_token: AccessTokenText
+    token_type: Annotated[str, example("Bearer")]
+    """Always `Bearer`."""
+    expires_in: ExpiresIn
+    scope: Annotated[str, example("openid email")] | None = None
+    """What was granted. Absent from an application's own token."""
+    refresh_token: Annotated[str, example(_REFRESH_TOKEN)] | None = None
+    """Exchange it when the access token expires. Absent beside an application's own token."""
+    id_token: Annotated[str, example("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
+    """Who signed in, and how. With the scope `openid`."""
+
+
+_DECLARED: Final[Statement] = {
+    "caller": CLIENT,
+    "limit": UNLIMITED,
+    "counts": COUNTS,
+    "refuses": (
+        *(BadRequest, InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType),
+        *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied),
+    ),
+    "accepts": FormOrJson(),
+    "errors": OAUTH,
+    "origins": Origins.CLIENTS,
+    "tags": ("oauth",),
+}
+
+
+@endpoint.post(TOKEN_ENDPOINT, **_DECLARED)
+async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+    """Exchange a code or a refresh token for tokens
+
+    A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
+    refresh token works once, too: the answer has the next one. With `client_credentials`, an application gets a token of its own, which
+    other services of its organization can introspect. A device asks with its device code every few seconds until somebody has decided:
+    `authorization_pending` means to go on, `slow_down` to wait 5 seconds longer each time from now on. `mobile` and `desktop` services are
+    public clients and only say who they are, as do `web` services without a client secret or key; all others authenticate. `/oauth/token`
+    is another name for this endpoint.
+    """
+    return await _exchange(call, postern)
+
+
+@endpoint.post(TOKEN_ALIAS, **_DECLARED)
+async def exchange_for_tokens_too(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+    """Exchange a code or a refresh token for tokens, under the name that many clients expect"""
+    return await _exchange(call, postern)
+
+
+async def _exchange(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+    if _is_poll(call.body):
+        return _answer(await _polled(call, postern))
+    client = await authenticated(call, postern)
+    if not client.is_public:
+        return _answer(await _issued(call, postern, client))
+    request = call.request
+    if said(call.body.grant_type) != AUTHORIZATION_CODE:
+        await request.count(AUTH)
+        return _answer(await _issued(call, postern, client))
+    try:
+        return _answer(await _issued(call, postern, client))
+    except Refusal:
+        # Whoever redeems a good code does not count: the people of a whole office may sign in from one address.
+        await request.count(AUTH)
+        raise
+
+
+async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
+    """A device asks many times: its client is looked up together with its code, in one round trip."""
+    request, device_code = call.request, said(call.body.device_code)
+    if device_code is None:
+        await request.count(AUTH, DEVICE_FLOW)
+        raise BadRequest("device_code: send the one that the device was given")
+    shown = await credentials_if_any(call, postern)
+    has_credential = shown is not None and shown.method is not AuthenticationMethod.NONE
+    if not has_credential:
+        await request.count(AUTH, DEVICE_FLOW)
+    try:
+        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.client)
+    except Unauthorized as refusal:
+        if has_credential:
+            await count_refusal(request, refusal)
+        raise
+    except Refusal:
+        if has_credential:
+            request.count_client(OF_CLIENT)
+        raise
+    if has_credential:
+        request.count_client(OF_CLIENT)
+    return await postern.federation.grants.issue(granted, client)
+
+
+async def _issued(call: Call[TokenFields], postern: Postern, client: AuthenticatedClient) -> IssuedTokens:
+    fields = call.body
+    request = TokenRequest(
+        grant_type=grant_type(said(fields.grant_type)),
+        code=said(fields.code),
+        redirect_uri=said(fields.redirect_uri),
+        code_verifier=said(fields.code_verifier),
+        refresh_token=said(fields.refresh_token),
+        scope=said(fields.scope),
+    )
+    return await postern.federation.grants.exchange(request, client, call.client)
+
+
+def _is_poll(fields: TokenFields) -> bool:
+    named = said(fields.grant_type)
+    return named == DEVICE_CODE or (named is None and said(fields.device_code) is not None)
+
+
+def _answer(issued: IssuedTokens) -> GrantedTokens:
+    return GrantedTokens(
+        access_token=issued.access_token.reveal(),
+        token_type="Bearer",  # noqa: S106 - a scheme
+        expires_in=issued.expires_in,
+        scope=issued.scope,
+        refresh_token=None if issued.refresh_token is None else issued.refresh_token.reveal(),
+        id_token=None if issued.id_token is None else issued.id_token.reveal(),
+    )

@@ -1,0 +1,33 @@
+"""Where consents are kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.domain.federation.consents import Access, Consent
+from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+
+
+class ConsentTakenBack(Exception):
+    """The person took the consent back while the application was on its way to its code."""
+
+
+class ConsentStore(Protocol):
+    """Part of the unit of work. The account is held first: nobody takes anything back from the person's applications meanwhile."""
+
+    async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
+        """Adds to what the person has allowed the service before. Returns whose service it is; None when it is being deleted."""
+
+    async def demand(self, user: UserId, service: ServiceId, scopes: Sequence[str]) -> None:
+        """The commit raises `ConsentTakenBack` unless the person still allows all of this. Nothing can be asked in between."""
+
+    async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
+        """Ends the service's sessions for this person and the codes that it has not redeemed, too. Returns what there was. None when there
+        was nothing.
+        """
+
+
+class AccessLookup(Protocol):
+    """Outside any unit of work: one statement."""
+
+    async def list(self, user: UserId) -> Sequence[Access]:
+        """The applications that can act for this person, by the names of their organizations and their own."""

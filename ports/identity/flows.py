@@ -1,0 +1,34 @@
+"""Where flows are kept."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import FlowId, PreauthenticationId, SessionId, UserId
+from core.domain.identity.flows import Flow
+
+
+class FlowLookup(Protocol):
+    """Outside any unit of work: one statement, one round trip."""
+
+    async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
+        """With the branding of its organization. None when it has expired, or is another browser's, or there is none."""
+
+
+class FlowStore(Protocol):
+    """Part of the unit of work."""
+
+    async def add(self, flow: Flow, browser_digest: bytes) -> None: ...
+
+    async def name(self, flow: FlowId, email: str) -> None:
+        """The address that the person gave last; an unfinished sign-in with another one is forgotten."""
+
+    async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None: ...
+
+    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime) -> bool:
+        """The person has signed in by this flow. Of two at once, one gets True."""
+
+    async def keep(self, flow: FlowId, session: SessionId) -> None:
+        """The session that they have signed in to."""
+
+    async def complete(self, flow: FlowId, at: datetime) -> bool:
+        """The flow has led where it should, once. Of two at once, one gets True."""
