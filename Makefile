@@ -48,6 +48,7 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(COMPILE) -c requirements-dev.lock ops/requirements-build.in -o requirements-build.lock
 	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
+	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
 	$(BIN)/python -m ops.wheels
 
 wheels: $(VENV)/ready-dev  ## Check that what is locked has wheels for each platform and Python that we name
@@ -68,9 +69,10 @@ $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/buil
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/ready-dev: requirements-dev.lock $(VENV)/ready
+$(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock $(VENV)/ready
 	@echo "Installing what the tests need …"
 	@$(PIP) -r requirements-dev.lock
+	@$(PIP) --no-deps --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python

@@ -15,9 +15,9 @@ PAGE: Final = ROOT / "docs" / "benchmarks.md"
 HISTORY: Final = ROOT / "docs" / "benchmarks-history.md"
 
 SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
-    "Beside other servers": ("peers",),
+    "Beside other servers": ("peers", "providers"),
     "Starting and memory": ("start", "memory"),
-    "Requests": ("http", "driver", "processes"),
+    "Requests": ("http", "driver", "processes", "tokens", "pages"),
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),

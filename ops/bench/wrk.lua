@@ -1,13 +1,13 @@
--- Asks with a different header each time, from the file that is named after `--`, when one is: a line each, and after a tab the path, when
--- it is not the one of the address.
+-- Asks with a different header each time, from the file that is named after `--`, when one is: a line each, after a tab the path, when it is
+-- not the one of the address, and after another tab what to post.
 local asked = {}
 local turn = 0
 
 function init(arguments)
   if arguments[1] then
     for line in io.lines(arguments[1]) do
-      local name, value, path = line:match("^([^:]+): ([^\t]+)\t?(.*)$")
-      asked[#asked + 1] = {name = name, value = value, path = path ~= "" and path or nil}
+      local name, value, path, body = line:match("^([^:]+): ([^\t]+)\t?([^\t]*)\t?(.*)$")
+      asked[#asked + 1] = {name = name, value = value, path = path ~= "" and path or nil, body = body ~= "" and body or nil}
     end
   end
 end
@@ -17,7 +17,7 @@ function request()
   turn = turn % #asked + 1
   local one = asked[turn]
   wrk.headers[one.name] = one.value
-  return wrk.format(nil, one.path)
+  return wrk.format(one.body and "POST" or nil, one.path, nil, one.body)
 end
 
 -- Has wrk print its figures as one JSON object on the last line, latencies in seconds.

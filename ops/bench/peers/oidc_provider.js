@@ -1,5 +1,5 @@
 // oidc-provider, its models in PostgreSQL: one table, a primary key, prepared statements.
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { BASE, emailOf, forEachPerson, leave, listen, pool } from './seeding.js';
 import { Provider } from 'oidc-provider';
 
@@ -74,29 +74,55 @@ async function findAccount(_context, id) {
 }
 
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' });
+const secret = randomBytes(32).toString('hex');
 const provider = new Provider(BASE, {
   adapter: PostgresAdapter,
   findAccount,
   claims: { openid: ['sub'], email: ['email', 'email_verified'] },
   clients: [
-    { client_id: 'bench', client_secret: randomBytes(32).toString('hex'), redirect_uris: [`${BASE}/callback`], id_token_signed_response_alg: 'ES256' },
+    {
+      client_id: 'bench', client_secret: secret, redirect_uris: [`${BASE}/callback`], id_token_signed_response_alg: 'ES256',
+      grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
+    },
   ],
   cookies: { keys: [randomBytes(32).toString('hex')] },
-  features: { devInteractions: { enabled: false } },
+  features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false }, introspection: { enabled: true } },
   jwks: { keys: [{ ...key, use: 'sig', alg: 'ES256' }] },
-  ttl: { AccessToken: 3600, Grant: 86400, IdToken: 3600, Interaction: 3600, Session: 86400 },
+  ttl: { AccessToken: 3600, AuthorizationCode: 3600, ClientCredentials: 3600, Grant: 86400, IdToken: 3600, Interaction: 3600, Session: 86400 },
 });
 
 const client = await provider.Client.find('bench');
-leave('tokens', await forEachPerson(async (number) => {
+const grants = [];
+const tokens = await forEachPerson(async (number) => {
   const accountId = `account-${number}`;
   await pool.query('insert into accounts values ($1, $2, true)', [accountId, emailOf(number)]);
   const grant = new provider.Grant({ accountId, clientId: client.clientId });
   grant.addOIDCScope('openid email offline_access');
   const grantId = await grant.save();
+  grants.push({ accountId, grantId });
   // With offline_access, as for a client that gets a refresh token: such a token is not bound to its session, which saves a look-up.
   const token = new provider.AccessToken({ accountId, client, grantId, gty: 'authorization_code', scope: 'openid email offline_access' });
-  return `Authorization: Bearer ${await token.save()}`;
-}));
+  return token.save();
+});
+leave('tokens', tokens.map((token) => `Authorization: Bearer ${token}`));
+const basic = `Authorization: Basic ${Buffer.from(`bench:${secret}`).toString('base64')}`;
+leave('introspections', tokens.map((token) => `${basic}\t\ttoken=${token}`));
+leave('credentials', [`${basic}\t\tgrant_type=client_credentials`]);
+
+// Each is good for one request. Only the case that redeems them asks for any.
+const codeChallenge = createHash('sha256').update(process.env.VERIFIER ?? '').digest('base64url');
+const bodies = [];
+for (let first = 0; first < Number(process.env.CODES ?? 0); first += 20) {
+  bodies.push(...(await Promise.all(Array.from({ length: 20 }, async (_, offset) => {
+    const code = new provider.AuthorizationCode({
+      ...grants[(first + offset) % grants.length], client, gty: 'authorization_code', redirectUri: `${BASE}/callback`, scope: 'openid email',
+      codeChallenge, codeChallengeMethod: 'S256', authTime: Math.floor(Date.now() / 1000), nonce: 'n',
+    });
+    const fields = { grant_type: 'authorization_code', redirect_uri: `${BASE}/callback`, code_verifier: process.env.VERIFIER };
+    return String(new URLSearchParams({ ...fields, code: await code.save() }));
+  }))));
+}
+leave('codes', bodies);
+leave('basic', [basic]);
 await pool.query('vacuum analyze');
 listen(provider.callback());

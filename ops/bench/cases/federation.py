@@ -1,0 +1,211 @@
+"""What applications do as relying parties, each against `GET /api/user` of the same server in the same run."""
+
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import psycopg
+import trio
+
+from core.domain.secrets import Token
+from entrypoints.settings import read
+from ops.bench.cases.identity import people
+from ops.bench.fill import Person
+from ops.bench.harness import Options, Server, directory, generate, serving
+from ops.bench.inside import bearers_for, postern_of
+from ops.bench.load import Target
+from ops.bench.paired import Contestant, Side, each_once, ratio, take_turns
+from ops.bench.report import Figure, at_most, complain
+from ops.bench.shared_postgres import shared_postgres
+
+PEOPLE: Final = 1000
+CONNECTIONS: Final = 16
+TURNS: Final = 7
+CODES: Final = 40_000
+CALLBACK: Final = "https://shop.example/callback"
+VERIFIER: Final = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+CHALLENGE: Final = urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
+_SCOPES: Final = ("openid", "email")
+
+USER: Final = "GET /api/user"
+BARS: Final[Mapping[str, float]] = {
+    "GET /oauth/userinfo": 1.15,
+    "introspection": 1.15,
+    "client credentials": 1.25,
+    "code to tokens": 4.0,
+}
+CPU: Final = attrgetter("server")
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    service: UUID
+    organization: UUID
+    client_id: UUID
+    secret: str
+
+    @property
+    def basic(self) -> str:
+        return f"Authorization: Basic {b64encode(f'{self.client_id}:{self.secret}'.encode()).decode()}"
+
+
+async def tokens(options: Options) -> Sequence[Figure]:
+    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`."""
+    seconds = max(1.0, options.seconds / 2)
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(directory())
+        postgres = stack.enter_context(shared_postgres(place))
+        data_dir = place / "postern"
+        data_dir.mkdir()
+        server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
+        persons = await people(server, PEOPLE)
+        shop = await trio.to_thread.run_sync(make_shop, server, persons)
+        given = await application_tokens(server, shop, persons)
+        bearers = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
+        side = Side(server.pid, "postern", postgres)
+        load = partial(_by_wrk, server, side, seconds)
+        contestants = [
+            load(name=USER, path="/api/user", lines=bearers),
+            load(name="GET /oauth/userinfo", path="/oauth/userinfo", lines=[f"Authorization: Bearer {token}" for token in given]),
+            load(
+                name="introspection", path="/oauth/introspect", lines=[f"{shop.basic}\t\t{urlencode({'token': token})}" for token in given]
+            ),
+            load(
+                name="client credentials", path="/auth/token", lines=[f"{shop.basic}\t\t{urlencode({'grant_type': 'client_credentials'})}"]
+            ),
+        ]
+        complain("tokens: 16 connections …")
+        await trio.to_thread.run_sync(postgres.settle)
+        await take_turns(contestants, TURNS)
+        # By our own generator, because each code is good for one request.
+        asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), CONNECTIONS, seconds))
+        redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), CONNECTIONS, seconds))
+        await take_turns([asking, redeeming], TURNS)
+    everything = (*contestants, asking, redeeming)
+    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking)]
+    return [
+        *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in everything),
+        *(
+            Figure(f"{one.name} against {USER}: CPU per request", ratio(one, other, CPU), bar=at_most(BARS[one.name]))
+            for one, other in compared
+        ),
+        Figure("requests that failed", sum(one.failures for one in everything), bar=at_most(0)),
+    ]
+
+
+def _by_wrk(server: Server, side: Side, seconds: float, *, name: str, path: str, lines: Sequence[str]) -> Contestant:
+    place = Path(server.settings["POSTERN_DATA_DIR"])
+    file = place / f"asked-{len(list(place.glob('asked-*')))}"
+    file.touch(mode=0o600)
+    file.write_text("\n".join(lines))
+    target = server.target(path)
+    if "\t" in lines[0]:
+        target = replace(target, headers={**target.headers, **FORM})
+    return Contestant(name, side, partial(generate, target, CONNECTIONS, seconds, tokens=file))
+
+
+def make_shop(server: Server, persons: Sequence[Person]) -> Shop:
+    """A service with a secret, where everybody has signed in."""
+    shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
+    with psycopg.connect(server.database_url, autocommit=True) as connection:
+        connection.execute(
+            "insert into all_organizations (id, slug, name, status, created_at, updated_at)"
+            " values (%s, 'acme', 'Acme', 'active', now(), now())",
+            [shop.organization],
+        )
+        connection.execute(
+            "insert into all_services (id, org_id, slug, name, service_type, client_id, redirect_uris, created_at, updated_at)"
+            " values (%s, %s, 'shop', 'Shop', 'web', %s, %s, now(), now())",
+            [shop.service, shop.organization, shop.client_id, [CALLBACK]],
+        )
+        connection.execute(
+            "insert into client_secrets (id, service_id, prefix, digest, created_at) values (%s, %s, 'cs', %s, now())",
+            [uuid4(), shop.service, Token(shop.secret).digest()],
+        )
+        connection.execute(
+            "insert into service_users (service_id, user_id, org_id, first_login_at, created_at)"
+            " select %s, id, %s, now(), now() from users where id = any (%s)",
+            [shop.service, shop.organization, [person.user for person in persons]],
+        )
+        connection.execute(
+            "insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at, parent_id, depth,"
+            " scopes) select gen_random_uuid(), user_id, %s, %s, now(), now(), now() + interval '1 day', id, 1, %s"
+            " from sessions where id = any (%s)",
+            [shop.organization, shop.service, list(_SCOPES), [person.session for person in persons]],
+        )
+        connection.execute("vacuum analyze")
+    return shop
+
+
+async def application_tokens(server: Server, shop: Shop, persons: Sequence[Person]) -> Sequence[str]:
+    now = datetime.now(UTC)
+    with psycopg.connect(server.database_url) as connection:
+        rows = connection.execute("select parent_id, id from sessions where scopes is not null").fetchall()
+    by_parent: dict[UUID, UUID] = dict(rows)
+    async with postern_of(server.settings) as postern:
+        return [
+            await postern.foundation.token_signer.sign_for_application(
+                {
+                    "iss": read(server.settings).public_url,
+                    "sub": str(person.user),
+                    "aud": "service:acme/shop",
+                    "exp": int((now + timedelta(hours=1)).timestamp()),
+                    "iat": int(now.timestamp()),
+                    "jti": str(postern.foundation.ids.new()),
+                    "sid": str(by_parent[person.session]),
+                    "email": person.email,
+                    "is_platform_owner": False,
+                    "token_use": "access",
+                    "amr": ["pwd"],
+                    "org": "acme",
+                    "service": "shop",
+                    "client_id": str(shop.client_id),
+                    "scope": " ".join(_SCOPES),
+                }
+            )
+            for person in persons
+        ]
+
+
+def _users(server: Server, bearers: Sequence[str]) -> Iterator[Target]:
+    target = server.target("/api/user")
+    while True:
+        for bearer in bearers:
+            name, _, value = bearer.partition(": ")
+            yield replace(target, headers={name: value})
+
+
+def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
+    """Each of them once. They last as long as the measurement."""
+    made = [uuid4().hex + uuid4().hex for _ in range(CODES)]
+    with psycopg.connect(server.database_url, autocommit=True) as connection:
+        with connection.cursor().copy(
+            "copy authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,"
+            " authenticated_by, created_at, expires_at) from stdin"
+        ) as copying:
+            now = datetime.now(UTC)
+            for number, code in enumerate(made):
+                person = persons[number % len(persons)]
+                copying.write_row(
+                    [
+                        *(uuid4(), Token(code).digest(), shop.service, person.user, person.session, CALLBACK, CHALLENGE, "n"),
+                        *(list(_SCOPES), now, ["pwd"], now, now + timedelta(hours=1)),
+                    ]
+                )
+        connection.execute("vacuum analyze authorization_codes")
+    target = server.target("/auth/token")
+    name, _, value = shop.basic.partition(": ")
+    headers = {**FORM, name: value}
+    for code in made:
+        fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+        yield replace(target, method="POST", headers=headers, body=urlencode(fields).encode())

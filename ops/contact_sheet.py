@@ -1,0 +1,110 @@
+"""Pictures of every page in every state, beside each other, to look at as a designer does.
+
+    .venv/bin/python -m ops.contact_sheet [--of WORD] [--language de] [FOLDER]
+
+It writes a few PNGs for each width and light, each with a dozen pages, to FOLDER: build/contact-sheet if none is given. `--of consent`
+takes only the states with that word in their name.
+"""
+
+import argparse
+import html
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+import trio
+
+from core.domain.languages import Language
+from entrypoints.http.server.settings import ServerSettings
+from tests.browser.chromium import started
+from tests.browser.gallery import gallery, place
+from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
+from tests.browser.states import State, states
+from tests.http.running_server import Certificate, application, running
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_AT: Final = ("127.42.0.1", 8443)
+_BASE_URL: Final = "https://sheet.example"
+_ON_A_SHEET: Final = {NARROW: 12, WIDE: 9}
+_COLUMNS: Final = {NARROW: 6, WIDE: 3}
+# How wide a picture is on the sheet.
+_SHOWN: Final = {NARROW: NARROW, WIDE: 800}
+_GAP: Final = 16
+_STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margin: 0 } img { display: block }"
+
+
+@dataclass(frozen=True, slots=True)
+class Sheets:
+    """What is taken, of what, and where it goes."""
+
+    states: Sequence[State]
+    language: Language
+    workshop: Path
+    folder: Path
+
+    async def take(self, page: Page) -> None:
+        for width in (NARROW, WIDE):
+            for scheme in get_args(Scheme):
+                pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
+                await page.show(width=_COLUMNS[width] * (_SHOWN[width] + _GAP) + _GAP)
+                for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[width]), 1):
+                    await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[width]], width))
+                    self._keep(f"{width}-{scheme}-{number}.png", await page.picture())
+
+    async def _picture(self, page: Page, number: int, width: int, scheme: Scheme) -> tuple[str, Path]:
+        await page.show(width=width, scheme=scheme)
+        await page.open(place(number, self.language))
+        picture = self.workshop / f"{width}-{scheme}-{number}.png"
+        picture.write_bytes(await page.picture())
+        return self.states[number].name, picture
+
+    def _sheet(self, pictures: Sequence[tuple[str, Path]], width: int) -> str:
+        figures = "".join(
+            f'<figure><figcaption>{html.escape(name)}</figcaption><img src="{picture.as_uri()}" width="{_SHOWN[width]}"></figure>'
+            for name, picture in pictures
+        )
+        style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({_COLUMNS[width]}, {_SHOWN[width]}px); gap: {_GAP}px"
+        sheet = self.workshop / "sheet.html"
+        sheet.write_text(f"<!doctype html><meta charset=utf-8><style>{_STYLE} body {{ {style} }}</style>{figures}")
+        return sheet.as_uri()
+
+    def _keep(self, name: str, picture: bytes) -> None:
+        target = self.folder / name
+        target.write_bytes(picture)
+        print(target)
+
+
+async def take(program: str, wanted: Sequence[State], language: Language, folder: Path, workshop: Path) -> None:
+    certificate = Certificate.make(workshop)
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
+    with started(program, workshop / "chromium", examples_at=f"{_AT[0]}:{_AT[1]}") as process:
+        async with (
+            running(application(gallery(wanted)), settings, address=_AT),
+            process.attached() as chromium,
+            new_page(chromium, _BASE_URL, scripts=True) as page,
+        ):
+            await Sheets(wanted, language, workshop, folder).take(page)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Pictures of every page in every state")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "contact-sheet")
+    parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
+    parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
+    given = parser.parse_args()
+    program = shutil.which("chromium")
+    if program is None:
+        print("chromium is not installed; ops/install-test-tools installs it")
+        return 1
+    wanted = [state for state in states() if given.of in state.name]
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as workshop:
+        trio.run(take, program, wanted, given.language, given.folder, Path(workshop))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
