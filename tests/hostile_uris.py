@@ -165,3 +165,80 @@ ALWAYS: Final = (
 
 # Of whatever runs on its makers' machines, besides: a scheme of a phone's or a desktop's leads nowhere there.
 FOR_THE_WEB: Final = ("com.example.app:/callback", "com.example.app://callback", "com.example.app:/callback?from=postern")
+
+REGISTERED: Final = "https://app.example.com/callback"
+"""What an honest application has registered, where the next ones are tried."""
+
+# Good addresses, and close to the registered one, but other ones: some product has taken each for the same.
+NEAR_REGISTERED: Final = (
+    "https://app.example.com",
+    "https://app.example.com/",
+    "https://app.example.com/callback/",
+    "https://app.example.com//callback",
+    "https://app.example.com/callback/more",
+    "https://app.example.com/callback?",
+    "https://app.example.com/callback?next=https://evil.example",
+    "https://app.example.com/callback&next=https://evil.example",
+    "https://app.example.com/callback;next=evil",
+    "https://app.example.com/callbackevil",
+    "https://app.example.com/callbac",
+    "https://app.example.com/Callback",
+    "https://app.example.com/callbac%6b",
+    "https://app.example.com/%63allback",
+    "https://App.example.com/callback",
+    "https://APP.EXAMPLE.COM/callback",
+    "https://app.example.com:443/callback",
+    "https://app.example.com:8443/callback",
+    "https://app.example.com.evil.example/callback",
+    "https://evil.example/https://app.example.com/callback",
+    "https://evil.example/callback?https://app.example.com/callback",
+    "https://evil.example/?redirect_uri=https://app.example.com/callback",
+    "https://evilapp.example.com/callback",
+    "https://app.example.co/callback",
+    "https://app.example.comm/callback",
+    "https://sub.app.example.com/callback",
+    "https://example.com/callback",
+    "https://xn--pp-xna.example.com/callback",
+    "http://localhost/callback",
+    "http://127.0.0.1/callback",
+    "http://127.0.0.1:3000/callback",
+    "com.example.app:/callback",
+)
+
+LOOPBACK: Final = "http://127.0.0.1:51004/callback"
+"""What an application on a desktop has registered. It may take another port, and nothing else."""
+
+NEAR_LOOPBACK: Final = (
+    "http://127.0.0.1:51004/callback/",
+    "http://127.0.0.1:51004/Callback",
+    "http://127.0.0.1:51004/callback?",
+    "http://127.0.0.1:51004/callback?a=b",
+    "http://127.0.0.1:51004/callback#",
+    "http://127.0.0.1:51004",
+    "http://127.0.0.1:0/callback",
+    "http://127.0.0.1:00001/callback",
+    "http://127.0.0.1:65536/callback",
+    "http://127.0.0.1:99999/callback",
+    "http://127.0.0.1:/callback",
+    "http://127.0.0.1:80:80/callback",
+    "http://127.0.0.1:+80/callback",
+    "http://127.0.0.1:８０/callback",  # noqa: RUF001 - full-width digits
+    "http://127.0.0.1:80@evil.example/callback",
+    "http://127.0.0.1:80evil.example/callback",
+    "http://127.0.0.1:80\\@evil.example/callback",
+    "http://127.0.0.1.evil.example:80/callback",
+    "http://evil.example:51004/callback",
+    "http://127.0.0.2:51004/callback",
+    "http://localhost:51004/callback",
+    "http://[::1]:51004/callback",
+    "http://127.1:51004/callback",
+    "http://0.0.0.0:51004/callback",
+    "https://127.0.0.1:51004/callback",
+    "HTTP://127.0.0.1:51004/callback",
+    "http://127.0.0.1:51005/callback\n",
+    "http://127.0.0.1:51005/callback\r\nSet-Cookie: a=b",
+    "http://127.0.0.1:51005/../callback",
+    "http://127.0.0.1:51005//callback",
+    "http:/127.0.0.1:51005/callback",
+    "http:127.0.0.1:51005/callback",
+)

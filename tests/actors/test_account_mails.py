@@ -16,7 +16,7 @@ from actors.job_worker import JobRefused, Pace, Workplace
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, account_mail_job
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.jobs import Job, NewJob, Retry
@@ -51,7 +51,7 @@ async def register(postern: Postern) -> UserId:
     )
     async with postern.foundation.unit_of_work() as uow:
         assert await uow.accounts.add(account, None)
-        await uow.jobs.add(account_mail_job(AccountMail.VERIFICATION, EMAIL))
+        await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, EMAIL).as_job())
         await uow.commit()
     return user
 
@@ -118,19 +118,19 @@ class TestHandling:
 
     async def test_unknown_addresses_leave_nothing(self, postern: Postern) -> None:
         for kind in AccountMail:
-            assert not await postern.identity.account_mails.send(kind, EMAIL, "acme")
+            assert not await postern.identity.account_mails.send(AskedMail(kind, EMAIL, "acme"))
         assert await self.queued(postern) == 0
 
     async def test_each_kind_has_its_link(self, postern: Postern) -> None:
         await register(postern)
         for number, kind in enumerate(AccountMail, start=1):
-            assert await postern.identity.account_mails.send(kind, Email("ADA@example.org"), "")
+            assert await postern.identity.account_mails.send(AskedMail(kind, Email("ADA@example.org"), ""))
             assert await self.queued(postern) == number
 
     async def test_repeated_it_mails_again_and_the_last_link_works(self, postern: Postern) -> None:
         await register(postern)
         for _ in range(2):
-            assert await postern.identity.account_mails.send(AccountMail.RESET, EMAIL, "")
+            assert await postern.identity.account_mails.send(AskedMail(AccountMail.RESET, EMAIL, ""))
         texts = [str(job.payload["text"]) for job in await postern.foundation.jobs.claim(["mail"], 10, timedelta(seconds=9))]
         first, last = (Token(text.partition("token=")[2].split()[0]) for text in texts)
         with pytest.raises(LinkRefused):
@@ -139,7 +139,7 @@ class TestHandling:
 
     @pytest.mark.parametrize("changes", [{"mail": "other"}, {"mail": None}, {"email": 5}, {"organization": None}])
     async def test_a_job_that_asks_for_nothing_is_refused(self, changes: dict[str, Any], postern: Postern) -> None:
-        new: NewJob = account_mail_job(AccountMail.RESET, EMAIL)
+        new: NewJob = AskedMail(AccountMail.RESET, EMAIL).as_job()
         worker = account_mailer(
             postern.identity.account_mails,
             Workplace(

@@ -13,6 +13,7 @@ from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.tenancy.invitations import PostgresInvitations
 from adapters.system import SystemSecrets
+from adapters.texts import ShippedTexts
 from core.domain.errors import Unavailable
 from core.domain.identity.links import Links
 from core.usecases.identity.accounts import Accounts
@@ -45,7 +46,7 @@ def invitations_on(store: Store) -> Invitations:
         store.unit_of_work,
         PostgresInvitations(store.pool),
         accounts=cast("Accounts", None),
-        templates=ShippedMailTemplates("https://id.example.org"),
+        templates=ShippedMailTemplates(ShippedTexts(), "https://id.example.org"),
         links=Links("https://id.example.org", "https://id.example.org/ui"),
         server_secrets=PostgresServerSecrets(store.pool, store.keyring, store.clock),
         clock=store.clock,

@@ -1,8 +1,9 @@
 """Branding: the usable part of an organization's looks, and readable text on its colour."""
 
 import pytest
+from hypothesis import given, strategies
 
-from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding
+from core.domain.branding import LONGEST_NAME, POSTERN, READABLE, Branding, branding, contrast
 from core.domain.lines import one_line
 
 
@@ -87,7 +88,47 @@ def test_a_line_has_what_can_be_seen_and_what_joins_it(text: str, line: str) -> 
 
 @pytest.mark.parametrize(
     ("color", "ink"),
-    [("#000000", "#ffffff"), ("#ffffff", "#111111"), ("#ffd166", "#111111"), ("#a01040", "#ffffff"), ("#0f5f5c", "#ffffff")],
+    [("#000000", "#ffffff"), ("#ffffff", "#000000"), ("#ffd166", "#000000"), ("#a01040", "#ffffff"), ("#0f5f5c", "#ffffff")],
 )
 def test_the_writing_on_a_colour_can_be_read(color: str, ink: str) -> None:
     assert Branding("Acme", None, color).ink == ink
+
+
+COLORS = strategies.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+
+
+@given(COLORS)
+def test_on_every_colour_there_is_writing_that_can_be_read(color: str) -> None:
+    assert contrast(Branding("Acme", color=color).ink, color) >= READABLE
+
+
+def test_that_holds_for_the_greys_between_white_and_black_too() -> None:
+    """Where both are nearly as bad, neither may be less than readable."""
+    for grey in range(256):
+        color = f"#{grey:02x}{grey:02x}{grey:02x}"
+        assert contrast(Branding("Acme", color=color).ink, color) >= READABLE
+
+
+@given(COLORS, COLORS)
+def test_contrast_is_that_of_two_colours(one: str, other: str) -> None:
+    assert contrast(one, other) == contrast(other, one)
+    assert 1 <= contrast(one, other) <= 21
+    assert contrast(one, one) == 1
+
+
+@pytest.mark.parametrize(
+    ("color", "links", "edge"),
+    [("#0f5f5c", True, True), ("#949494", False, True), ("#ffe066", False, False), ("#ffffff", False, False), ("#000000", True, True)],
+)
+def test_a_pale_colour_is_neither_for_links_nor_for_edges(color: str, links: bool, edge: bool) -> None:
+    brand = Branding("Acme", color=color)
+    assert (brand.may_write_on("#ffffff"), brand.stands_out_on("#ffffff")) == (links, edge)
+    # It must be readable on all of them.
+    assert not brand.may_write_on("#ffffff", "#000000")
+
+
+@pytest.mark.parametrize(
+    ("name", "initial"), [("Acme", "A"), ("acme", "A"), ("\u00dfa", "S"), ("\u064a\u0627", "\u064a"), ("\u01c6", "\u01c4")]
+)
+def test_a_name_is_told_by_its_first_letter(name: str, initial: str) -> None:
+    assert Branding(name).initial == initial

@@ -28,3 +28,9 @@ def test_a_refusal_for_now_says_when_to_come_back() -> None:
 
 def test_a_wrong_method_names_the_right_ones() -> None:
     assert errors.MethodNotAllowed(("GET", "HEAD")).allowed == ("GET", "HEAD")
+
+
+def test_a_refusal_names_its_words_for_people_by_its_code_or_by_its_cause() -> None:
+    assert errors.Conflict("slug: taken").words == "conflict"
+    refusal = errors.BadRequest("At most 3", words="too_many", values={"most": 3})
+    assert (refusal.words, refusal.values) == ("too_many", {"most": 3})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.domain.languages import Language
 from core.domain.mail import Mail, NoMail
 
 
@@ -9,11 +10,11 @@ def test_a_queued_mail_is_sealed_since_it_carries_links() -> None:
     job = Mail(to="ada@example.com", subject="Hello", text="text", html="<p>text</p>").as_job()
     assert job.sealed
     assert job.kind == "mail"
-    assert job.payload == {"to": "ada@example.com", "subject": "Hello", "text": "text", "html": "<p>text</p>"}
+    assert job.payload == {"to": "ada@example.com", "subject": "Hello", "text": "text", "html": "<p>text</p>", "language": "en"}
 
 
 def test_a_mail_is_what_its_job_was_made_of() -> None:
-    mail = Mail("ada@example.com", "Hello", "text", "<p>text</p>")
+    mail = Mail("ada@example.com", "Hello", "text", "<p>text</p>", Language.FRENCH)
     assert Mail.of_job(mail.as_job().payload) == mail
 
 
@@ -23,3 +24,9 @@ def test_a_payload_without_one_of_its_parts_is_no_mail(missing: str) -> None:
     del payload[missing]
     with pytest.raises(NoMail):
         Mail.of_job(payload)
+
+
+def test_a_mail_that_an_older_process_queued_is_in_english() -> None:
+    payload = dict(Mail("ada@example.com", "Hello", "text", "<p>text</p>", Language.FRENCH).as_job().payload)
+    del payload["language"]
+    assert Mail.of_job(payload).language is Language.ENGLISH

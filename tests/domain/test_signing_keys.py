@@ -37,6 +37,7 @@ OUTGOING = replace(CURRENT, id=KeyId("c"), public_jwk={"kid": "c"}, state=KeySta
 def test_each_purpose_has_its_algorithm() -> None:
     assert KeyPurpose.ACCESS.algorithm == "ES256"
     assert KeyPurpose.ID.algorithm == "RS256"
+    assert KeyPurpose.ID_ES256.algorithm == "ES256"
 
 
 def test_a_key_is_as_old_as_its_service_and_before_that_as_its_making() -> None:
@@ -65,8 +66,10 @@ def test_a_key_is_found_by_purpose_and_state() -> None:
 
 
 def test_what_is_missing_is_a_current_and_a_next_key_for_each_purpose() -> None:
-    assert len(missing([])) == 4
-    assert missing([NEXT, CURRENT, OUTGOING]) == [(KeyPurpose.ID, KeyState.CURRENT), (KeyPurpose.ID, KeyState.NEXT)]
+    assert len(missing([])) == 6
+    assert missing([NEXT, CURRENT, OUTGOING]) == [
+        (purpose, state) for purpose in (KeyPurpose.ID, KeyPurpose.ID_ES256) for state in (KeyState.CURRENT, KeyState.NEXT)
+    ]
 
 
 def test_an_outgoing_key_outlives_every_token_that_it_signed() -> None:

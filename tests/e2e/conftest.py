@@ -1,5 +1,6 @@
 """Data directories and servers for the end-to-end tests."""
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ class Installation:
     data_dir: Path
     printed: str
     logged: str
+
+    @property
+    def owner_password(self) -> str:
+        """What the first start showed to the person who began it."""
+        found = re.search(r"Password +(\S+)", self.printed)
+        assert found is not None
+        return found[1]
 
 
 @pytest.fixture(scope="session")

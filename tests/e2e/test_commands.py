@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import shipped
+from core.domain.signing_keys import KeyPurpose
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, command, until
 
@@ -42,6 +44,13 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     assert again.returncode == 0
     assert "The password stays as it is" in again.stdout
     assert _owners(server.data_dir) == ["owner@postern.local", "Second@Postern.local"]
+    for words in ([], ["--email", "second@postern.local"]):
+        linked = command(server.data_dir, "owner", "link", *words)
+        assert (linked.returncode, linked.stderr) == (0, "")
+        sentence, link = linked.stdout.splitlines()
+        assert (words[1] if words else "owner@postern.local") in sentence
+        assert server.get(urlsplit(link).path + "?" + urlsplit(link).query).status == 200
+    assert command(server.data_dir, "owner", "link", "--email", "nobody@postern.local").returncode == 1
     assert command(server.data_dir, "migrate").stdout == "The database is current.\n"
     examined = command(server.data_dir, "doctor")
     assert examined.returncode == 0, examined.stdout
@@ -90,7 +99,8 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == "postern: There is no account with this e-mail\n"
     with psycopg.connect(EmbeddedPostgres(running.data_dir).application_url) as connection:
-        recorded = connection.execute("select action from audit_log where details ? 'operator' order by id").fetchall()
+        of_account = "details ? 'operator' and target_id = (select id::text from users where email = %s)"
+        recorded = connection.execute(f"select action from audit_log where {of_account} order by id", [email]).fetchall()
     assert [action for (action,) in recorded] == [
         "user.viewed",
         "user.deactivated",
@@ -141,10 +151,10 @@ def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> No
     before = {key["kid"] for key in running.get("/.well-known/jwks.json").json()["keys"]}
     done = command(running.data_dir, "keys", "rotate", "--signing")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("signs from now on") == 2
+    assert done.stdout.count("signs from now on") == len(KeyPurpose)
     listed = command(running.data_dir, "keys", "list").stdout
     assert all(key in listed for key in before)
-    assert listed.count("outgoing") == 2
+    assert listed.count("outgoing") == len(KeyPurpose)
 
 
 def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_again(serve: Serve, stopped: Path) -> None:

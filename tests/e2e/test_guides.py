@@ -65,13 +65,6 @@ def follow(guide: Path, installation: Installation, directory: Path, **variables
     return done.stdout, server.err.read_text()
 
 
-def printed_password(installation: Installation) -> str:
-    """What the first start showed to the person who began it."""
-    found = re.search(r"Password +(\S+)", installation.printed)
-    assert found is not None
-    return found[1]
-
-
 @pytest.mark.skipif(shutil.which("oathtool") is None or shutil.which("jq") is None, reason="oathtool or jq is missing")
 def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
     shown, log = follow(FIRST_SIGN_IN, installation, e2e_directory)
@@ -85,7 +78,7 @@ def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
 def test_a_first_organization_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
-    password = printed_password(installation)
+    password = installation.owner_password
     shown, log = follow(FIRST_ORGANIZATION, installation, e2e_directory, OWNER_PASSWORD=password)
     for part in ('"status": "pending"', '"role": "auditor"', "301 http://127.0.0.1", '"new_role": "admin"', '"action": "user.joined"'):
         assert part in shown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.domain.secrets import Password
+from core.domain.secrets import Password, Secret
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import StartFailed
 from entrypoints.first_start import FirstOwner, announce, complete
@@ -30,6 +30,12 @@ def test_a_password_that_we_made_is_told() -> None:
     assert "owner@example.com" in told
     assert "made-by-us" in told
     assert "shown only once" in told
+
+
+def test_a_link_that_signs_in_is_told_beside_the_password() -> None:
+    told = _announced(FirstOwner("owner@example.com", None, Secret("https://id.example.com/ui/sign-in/link?token=t")), read({}))
+    assert re.search(r"^  Sign in +https://id\.example\.com/ui/sign-in/link\?token=t$", told, re.MULTILINE)
+    assert "works once, for 10 minutes" in told
 
 
 def test_a_password_that_was_given_is_not_told() -> None:

@@ -221,7 +221,7 @@ async def receive(call: Call[bytes], _postern: Postern) -> Echo:
 
 
 def advice(refused: object) -> str:
-    return "Try another one." if isinstance(refused, Conflict) else ""
+    return "accept_invitation.expired" if isinstance(refused, Conflict) else ""
 
 
 @page.get(

@@ -164,10 +164,14 @@ class RunningServer:
 
 @asynccontextmanager
 async def running(
-    served: Any, settings: ServerSettings | None = None, *, trusted: ssl.SSLContext | None = None
+    served: Any,
+    settings: ServerSettings | None = None,
+    *,
+    trusted: ssl.SSLContext | None = None,
+    address: tuple[str, int] = ("127.0.0.1", 0),
 ) -> AsyncIterator[RunningServer]:
     """The server for as long as the block lasts; it must end by itself within a few seconds afterwards."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    listener = socket.create_server(address, backlog=1024)
     server = RunningServer(listener.getsockname()[1], trio.Event(), trio.Event(), trusted)
 
     async def run(task_status: trio.TaskStatus[list[str]]) -> None:

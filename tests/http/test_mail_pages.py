@@ -50,7 +50,7 @@ async def test_the_list_and_a_mail_are_pages_without_scripts(build: Build, folde
     write(folder, "id-2", "New", text="Follow\n\nhttp://127.0.0.1:8000/verify?token=a&b=c\n\nor http://x.example/y.\n")
     answer = await client.get(LIST, headers=OURS)
     page = answer.body.decode()
-    assert page.index('<a href="/dev/mail/id-2">New</a>') < page.index('<a href="/dev/mail/id-1">Old</a>')
+    assert page.index('<a href="/dev/mail/id-2"><bdi>New</bdi></a>') < page.index('<a href="/dev/mail/id-1"><bdi>Old</bdi></a>')
     assert "to ada@example.org, 2026-03-01 12:30:00 UTC" in page
     shown = await client.get(f"{LIST}/id-2", headers=OURS)
     link = "http://127.0.0.1:8000/verify?token=a&amp;b=c"

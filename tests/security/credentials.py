@@ -60,13 +60,20 @@ OTHERS: Final = tuple(
             "key as token",
             "key of another",  # a good key of another organization's service, as a token
             "secret as token",
-            "secret as password",
+            "secret-as-password",
+            "application",  # a session that an application was given, without the scope openid
+            "application-with-openid",
+            "code",
             "device",
             "trust",
             "verification link",
             "reset link",
             "invitation",
             "cookie",  # the access token where a browser would keep it
+            "browser",  # the cookie of a browser's session
+            "flow",  # the secret that a browser has for its flows
+            "ended browser",
+            "planted browser",  # the same cookie under the name that it has over http
         ),
     )
 )
@@ -144,10 +151,15 @@ class Wallet:
         return bearer(token.reveal())
 
     async def id(self) -> Pairs:
-        return bearer(await self._token(token_use=None))
+        now = int(self._postern.foundation.clock.now().timestamp())
+        person = self._people.add()
+        claims: dict[str, Any] = {"iss": BASE_URL, "sub": str(person.user), "sid": str(person.session), "iat": now, "exp": now + 900}
+        return bearer(await self._postern.foundation.token_signer.sign_id({**claims, "aud": "somebody", "token_use": "access"}))
 
     async def client(self) -> Pairs:
-        return bearer(await self._token(token_use="client", sid=None))
+        (service,) = self._people.rows("select client_id from services where id = %s", self._shop.id)
+        claims = {"sub": str(service["client_id"]), "aud": "services:acme", "org": "acme", "service": "shop"}
+        return bearer(await self._token(token_use="client", sid=None, **claims))
 
     async def key(self) -> Pairs:
         return (("x-api-key", self._key(self._shop)),)
@@ -165,6 +177,26 @@ class Wallet:
         (service,) = self._people.rows("select client_id from services where id = %s", self._shop.id)
         pair = f"{service['client_id']}:{self._secret()}"
         return (("authorization", f"Basic {b64encode(pair.encode()).decode()}"),)
+
+    async def application(self) -> Pairs:
+        return bearer(await self._application("email"))
+
+    async def application_with_openid(self) -> Pairs:
+        return bearer(await self._application("openid email"))
+
+    async def code(self) -> Pairs:
+        token = self._opaque()
+        self._people.change(
+            "insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time,"
+            " authenticated_by, created_at, expires_at) values (%s, %s, %s, %s, %s, 'https://a.example/', '{openid}', now(), '{pwd}',"
+            " now(), now() + interval '1 minute')",
+            self._id(),
+            token.digest(),
+            self._shop.id,
+            self._residents["o"][0].user,
+            self._residents["o"][0].session,
+        )
+        return bearer(token.reveal())
 
     async def device(self) -> Pairs:
         token, _ = self._device()
@@ -194,6 +226,36 @@ class Wallet:
     async def cookie(self) -> Pairs:
         token = await self._token()
         return (("cookie", f"__Host-postern_session={token}; postern_session={token}; session={token}; access_token={token}"),)
+
+    async def _application(self, scopes: str) -> str:
+        """Of the owner, who signed in to the shop."""
+        person = self._tenants.session(self._residents["o"][0], self._shop)
+        self._people.change("update sessions set scopes = %s where id = %s", scopes.split(), person.session)
+        (service,) = self._people.rows("select client_id from services where id = %s", self._shop.id)
+        claims = {"client_id": str(service["client_id"]), "scope": scopes}
+        return await self._tenants.token(person, self._shop, **claims)
+
+    async def browser(self) -> Pairs:
+        return (("cookie", f"__Host-postern_session={self._browser()}"),)
+
+    async def flow(self) -> Pairs:
+        return (("cookie", f"__Host-postern_flow={self._cookie()}"),)
+
+    async def ended_browser(self) -> Pairs:
+        cookie = self._browser()
+        self._people.change("update sessions set revoked_at = now() where id in (select session_id from browser_sessions)")
+        return (("cookie", f"__Host-postern_session={cookie}"),)
+
+    async def planted_browser(self) -> Pairs:
+        return (("cookie", f"postern_session={self._browser()}; postern_flow={self._cookie()}"),)
+
+    def _cookie(self) -> str:
+        return self._postern.foundation.secrets.token().reveal()
+
+    def _browser(self) -> str:
+        cookie, person = self._cookie(), self._people.add()
+        self._people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", Token(cookie).digest(), person.session)
+        return cookie
 
     async def _token(self, **claims: Any) -> str:
         return await self._people.token(self._people.add(), **claims)

@@ -8,11 +8,15 @@ from typing import Any, Final
 
 import pytest
 
+from core.domain.federation.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.identity.flows import form_token
+from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import NOTHING, Nothing
-from entrypoints.http.machinery.callers import PREAUTHENTICATED
+from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms
+from entrypoints.http.machinery.callers import CLIENT, OPENID_SESSION, PREAUTHENTICATED
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.routes import ROUTES
@@ -27,12 +31,16 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 
 # Who passes with a session: m member, a admin, o owner, g platform owner who is a member, x owner of another organization; in a session on
 # the platform (p), in their organization (o), or in one of its services (s); and whether somebody passes who acts in their name. Then what
-# passes that is no session. Everybody: with any of them, or with nothing.
+# passes that is no session, but one of a browser among it; @ are the sessions of applications, with openid or without. Everybody: with any
+# of them, or with nothing.
+APPLICATIONS: Final = "application,application-with-openid"
 TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 
 # Operations, and what verifies our tokens
 everybody                         GET    /.well-known/jwks.json
+everybody                         GET    /.well-known/oauth-authorization-server
+everybody                         GET    /.well-known/openid-configuration
 everybody                         GET    /health
 everybody                         GET    /health/live
 everybody                         GET    /health/ready
@@ -45,21 +53,96 @@ everybody                         GET    /assets/{digest}/{name}
 everybody                         GET    /auth/verify-email
 everybody                         GET    /docs
 everybody                         GET    /invitations/accept
-everybody                         GET    /ui
 everybody                         GET    /ui/invitations/accept
 everybody                         POST   /ui/invitations/accept
 everybody                         GET    /ui/invitations/accepted
 everybody                         GET    /ui/invitations/declined
 everybody                         GET    /ui/password-chosen
+everybody                         GET    /ui/check-mail
+.....   ...  -          flow      POST   /ui/check-mail/resend
+.....   ...  -          browser   GET    /ui/choose-organization
+.....   ...  -          browser   POST   /ui/choose-organization
+everybody                         GET    /ui/device
+.....   ...  -          flow      POST   /ui/device
+everybody                         GET    /ui/device/approved
+.....   ...  -          browser   GET    /ui/device/decision
+.....   ...  -          browser   POST   /ui/device/decision
+everybody                         GET    /ui/device/denied
+everybody                         GET    /ui/forgot-password
+.....   ...  -          flow      POST   /ui/forgot-password
+everybody                         GET    /ui/register
+.....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
+.....   ...  -          browser   GET    /ui/choose-account
+.....   ...  -          browser   POST   /ui/choose-account
+.....   ...  -          browser   GET    /ui/consent
+.....   ...  -          browser   POST   /ui/consent
+everybody                         GET    /ui/authorize
+everybody                         GET    /ui/sign-in
+.....   ...  -          flow      POST   /ui/sign-in
+everybody                         GET    /ui/sign-in/link
+.....   ...  -          flow      POST   /ui/sign-in/link
+everybody                         GET    /ui/sign-in/password
+.....   ...  -          flow      POST   /ui/sign-in/password
+everybody                         GET    /ui/sign-in/second-factor
+.....   ...  -          flow      POST   /ui/sign-in/second-factor
+.....   ...  -          browser,flow  POST   /ui/sign-out
+everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
 everybody                         POST   /ui/set-password
+
+# Where applications send people
+everybody                         GET    /oauth/authorize
+everybody                         POST   /oauth/authorize
+everybody                         GET    /oauth/logout
+everybody                         POST   /oauth/logout
+.....   ...  -          browser,flow  POST   /oauth/logout/confirm
+
+# Pages of one's own account
+.....   ...  -          browser   GET    /ui
+.....   ...  -          browser   GET    /ui/applications
+.....   ...  -          browser   GET    /ui/applications/{service_id}/revoke
+.....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
+.....   ...  -          browser   GET    /ui/devices
+.....   ...  -          browser   GET    /ui/devices/{device_id}
+.....   ...  -          browser   POST   /ui/devices/{device_id}
+.....   ...  -          browser   GET    /ui/devices/{device_id}/revoke
+.....   ...  -          browser   POST   /ui/devices/{device_id}/revoke
+.....   ...  -          browser   GET    /ui/organizations
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}
+.....   ...  -          browser   GET    /ui/organizations/invitations
+.....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
+.....   ...  -          browser   POST   /ui/organizations/invitations/{invitation_id}
+.....   ...  -          browser   GET    /ui/password
+.....   ...  -          browser   POST   /ui/password
+.....   ...  -          browser   GET    /ui/profile
+.....   ...  -          browser   GET    /ui/profile/email
+.....   ...  -          browser   POST   /ui/profile/email
+.....   ...  -          browser   POST   /ui/profile/language
+.....   ...  -          browser   GET    /ui/prove
+.....   ...  -          browser   POST   /ui/prove
+.....   ...  -          browser   GET    /ui/second-factor
+.....   ...  -          browser   POST   /ui/second-factor
+.....   ...  -          browser   GET    /ui/second-factor/backup-codes
+.....   ...  -          browser   GET    /ui/second-factor/backup-codes/renew
+.....   ...  -          browser   POST   /ui/second-factor/backup-codes/renew
+.....   ...  -          browser   GET    /ui/second-factor/set-up
+.....   ...  -          browser   POST   /ui/second-factor/set-up
+.....   ...  -          browser   GET    /ui/second-factor/turn-off
+.....   ...  -          browser   POST   /ui/second-factor/turn-off
+.....   ...  -          browser   GET    /ui/sessions
+.....   ...  -          browser   GET    /ui/sessions/{session_id}/end
+.....   ...  -          browser   POST   /ui/sessions/{session_id}/end
+.....   ...  -          browser   GET    /ui/sessions/end-others
+.....   ...  -          browser   POST   /ui/sessions/end-others
+.....   ...  -          browser   GET    /ui/sign-ins
 
 # Coming and going
 everybody                         POST   /api/auth/forgot-password
 everybody                         POST   /api/auth/login
-maogx   pos  yes        ended     POST   /api/auth/logout
+maogx   pos  yes        ended,@   POST   /api/auth/logout
 .....   ...  -          pre-auth  POST   /api/auth/mfa/verify
 maogx   po.  no         -         POST   /api/auth/reauthenticate
 everybody                         POST   /api/auth/refresh
@@ -74,21 +157,33 @@ everybody                         POST   /api/invitations/decline
 maogx   po.  yes        -         GET    /api/organizations
 maogx   po.  no         -         POST   /api/organizations
 maogx   po.  no         -         POST   /api/organizations/{org_slug}/select
-maogx   pos  yes        -         GET    /api/subscription
-maogx   pos  yes        -         GET    /api/user
+maogx   pos  yes        @         GET    /api/subscription
+maogx   pos  yes        @         GET    /api/user
 maogx   po.  no         -         PATCH  /api/user
 maogx   po.  no         -         POST   /api/user/change-password
 maogx   po.  no         -         GET    /api/user/devices
 maogx   po.  no         -         GET    /api/user/devices/{device_id}
 maogx   po.  no         -         PATCH  /api/user/devices/{device_id}
 maogx   po.  no         -         DELETE /api/user/devices/{device_id}
-maogx   pos  yes        -         GET    /api/user/identities
+maogx   pos  yes        @         GET    /api/user/identities
 maogx   po.  no         -         DELETE /api/user/mfa
 maogx   po.  no         -         POST   /api/user/mfa/backup-codes/regenerate
 maogx   po.  no         -         POST   /api/user/mfa/setup
 maogx   po.  no         -         GET    /api/user/mfa/status
 maogx   po.  no         -         POST   /api/user/mfa/verify
 maogx   po.  no         -         POST   /api/user/set-password
+
+# What applications call, as themselves or with a session that somebody opened for them
+.....   ...  -          secret-as-password POST /auth/revoke
+.....   ...  -          secret-as-password POST /auth/device/code
+everybody                         POST   /auth/device/verify
+.....   ...  -          secret-as-password POST /auth/token
+.....   ...  -          secret-as-password POST /oauth/introspect
+.....   ...  -          secret-as-password POST /oauth/par
+.....   ...  -          secret-as-password POST /oauth/revoke
+.....   ...  -          secret-as-password POST /oauth/token
+.....   ...  -          application-with-openid GET  /oauth/userinfo
+.....   ...  -          application-with-openid POST /oauth/userinfo
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
@@ -171,10 +266,10 @@ async def arrive(_call: Call, _postern: Postern) -> Nothing:
 
 
 def door(one: Endpoint) -> Endpoint:
-    """The endpoint with nothing behind its caller rule: a caller who is let in changes nothing for those who come after. The pre-auth token
-    may come in the body, which only the handler knows.
+    """The endpoint with nothing behind its caller rule: a caller who is let in changes nothing for those who come after. Where it may
+    come in the body, only the handler knows.
     """
-    if one.caller is PREAUTHENTICATED:
+    if one.caller in {PREAUTHENTICATED, CLIENT} or (one.caller is OPENID_SESSION and one.method == "POST"):
         return one
     return replace(one, handler=arrive, answer_type=Nothing, body_type=None, accepts=Json(), query_type=None, also={}, status=200)
 
@@ -183,11 +278,31 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
     path = one.path
     for name in parameters(path):
         path = path.replace(f"{{{name}}}", "acme" if name == "org_slug" else SOME_ID)
+    if path == PUSHED_AUTHORIZATION_ENDPOINT:
+        # A client that is let in is told what its request lacks.
+        form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
+        return b"redirect_uri" in (await client.request(one.method, path, body=b"response_type=code", headers=form)).body
+    if one.caller is CLIENT:
+        said = {"/token": {"grant_type": "client_credentials"}, "/code": {}}.get(path[path.rindex("/") :], {"token": "x"})
+        return (await client.request(one.method, path, body=said, headers=headers)).status < 400
     presented = any(name == "authorization" for name, _ in headers)
     body: Any = {"code": "123456"} if one.caller is PREAUTHENTICATED and not presented else None
+    if isinstance(one.caller, BindsForms) and one.method == "POST":
+        # Where the form's token is wanted, each kind brings what it can make of what it has.
+        body, headers = form_of(one, headers), [*headers, ("content-type", "application/x-www-form-urlencoded")]
     answer = await client.request(one.method, path, body=body, headers=headers)
     assert answer.status < 500, one
-    return answer.status not in {401, 403}
+    return answer.status not in {401, 403} and not (answer.header("location") or "").startswith("/ui/sign-in?to=")
+
+
+def form_of(one: Endpoint, headers: Pairs) -> bytes:
+    cookies = dict(pair.split("=", 1) for name, value in headers if name == "cookie" for pair in value.split("; "))
+    session, browser = cookies.get("__Host-postern_session"), cookies.get("__Host-postern_flow")
+    if session is not None and one.caller is not IN_FLOW:
+        return f"form_token={form_token(Token(session), 'session')}".encode()
+    if browser is not None:
+        return f"form_token={form_token(Token(browser), 'flow ' if one.caller is IN_FLOW else 'browser')}".encode()
+    return b"form_token=0123"
 
 
 @dataclass(frozen=True)
@@ -222,7 +337,7 @@ def rows() -> dict[str, Row]:
         assert route not in table, f"{route} stands there twice"
         table[route] = EVERYBODY
         if found["people"] is not None:
-            besides = frozenset({found["besides"]} - {"-"})
+            besides = frozenset({*found["besides"].replace("@", APPLICATIONS).split(",")} - {"-"})
             table[route] = Row(found["people"], found["contexts"], found["impersonated"] == "yes", besides)
     return table
 
@@ -239,7 +354,7 @@ async def test_the_table_has_every_route_and_page_and_nothing_else(client: Clien
 def test_the_table_names_credentials_that_there_are() -> None:
     named = frozenset().union(*(row.besides for row in rows().values()))
     assert named <= {kind.name for kind in KINDS}
-    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 19
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 26
 
 
 async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:
@@ -248,6 +363,9 @@ async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_els
     for kind in KINDS:
         headers = await wallet.headers(kind)
         for one in client.application.endpoints:
+            if kind.name == "browser":
+                # A page behind which somebody signs out ends it.
+                headers = await wallet.headers(kind)
             came = await passes(client, one, headers)
             if came != table[str(one)].admits(kind):
                 wrong.append(f"{kind.name} {'opens' if came else 'does not open'} {one}")

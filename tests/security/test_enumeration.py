@@ -16,7 +16,7 @@ from adapters.postgres.driver.connection import RoundTrips, round_trips
 from adapters.postgres.identity import sign_in
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -110,7 +110,7 @@ async def test_the_work_that_follows_a_request_is_the_same_for_everybody(
         done.clear()
         counted = RoundTrips()
         round_trips.set(counted)
-        queued = await postern.identity.account_mails.send(kind, Email(address), organization)
+        queued = await postern.identity.account_mails.send(AskedMail(kind, Email(address), organization))
         worked[role], trips[role] = list(done), counted.count
         assert queued is (role in MAILED[kind])
     assert {"mail", "seal"} <= set(worked["strangers"])

@@ -8,7 +8,7 @@ import trio
 
 from core.domain.services.api_keys import Permission
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import BEARER, LEAVING
+from entrypoints.http.machinery.callers import BEARER, LEAVING, OPENID_SESSION
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.routes import ROUTES
 from tests.conftest import CapturedLog
@@ -21,7 +21,7 @@ from tests.http.tenants import Tenants
 database_url, postern, people = http.database_url, http.postern, http.people
 
 TAKING_A_BODY = [one for one in ROUTES if one.body_type is not None]
-BY_PEOPLE = [one for one in TAKING_A_BODY if one.caller.scheme is BEARER and one.caller is not LEAVING]
+BY_PEOPLE = [one for one in TAKING_A_BODY if one.caller.scheme is BEARER and one.caller not in {LEAVING, OPENID_SESSION}]
 BY_KEYS = [one for one in TAKING_A_BODY if one.caller.scheme is not None and one.caller.scheme.name == "api_key"]
 # Longer than a body may take that counts as sent with its head.
 A_WHILE = 0.15

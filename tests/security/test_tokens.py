@@ -206,7 +206,7 @@ async def test_an_odd_key_id_is_refused(house: House, kid: Any) -> None:
     assert house.stored.reads <= 2
 
 
-@pytest.mark.parametrize("kind", ["at+jwt", "secevent+jwt", "logout+jwt", "JOSE", "jwt", "", 7, None])
+@pytest.mark.parametrize("kind", ["secevent+jwt", "AT+JWT", "application/at+jwt", "logout+jwt", "JOSE", "jwt", "", 7, None])
 async def test_a_token_of_another_type_is_refused(house: House, kind: Any) -> None:
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(typ=kind)))
 
@@ -331,3 +331,40 @@ async def test_claims_that_are_no_object_are_refused_although_signed(house: Hous
     signing_input = f"{encode(header())}.{encode(body)}"
     signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), await house.private(KeyPurpose.ACCESS))  # type: ignore[arg-type]  # an EC key
     await house.refuses(f"{signing_input}.{encode(signature)}")
+
+
+IDENTITY_ES256 = current_key(KeyPurpose.ID_ES256)
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: House, algorithm: str) -> None:
+    house.stored.keys.append(IDENTITY_ES256)
+    # Even one that claims to be.
+    token = await house.signer.sign_id(access_claims(), algorithm)
+    await house.refuses(token)
+    assert (await house.verifier.verify_id(token))["sub"] == access_claims()["sub"]
+    # It says who somebody was, also after it has expired.
+    expired = await house.signer.sign_id(access_claims(exp=SECONDS - 1), algorithm)
+    assert (await house.verifier.verify_id(expired))["exp"] == SECONDS - 1
+    head, payload, _ = token.split(".")
+    for wrong in (
+        await house.signer.sign_access(access_claims()),
+        await house.signer.sign_for_application(access_claims()),
+        f"{head}.{payload}.{encode(b'x' * 64)}",
+        f"{head}.{payload}.",
+        await house.signer.sign_id(access_claims(iss="https://other.example"), algorithm),
+        "nothing",
+        "é",
+        "x" * (LARGEST_TOKEN + 1),
+    ):
+        with pytest.raises(TokenInvalid):
+            await house.verifier.verify_id(wrong)
+
+
+async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: House) -> None:
+    token = await house.signer.sign_for_application(access_claims())
+    assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
+    await house.verifier.verify_access(token)
+    without_session = await house.signer.sign_for_application(access_claims(sid=None))
+    await house.refuses(without_session)
+    assert (await house.verifier.verify_issued(without_session))["sub"] == access_claims()["sub"]

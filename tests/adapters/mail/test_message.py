@@ -13,7 +13,7 @@ from core.domain.mail import Mail
 from ports.mail import MailRefused
 from tests.adapters.mail.letters import ID, LINK, NOW, SENDER, mail
 
-HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type"]
+HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type", "Content-Language"]
 
 
 def composed(one: Mail) -> Letter:
@@ -55,6 +55,12 @@ def test_a_subject_may_be_of_any_script() -> None:
     letter = composed(mail(subject="Neues Paßwort für Ωmega 🔑"))
     assert letter.content.isascii()
     assert parsed(letter)["Subject"] == "Neues Paßwort für Ωmega 🔑"
+
+
+@pytest.mark.parametrize("length", range(30, 90))
+def test_a_subject_keeps_its_spaces_wherever_its_lines_end(length: int) -> None:
+    subject = f"{'a word ' * 12}"[:length].strip() + " für Müller & Söhne"
+    assert parsed(composed(mail(subject=subject)))["Subject"] == subject
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from jinja2 import TemplateNotFound, UndefinedError
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.mail.transports import transport_for
 from adapters.system import SystemClock
+from adapters.texts import ShippedTexts
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import JobId
+from core.domain.languages import Language
 from tests.mail_server import mail_server
 
-TEMPLATES = ShippedMailTemplates("https://id.example.org")
+TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")
 LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0f3a5f1c9d10"
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
@@ -46,22 +48,26 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-async def test_every_mail_arrives_with_both_parts() -> None:
+@pytest.mark.parametrize("language", Language)
+async def test_every_mail_arrives_with_both_parts(language: Language) -> None:
     with mail_server() as server:
         transport = transport_for(server.url(), "Postern <postern@example.org>", clock=SystemClock())
         for number, (name, values) in enumerate(VALUES.items(), start=1):
-            mail = TEMPLATES.mail(name, "ada@example.org", branding=ACME, **values)
+            mail = TEMPLATES.mail(name, "ada@example.org", language=language, branding=ACME, **values)
             await transport.send(mail, JobId(uuid4()))
             received = (await server.wait_for(number))[-1]
             assert received.recipients == ["ada@example.org"]
             assert received.message["Subject"] == mail.subject
+            assert received.message["Content-Language"] == language
             assert received.part("plain") == mail.text
             assert received.part("html") == mail.html
 
 
+@pytest.mark.parametrize("language", Language)
 @pytest.mark.parametrize("name", VALUES)
-def test_a_mail_is_well_made(name: str) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", branding=ACME, **VALUES[name])
+def test_a_mail_is_well_made(name: str, language: Language) -> None:
+    mail = TEMPLATES.mail(name, "ada@example.org", language=language, branding=ACME, **VALUES[name])
+    assert mail.language is language
     assert mail.subject
     assert "\n" not in mail.subject
     assert max(map(len, mail.text.splitlines())) <= 100
@@ -69,7 +75,7 @@ def test_a_mail_is_well_made(name: str) -> None:
     assert not re.search(r"[{}<>]|None|Undefined|\*\*", mail.text), mail.text
     read = Reader(mail.html)
     (html,) = read.of("html")
-    assert html["lang"] == "en"
+    assert html["lang"] == language
     assert len(read.of("h1")) == len(read.of("title")) == 1
     # Layout tables say that they are no data tables; images say what they show.
     assert all(table.get("role") == "presentation" for table in read.of("table") if table.get("class") != "facts")
@@ -85,12 +91,12 @@ def test_a_mail_is_well_made(name: str) -> None:
             assert value in mail.text
             assert value in mail.html
     if "when" in VALUES[name]:
-        assert "1 May 2026, 12:05 UTC" in mail.text
+        assert ShippedTexts().of(language).moment(WHEN) in mail.text
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", **VALUES[name])
+    mail = TEMPLATES.mail(name, "ada@example.org", language=None, **VALUES[name])
     assert not Reader(mail.html).of("img")
     assert POSTERN.color in mail.html
     assert "Acme" not in mail.html
@@ -98,14 +104,16 @@ def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_what_is_not_known_is_left_out(name: str) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", when=None, address=None)
+    mail = TEMPLATES.mail(name, "ada@example.org", language=None, when=None, address=None)
     assert "When" not in mail.text + mail.html
     assert "Address" not in mail.text
     assert not [table for table in Reader(mail.html).of("table") if table.get("class") == "facts"]
 
 
 def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for() -> None:
-    asked, done = (TEMPLATES.mail("email_changed_old", "a@example.org", new_email="n@example.org", done=done) for done in (False, True))
+    asked, done = (
+        TEMPLATES.mail("email_changed_old", "a@example.org", language=None, new_email="n@example.org", done=done) for done in (False, True)
+    )
     assert "asked to change" in asked.subject
     assert "was changed" in done.subject
     assert asked.text != done.text
@@ -123,13 +131,15 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_values_stay_text(text: str) -> None:
-    mail = TEMPLATES.mail("new_device", "ada@example.org", device=text, location=text, address=text, when=datetime.now(UTC))
-    honest = TEMPLATES.mail("new_device", "ada@example.org", device="x", location="x", address="x", when=datetime.now(UTC))
+    mail, honest = (
+        TEMPLATES.mail("new_device", "ada@example.org", language=None, device=one, location=one, address=one, when=datetime.now(UTC))
+        for one in (text, "x")
+    )
     assert [tag for tag, _ in Reader(mail.html).tags] == [tag for tag, _ in Reader(honest.html).tags]
     assert len(mail.text.splitlines()) == len(honest.text.splitlines())
     assert "49" not in mail.text
     assert len(mail.text) < 3000
-    mail = TEMPLATES.mail("verification", "ada@example.org", branding=branding(text, text, text), link=LINK)
+    mail = TEMPLATES.mail("verification", "ada@example.org", language=None, branding=branding(text, text, text), link=LINK)
     assert "\n" not in mail.subject
     assert "\r" not in mail.subject
     assert "onerror=alert(1)>" not in mail.html
@@ -138,6 +148,6 @@ def test_hostile_values_stay_text(text: str) -> None:
 
 def test_a_slip_of_ours_is_noticed() -> None:
     with pytest.raises(TemplateNotFound):
-        TEMPLATES.mail("nothing", "ada@example.org")
+        TEMPLATES.mail("nothing", "ada@example.org", language=None)
     with pytest.raises(UndefinedError):
-        TEMPLATES.mail("reset", "ada@example.org")
+        TEMPLATES.mail("reset", "ada@example.org", language=None)

@@ -44,6 +44,23 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;
+    insert into consents (id, user_id, service_id, scopes, granted_at)
+    select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
+    insert into pushed_requests (id, digest, service_id, request, expires_at)
+    select gen_random_uuid(), sha256(id::text::bytea), id, '{}', now() from services where org_id = %(organization)s;
+    insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)
+    select gen_random_uuid(), sha256('b'), 'authorize', id, '{}', '{}', now(), now() from all_services where org_id = %(organization)s;
+    insert into device_codes (id, digest, user_code_hmac, service_id, scopes, created_at, expires_at, poll_interval)
+    select gen_random_uuid(), sha256(id::text::bytea), sha256(id::text::bytea), id, '{openid}', now(), now(), 5
+      from services where org_id = %(organization)s;
+    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,
+                                     created_at, expires_at)
+    select gen_random_uuid(), sha256(services.id::text::bytea), services.id, browsers.user_id, browsers.id, 'https://a.example/',
+           '{openid}', now(), '{pwd}', now(), now()
+      from all_services as services cross join (select id, user_id from sessions where organization_id is null limit 1) as browsers
+     where services.org_id = %(organization)s;
+    insert into client_assertions (id, service_id, digest, expires_at)
+    select gen_random_uuid(), id, sha256('a'), now() from all_services where org_id = %(organization)s;
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), id, 'cs_', sha256(id::text::bytea), now() from services where org_id = %(organization)s;
     insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)
@@ -73,6 +90,11 @@ async def fill(store: Store) -> None:
     await store.query(
         "insert into users (id, email, email_key) select gen_random_uuid(), 'u' || n, 'u' || n from generate_series(1, %(members)s) as n",
         {"members": MEMBERS},
+    )
+    # Of somebody's browser.
+    await store.query(
+        "insert into sessions (id, user_id, created_at, last_seen_at, expires_at)"
+        " select gen_random_uuid(), id, now(), now(), now() + interval '1 day' from users limit 1"
     )
     for organization, slug in ((ACME, "acme"), (OTHER, "other")):
         for statement in _FILL.split(";"):

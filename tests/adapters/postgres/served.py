@@ -37,6 +37,22 @@ _FILL: Final = """
       from generate_series(1, 20) as n;
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), %(service)s, 'cs_' || n, sha256((%(slug)s || n)::bytea), now() from generate_series(1, 2) as n;
+    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,
+                                     created_at, expires_at)
+    select gen_random_uuid(), sha256((id::text || %(slug)s)::bytea), %(service)s, user_id, id, 'https://a.example/', '{openid}', now(),
+           '{pwd}', now(), now()
+      from sessions where service_id is null limit 20;
+    insert into device_codes (id, digest, user_code_hmac, service_id, scopes, created_at, expires_at, poll_interval)
+    select gen_random_uuid(), sha256((%(slug)s || n)::bytea), sha256((%(slug)s || n)::bytea), %(service)s, '{openid}', now(), now(), 5
+      from generate_series(1, 20) as n;
+    insert into client_assertions (id, service_id, digest, expires_at)
+    select gen_random_uuid(), %(service)s, sha256(n::text::bytea), now() from generate_series(1, 20) as n;
+    insert into pushed_requests (id, digest, service_id, request, expires_at)
+    select gen_random_uuid(), sha256((%(slug)s || n)::bytea), %(service)s, '{}', now() from generate_series(1, 20) as n;
+    insert into consents (id, user_id, service_id, scopes, granted_at)
+    select gen_random_uuid(), id, %(service)s, '{openid}', now() from users;
+    insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)
+    select gen_random_uuid(), sha256('b'), 'authorize', %(service)s, '{}', '{}', now(), now() from generate_series(1, 8) as n;
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), users.id, %(organization)s, %(service)s, 'password', success, now()
       from users cross join (values (true), (false)) as outcome (success)
@@ -52,6 +68,11 @@ async def fill(store: Store) -> None:
         "insert into all_organizations (id, slug, name, status, created_at, updated_at)"
         " values (%(id)s, 'acme', 'Acme', 'active', now(), now())",
         {"id": ACME},
+    )
+    # Of their browsers, where they sign in to applications.
+    await store.query(
+        "insert into sessions (id, user_id, created_at, last_seen_at, expires_at)"
+        " select gen_random_uuid(), id, now(), now(), now() + interval '1 day' from users"
     )
     for service, slug in ((SHOP, "shop"), (APP, "app")):
         for statement in _FILL.split(";"):

@@ -8,10 +8,10 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.secrets import Token
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -20,9 +20,10 @@ ADA = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_ver
 
 
 @pytest.mark.parametrize("purpose", MailedTokenPurpose)
-def test_a_reset_lasts_an_hour_and_everything_else_a_day(purpose: MailedTokenPurpose) -> None:
+def test_a_reset_lasts_an_hour_a_sign_in_ten_minutes_and_everything_else_a_day(purpose: MailedTokenPurpose) -> None:
     token = mailed_token(Token("t"), purpose, USER, ADA.email, NOW)
-    lifetime = timedelta(hours=1 if purpose is MailedTokenPurpose.RESET_PASSWORD else 24)
+    short = {MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1), MailedTokenPurpose.SIGN_IN: timedelta(minutes=10)}
+    lifetime = short.get(purpose, timedelta(hours=24))
     assert token.is_usable(NOW + lifetime - timedelta(seconds=1))
     assert not token.is_usable(NOW + lifetime)
     assert not replace(token, used_at=NOW).is_usable(NOW)
@@ -30,14 +31,15 @@ def test_a_reset_lasts_an_hour_and_everything_else_a_day(purpose: MailedTokenPur
 
 
 def test_every_link_is_good_for_one_thing() -> None:
-    assert set(MailedTokenPurpose) == PROVES_ADDRESS | CHOOSES_PASSWORD
-    assert not PROVES_ADDRESS & CHOOSES_PASSWORD
+    assert set(MailedTokenPurpose) == PROVES_ADDRESS | CHOOSES_PASSWORD | SIGNS_IN
+    assert len(MailedTokenPurpose) == len(PROVES_ADDRESS) + len(CHOOSES_PASSWORD) + len(SIGNS_IN)
 
 
 def test_links_lead_to_where_they_are_redeemed() -> None:
     links = Links("https://id.example.org", "https://app.example.org")
     assert {purpose: links.redeeming(purpose, Token("t")) for purpose in MailedTokenPurpose} == {
         MailedTokenPurpose.VERIFY_EMAIL: "https://id.example.org/auth/verify-email?token=t",
+        MailedTokenPurpose.SIGN_IN: "https://id.example.org/ui/sign-in/link?token=t",
         MailedTokenPurpose.CHANGE_EMAIL: "https://id.example.org/auth/verify-email?token=t",
         MailedTokenPurpose.RESET_PASSWORD: "https://app.example.org/reset-password?token=t",
         MailedTokenPurpose.SET_PASSWORD: "https://app.example.org/set-password?token=t",
@@ -61,6 +63,6 @@ def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
 
 
 def test_the_job_keeps_its_address_to_itself() -> None:
-    job = account_mail_job(AccountMail.RESET, ADA.email, "acme")
+    job = AskedMail(AccountMail.RESET, ADA.email, "acme").as_job()
     assert job.sealed
-    assert job.payload == {"mail": "reset", "email": "ada@example.org", "organization": "acme"}
+    assert job.payload == {"mail": "reset", "email": "ada@example.org", "organization": "acme", "language": ""}

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import POSTERN
+from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, SessionId, UserId
@@ -38,7 +38,7 @@ BOB = Account(UserId(uuid4()), INVITATION.email, is_platform_owner=False, email_
 OFFER = Offer(
     INVITATION,
     "acme",
-    "Acme",
+    Branding("Acme"),
     organization_is_active=True,
     member_count=4,
     user_limit=UserLimit(5, LimitSource.DEFAULT),
@@ -114,7 +114,9 @@ def test_a_person_who_invited_too_often_within_an_hour_waits() -> None:
     inviter = Inviter(BOB.id, BOB.email, NOW)
 
     def wait(to_address: datetime | None, to_anybody: datetime | None) -> float:
-        prospect = Prospect(POSTERN, inviter, frozenset(), is_member=False, lapsed=None, to_address=to_address, to_anybody=to_anybody)
+        prospect = Prospect(
+            POSTERN, inviter, frozenset(), is_member=False, language=None, lapsed=None, to_address=to_address, to_anybody=to_anybody
+        )
         return prospect.seconds_to_wait(NOW)
 
     for earlier, seconds in ((None, 0), (NOW, 3600), (NOW - timedelta(minutes=59), 60), (NOW - timedelta(minutes=61), 0)):

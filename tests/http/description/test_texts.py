@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -98,11 +99,14 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
     words = shlex.split(curl(method, f"{BASE_URL}{path}", operation).replace("\\\n", " "))
     assert words[0] == "curl"
     assert f"{BASE_URL}{path}" in words
-    assert ("-H" in words) == bool(operation["security"])
+    assert ("-H" in words or "-u" in words) == bool(operation["security"])
     if "requestBody" in operation:
-        sent = json.loads(words[words.index("--json") + 1])
-        assert sent == operation["requestBody"]["content"]["application/json"]["example"]
-    implied = "POST" if "--json" in words else "GET"
+        ((media_type, media),) = operation["requestBody"]["content"].items()
+        if media_type == "application/json":
+            assert json.loads(words[words.index("--json") + 1]) == media["example"]
+        else:
+            assert dict(parse_qsl(words[words.index("-d") + 1])) == media["example"]
+    implied = "POST" if {"--json", "-d"} & set(words) else "GET"
     assert (words[words.index("-X") + 1] if "-X" in words else implied) == method.upper()
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from core.domain.email import Email
-from core.domain.identity.account_mails import AccountMail, account_mail_job
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -213,7 +213,7 @@ async def test_a_set_password_link_gives_an_invited_account_its_first_password(
 ) -> None:
     people.add("ada@example.org")
     async with postern.foundation.unit_of_work() as uow:
-        await uow.jobs.add(account_mail_job(AccountMail.SET_PASSWORD, Email("ada@example.org")))
+        await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, Email("ada@example.org")).as_job())
         await uow.commit()
     link = await postbox.link()
     assert link.startswith(f"{BASE_URL}/ui/set-password?token=")

@@ -460,6 +460,6 @@ async def test_a_token_that_ends_while_its_code_is_checked_is_over(
         def now(self) -> datetime:
             return postern.foundation.clock.now() + timedelta(minutes=11)
 
-    monkeypatch.setattr(postern.identity.sign_in, "_clock", Later())
+    monkeypatch.setattr(postern.identity.sign_in._admission, "_clock", Later())
     assert (await browser.verify(preauth, totp.now())).status == 401
     assert people.rows("select consumed_at from preauthentications") == [{"consumed_at": None}]

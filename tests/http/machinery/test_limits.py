@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from core.domain.errors import NotFound, Overloaded, RateLimited
 from core.domain.rate_limits import RateLimit
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery import limits
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.machinery.limits import ProcessBuckets
+from entrypoints.http.machinery.limits import TRIES_AT_ONCE, Limiter, ProcessBuckets
 from tests.conftest import CapturedLog
 from tests.http import examples as examples_module
 from tests.http.client import Client, Received
@@ -136,3 +137,64 @@ def test_the_policies_are_those_of_the_interface_and_of_the_decisions(policy: Ra
 
 def test_no_two_policies_share_a_name() -> None:
     assert len({policy.name for policy in limits.POLICIES}) == len(limits.POLICIES)
+
+
+LIMIT = RateLimit("tries", burst=2, seconds_per_request=60)
+
+
+async def test_a_success_does_not_count_and_neither_does_what_could_not_be_tried(postern: Postern) -> None:
+    limiter = Limiter(postern.foundation.shared_buckets, postern.foundation.metrics)
+    for _ in range(5):
+        async with limiter.attempt(LIMIT, "2001:db8::1") as succeed:
+            succeed()
+        with pytest.raises(Overloaded):
+            async with limiter.attempt(LIMIT, "2001:db8::1"):
+                raise Overloaded(retry_after=1)
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            async with limiter.attempt(LIMIT, "2001:db8::1"):
+                raise NotFound
+    with pytest.raises(RateLimited):
+        async with limiter.attempt(LIMIT, "2001:db8::1"):
+            pytest.fail("there was no token")
+
+
+async def test_what_one_client_tries_at_once_waits_for_its_turn_and_others_do_not(postern: Postern) -> None:
+    limiter = Limiter(postern.foundation.shared_buckets, postern.foundation.metrics)
+    limit = RateLimit("tries", burst=TRIES_AT_ONCE, seconds_per_request=60)
+    inside, most = 0, 0
+    go_on = trio.Event()
+
+    async def sign_in() -> None:
+        nonlocal inside, most
+        async with limiter.attempt(limit, "192.0.2.1") as succeed:
+            inside += 1
+            most = max(most, inside)
+            await go_on.wait()
+            inside -= 1
+            succeed()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3 * TRIES_AT_ONCE):
+            nursery.start_soon(sign_in)
+        with trio.fail_after(10):
+            while inside < TRIES_AT_ONCE:
+                await trio.sleep(0.01)
+            async with limiter.attempt(limit, "192.0.2.2") as succeed:
+                succeed()
+        go_on.set()
+    assert most == TRIES_AT_ONCE
+    assert limiter._queues == {}
+
+
+async def test_without_a_database_the_process_alone_gives_back(lonely_postern: Postern) -> None:
+    limiter = Limiter(lonely_postern.foundation.shared_buckets, lonely_postern.foundation.metrics)
+    for _ in range(5):
+        async with limiter.attempt(LIMIT, "192.0.2.1") as succeed:
+            succeed()
+
+
+def test_giving_back_to_a_bucket_that_was_forgotten_does_nothing() -> None:
+    buckets = ProcessBuckets()
+    buckets.give_back(LIMIT, "nobody")
+    assert len(buckets) == 0

@@ -7,6 +7,7 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.headers import SELF, PagePolicy, UnsafePolicy
@@ -42,9 +43,9 @@ async def test_a_page_has_a_policy_of_its_own_when_it_is_good_and_when_it_is_ref
 async def test_a_refusal_says_what_a_person_can_do_about_it(examples: Examples) -> None:
     client = examples()
     refused = (await client.get("/pages/conflict")).body.decode()
-    assert "The slug is taken" in refused
-    assert "Try another one." in refused
-    assert "Try another one." not in (await client.get("/pages/inactive")).body.decode()
+    assert "This is taken already" in refused
+    assert "to send another invitation" in refused
+    assert "to send another invitation" not in (await client.get("/pages/inactive")).body.decode()
     busy = await client.get("/pages/overloaded")
     assert "try again later" in busy.body.decode()
     assert busy.header("retry-after") == "1"
@@ -162,13 +163,22 @@ def test_a_page_says_who_may_call_and_under_which_limits() -> None:
         page.get("/ui/x", limit=())(handler)  # type: ignore[call-arg]
 
 
+# An application may have opened them in a pop-up.
+BEFORE_AN_APPLICATION = {"/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent"}
+
+
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
-    """On every declared page: styles and images of ours, scripts of ours on the documentation alone, forms to ourselves."""
+    """On every declared page: styles and images of ours, scripts of ours if any, forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 13
+    assert len(pages) == 84
     for one in pages:
         assert one.policy is not None
-        assert one.policy.scripts == ((SELF,) if one.path == "/docs" else ())
+        assert one.policy.scripts in ((), (SELF,))
         assert (one.policy.styles, one.policy.images, one.policy.connections) == ((SELF,), (SELF,), ())
-        assert one.policy.form_action in {(), (SELF,)}
-        assert one.policy.opener == "same-origin"
+        assert one.policy.form_action in {(), (SELF,), None}
+        # A device is no window: nothing opens its pages.
+        in_popup = one.path in BEFORE_AN_APPLICATION or (one.caller is IN_FLOW and not one.path.startswith("/ui/device"))
+        assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
+    # A form of these leads to an application, whose address no policy can name.
+    leaving = {str(one) for one in pages if one.policy is not None and one.policy.form_action is None}
+    assert leaving == {"GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize", "POST /ui/choose-account", "POST /ui/consent"}

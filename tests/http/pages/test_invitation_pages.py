@@ -38,7 +38,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Invitin
     form = Form(shown.body)
     assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 0)
     assert form.inputs["token"]["value"] == token
-    assert re.findall(rb'<button type="submit" name="answer" value="(\w+)"', shown.body) == [b"accept", b"decline"]
+    assert re.findall(rb'<button type="submit"[^>]* name="answer" value="(\w+)"', shown.body) == [b"accept", b"decline"]
 
     answer = await send(house.client, PAGE, token=token, answer="accept")
     assert (answer.status, answer.header("location")) == (303, "/ui/invitations/accepted")
@@ -127,9 +127,9 @@ async def test_hostile_names_stay_names(house: Inviting) -> None:
     name = "<script>alert(1)</script>\" onload='x' {{ 7 * 7 }}"
     house.people.change("update organizations set name = %s", name)
     answer = await house.client.get(f"{PAGE}?token={(await house.invite())['token']}")
-    assert f"You are invited to {name}" in unescape(answer.body.decode())
+    assert f"You are invited to <bdi>{name}</bdi>" in unescape(answer.body.decode())
     assert Form(answer.body).scripts == 0
-    assert b"49" not in re.sub(rb'value="[^"]*"|\d\d:\d\d', b"", answer.body)
+    assert b"49" not in re.sub(rb'value="[^"]*"|/assets/\w+|\d\d:\d\d', b"", answer.body)
 
 
 @pytest.mark.parametrize(

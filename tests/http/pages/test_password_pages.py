@@ -72,7 +72,7 @@ async def test_a_person_chooses_a_new_password(client: Client, postern: Postern,
     assert is_page(shown)
     assert (await client.get(f"{PAGE}?token={token}")).status == 200  # looking at the link does not use it
     form = Form(shown.body)
-    assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 0)
+    assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 1)
     assert form.inputs["token"]["value"] == token
     assert form.labels == {"new_password", "repeated"}
     assert form.inputs["new_password"]["autocomplete"] == "new-password"
@@ -115,7 +115,10 @@ async def test_a_password_that_is_refused_brings_the_form_back(
     assert is_page(answer)
     assert says in answer.body.decode()
     form = Form(answer.body)
-    assert form.inputs["new_password"]["aria-invalid"] == "true"
+    wrong = "repeated" if says == "two passwords differ" else "new_password"
+    assert form.inputs[wrong]["aria-invalid"] == "true"
+    assert (form.inputs[wrong]["aria-describedby"] or "").split()[0] == f"{wrong}-error"
+    assert f'<a href="#{wrong}">' in answer.body.decode()
     assert "value" not in form.inputs["new_password"]
     assert await password_is(postern, OLD)
     assert (await send(client, token=token, new_password=NEW, repeated=NEW)).status == 303
@@ -256,11 +259,7 @@ async def test_of_several_fields_of_a_link_the_first_counts_and_a_form_has_each_
     assert b"is not complete" in refused.body
 
 
-async def test_the_landing_page_is_there(lonely_client: Client) -> None:
-    for path in ("/ui", "/ui/"):
-        answer = await lonely_client.get(path)
-        assert answer.status == 200
-        assert is_page(answer)
+async def test_nothing_else_is_done_at_its_address(lonely_client: Client) -> None:
     assert (await lonely_client.request("DELETE", PAGE)).status == 405
 
 

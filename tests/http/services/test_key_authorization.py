@@ -15,7 +15,7 @@ from core.domain.services.api_keys import KeyHolder, Permission
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.answers import NOTHING, Nothing
-from entrypoints.http.machinery.callers import ANYONE, PREAUTHENTICATED, CallerRule, key
+from entrypoints.http.machinery.callers import ANYONE, CLIENT, OPENID_SESSION, PREAUTHENTICATED, CallerRule, key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.routes import ROUTES
@@ -143,12 +143,15 @@ async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: S
 async def test_a_key_opens_the_service_interface_alone(street: Street) -> None:
     mightiest = street.make().text
     expected: dict[CallerRule, Answer] = {one.caller: UNAUTHORIZED for one in DOORS}
-    # They ask nobody, or read later who it is.
-    expected |= dict.fromkeys((ANYONE, PREAUTHENTICATED), ADMITTED) | dict.fromkeys(KEY_RULES, ADMITTED)
-    await street.walk(mightiest, expected, "a key", doors=DOORS)
+    # They ask nobody, or read later who it is: clients say so in their forms.
+    expected |= dict.fromkeys((ANYONE, PREAUTHENTICATED, CLIENT), ADMITTED) | dict.fromkeys(KEY_RULES, ADMITTED)
+    # A form may carry the token of the person.
+    later = [one for one in DOORS if one.caller is OPENID_SESSION and one.method == "POST"]
+    await street.walk(mightiest, expected, "a key", doors=[one for one in DOORS if one not in later])
+    await street.walk(mightiest, ADMITTED, "a key", doors=later)
     # Nor is it a bearer token.
     in_place_of_a_token: dict[CallerRule, Answer] = {one.caller: (401, "JWT_ERROR") for one in DOORS}
-    in_place_of_a_token |= {ANYONE: ADMITTED} | dict.fromkeys(KEY_RULES, UNAUTHORIZED)
+    in_place_of_a_token |= {ANYONE: ADMITTED, CLIENT: ADMITTED} | dict.fromkeys(KEY_RULES, UNAUTHORIZED)
     await street.walk([("authorization", f"Bearer {mightiest}")], in_place_of_a_token, "a key as a token", doors=DOORS)
 
 

@@ -79,6 +79,11 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: House) -
         "officesuite_scopes": None,
         "redirect_uris": ["https://shop.example/callback", "com.example.shop:/callback"],
         "device_activation_uri": "https://shop.example/activate",
+        "sign_in_policy": "anyone",
+        "trusted": False,
+        "jwks": None,
+        "id_token_alg": "RS256",
+        "post_logout_redirect_uris": [],
     }
     assert plan == {
         "id": plan["id"],
@@ -534,3 +539,74 @@ async def test_round_trips(house: House) -> None:
             (line,) = house.log.events("request")
             measured[method, path] = line["db_round_trips"]
     assert measured == ROUND_TRIPS
+
+
+_KEY: Final = {
+    "kty": "EC",
+    "crv": "P-256",
+    "kid": "one",
+    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}
+
+
+async def test_what_a_service_says_of_itself_as_a_client(house: House) -> None:
+    said: dict[str, Any] = {
+        "sign_in_policy": "members",
+        "trusted": True,
+        "jwks": {"keys": [_KEY]},
+        "id_token_alg": "ES256",
+        "post_logout_redirect_uris": ["https://a.example/out"],
+    }
+    service = await house.created(**said)
+    kept = {**said, "jwks": {"keys": [{**_KEY, "use": "sig"}]}}
+    assert {name: service[name] for name in said} == kept
+    assert (await house.ask("GET", "/app")).json() == service
+    (listed,) = (await house.ask("GET")).json()["services"]
+    assert {name: listed[name] for name in said} == kept
+    plain: dict[str, Any] = {
+        "sign_in_policy": "anyone",
+        "trusted": False,
+        "jwks": None,
+        "id_token_alg": "RS256",
+        "post_logout_redirect_uris": [],
+    }
+    assert (await house.change(**plain)).ok() == {**service, **plain}
+    entry = house.audited()[-1]
+    assert entry["details"] == {
+        "service_slug": "app",
+        "service_name": service["name"],
+        "changed": ["sign_in_policy", "trusted", "jwks", "id_token_alg", "post_logout_redirect_uris"],
+        "old_sign_in_policy": "members",
+        "sign_in_policy": "anyone",
+        "old_trusted": True,
+        "trusted": False,
+        "old_id_token_alg": "ES256",
+        "id_token_alg": "RS256",
+        "old_key_ids": ["one"],
+        "key_ids": [],
+        "post_logout_redirect_uris_added": [],
+        "post_logout_redirect_uris_removed": ["https://a.example/out"],
+    }
+
+
+async def test_what_a_client_may_not_say(house: House) -> None:
+    await house.created()
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"sign_in_policy": "nobody"}, "sign_in_policy: "),
+        ({"trusted": None}, "trusted: "),
+        ({"id_token_alg": "HS256"}, "id_token_alg: "),
+        ({"jwks": {"keys": [{**_KEY, "d": "private"}]}}, "jwks.keys[0]: "),
+        ({"jwks": {}}, "jwks: "),
+        ({"post_logout_redirect_uris": ["http://a.example/"]}, "post_logout_redirect_uris[0]: "),
+        ({"post_logout_redirect_uris": ["https://a.example/"] * 2}, "post_logout_redirect_uris: "),
+        ({"service_type": "mobile", "jwks": {"keys": [_KEY]}}, "jwks: "),
+    ]
+    for said, complaint in refused:
+        answer = await house.change(**said)
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), said
+        assert answer.json()["error"].startswith(complaint), said
+    # A service that becomes a public client must give up its keys.
+    assert (await house.change(jwks={"keys": [_KEY]})).status == 200
+    answer = await house.change(service_type="mobile")
+    assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "jwks")

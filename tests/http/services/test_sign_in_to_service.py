@@ -598,3 +598,17 @@ class TestAfterwards:
 def test_an_account_knows_nothing_of_services() -> None:
     """The stored origin of the account is only for its deletion; it goes into no token and no answer."""
     assert not [name for name in Account.__dataclass_fields__ if "service" in name]
+
+
+async def test_only_members_sign_in_where_only_they_may(house: House) -> None:
+    house.people.change("update services set sign_in_policy = 'members' where id = %s", house.shop.id)
+    given = {"email": house.ada.email, "password": PASSWORD, **SHOP}
+    answer = await house.browser.post(LOGIN, given)
+    assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+    assert (house.sessions(), house.user_count()) == ([], 0)
+    house.tenants.join(house.ada, house.acme)
+    tokens = (await house.browser.post(LOGIN, given)).ok()
+    house.people.change("delete from memberships")
+    assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 403
+    answer = await house.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
+    assert (answer.status, answer.error_code) == (403, "FORBIDDEN")

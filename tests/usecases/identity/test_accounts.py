@@ -12,8 +12,9 @@ from adapters.crypto.key_ring import EncryptionKey
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.languages import Language
 from core.domain.mail import MAIL_JOB
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
@@ -57,7 +58,7 @@ async def mails(postern: Postern) -> list[dict[str, Any]]:
 
 
 async def token(postern: Postern, kind: AccountMail, user: UserId) -> Token:
-    assert await postern.identity.account_mails.send(kind, EMAIL, "")
+    assert await postern.identity.account_mails.send(AskedMail(kind, EMAIL, ""))
     assert [row["user_id"] for row in await rows(postern, "select user_id from mailed_tokens where used_at is null")] == [user]
     *_, mail = await mails(postern)
     return Token(str(mail["text"]).partition("token=")[2].split()[0])
@@ -156,3 +157,14 @@ class TestBetweenTwoSteps:
         await postern.identity.accounts.prove_address(link, SYSTEM)
         with pytest.raises(LinkRefused, match="used"):
             await postern.identity.accounts.prove_address(link, SYSTEM)
+
+
+async def test_a_person_chooses_a_language_or_leaves_it_to_the_browser(postern: Postern, ada: UserId) -> None:
+    for language in (Language.SPANISH, Language.GERMAN, None):
+        await postern.identity.accounts.choose_language(ada, language)
+        assert await rows(postern, "select language from users") == [{"language": language}]
+    async with postern.foundation.unit_of_work() as uow:
+        assert await uow.accounts.deactivate(ada, postern.foundation.clock.now())
+        await uow.commit()
+    with pytest.raises(NotFound):
+        await postern.identity.accounts.choose_language(ada, Language.FRENCH)

@@ -13,6 +13,7 @@ from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Token
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
 from core.domain.json import Json
+from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, Standing
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.usecases.tenancy.callers import Callers
@@ -48,6 +49,10 @@ class House:
         assert slug == "acme"
         caller = await self.find(session, user)
         return None if caller is None else (caller, self.standing)
+
+    async def find_browser(self, digest: bytes) -> Caller | None:
+        assert digest == Token("cookie").digest()
+        return await self.find(SessionId(SESSION), UserId(USER))
 
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))
@@ -179,6 +184,7 @@ async def test_a_token_may_keep_silent_about_the_methods() -> None:
         {"org": 5},
         {"org": "acme", "service": ["shop"]},
         {"amr": "pwd"},
+        {"scope": ["openid"]},
     ],
 )
 async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any]) -> None:
@@ -293,3 +299,11 @@ async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session
     for claims, stored in ((ACME, {}), (GOOD, OF_ACME), (ACME, {**OF_ACME, "service": "shop"})):
         with pytest.raises(TokenInvalid):
             await House(claims, stored=stored, standing=ADMIN).resolve_member()
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_a_browser_is_known_by_its_cookie_and_seen(live: bool) -> None:
+    house = House(live=live)
+    caller = await Callers(house, house, house, house).resolve_browser(Token("cookie"))
+    assert (caller is not None) is live
+    assert house.marks == ([(SESSION, NOW)] if live else [])

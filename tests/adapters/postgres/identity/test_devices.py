@@ -232,7 +232,13 @@ async def test_a_sign_in_renews_what_is_known_and_leaves_the_name(store: Store) 
         await uow.commit()
     assert before is not None
     assert await lookup.get(known) == replace(
-        before, name="Mine", agent=newer, last_used_at=NOON + timedelta(hours=1), last_location=Location("DE", "Bonn"), risk_score=0.4
+        before,
+        name="Mine",
+        agent=newer,
+        last_used_at=NOON + timedelta(hours=1),
+        last_location=Location("DE", "Bonn"),
+        risk_score=0.4,
+        risk_factors=("failed_attempts",),
     )
 
 

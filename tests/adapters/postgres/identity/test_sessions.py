@@ -18,6 +18,7 @@ from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
+from core.domain.identity.sessions import IDLE_LIFETIME
 from tests.adapters.postgres.conftest import Store
 from tests.steps import watched_steps
 
@@ -258,3 +259,25 @@ async def test_sessions_are_marked_in_one_order_everywhere_so_that_nobody_deadlo
         assert len(free) == 9
         assert set((await last_seen(store)).values()) != {later}
     assert set((await last_seen(store)).values()) == {later}
+
+
+async def test_a_browser_that_is_used_goes_on_as_if_it_were_refreshed(store: Store) -> None:
+    """And so does that of the session which an application uses."""
+    account, root = await store.sign_up()
+    child = replace(store.session(account), parent=root.id, depth=1)
+    async with store.unit_of_work() as uow:
+        await uow.browser_sessions.add(b"cookie", root.id)
+        await uow.sessions.add(child)
+        await uow.commit()
+
+    async def expiry() -> dict[SessionId, datetime]:
+        return {row["id"]: row["expires_at"] for row in await store.query("select id, expires_at from sessions")}
+
+    await store.query("update sessions set ends_at = created_at + interval '90 days'")
+    before, later = await expiry(), root.last_seen_at + timedelta(days=5)
+    await PostgresPresence(store.pool).mark_seen({child.id: later})
+    assert await expiry() == {root.id: later + IDLE_LIFETIME, child.id: before[child.id]}
+    # Never beyond its end.
+    await store.query("update sessions set ends_at = expires_at + interval '1 day'")
+    await PostgresPresence(store.pool).mark_seen({root.id: later + timedelta(days=20)})
+    assert (await expiry())[root.id] == later + IDLE_LIFETIME + timedelta(days=1)

@@ -57,8 +57,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     assert refresh["n"] == 2 * MEMBERS
     # In batches, each of them small.
     assert sum(batches["memberships"]) == MEMBERS
-    of_services = ("subscriptions", "plans", "api_keys", "client_secrets", "origins", "services")
-    assert [sum(batches[part]) for part in of_services] == [3 * MEMBERS, 3, 3, 3, 25, 3]
+    of_services = ("subscriptions", "plans", "api_keys", "client_secrets", "flows", "pushed_requests", "consents", "origins", "services")
+    assert [sum(batches[part]) for part in of_services] == [3 * MEMBERS, 3, 3, 3, 3, 3, 3 * MEMBERS, 25, 3]
     assert max(rows for part in set(batches) - {"service_users"} for rows in batches[part]) <= BATCH
     assert max(batches["service_users"]) <= BATCH * 3
 

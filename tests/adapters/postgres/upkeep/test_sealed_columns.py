@@ -10,7 +10,7 @@ from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store
 
 JOBS = "jobs.sealed_payload"
-KEYS = "signing_keys.sealed_private_key"
+KEYS = "all_signing_keys.sealed_private_key"
 
 OLD = EncryptionKey("first", b"1" * 32)
 NEW = EncryptionKey("fir", b"2" * 32)  # its id begins the older one's: the header tells them apart
@@ -26,7 +26,7 @@ async def fill(store: Store, jobs: int = 1) -> list[JobId]:
         insert into signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at)
         values ('one', 'access', 'current', '{}', %(sealed)s, now())
         """,
-        {"sealed": store.keyring.seal(b"private", f"{KEYS}:one")},
+        {"sealed": store.keyring.seal(b"private", "signing_keys.sealed_private_key:one")},
     )
     return ids
 
@@ -76,6 +76,7 @@ async def test_every_sealed_column_of_the_schema_is_listed(store: Store) -> None
     rows = await store.query("""
         select table_name || '.' || column_name as name
           from information_schema.columns
-         where table_schema = 'public' and column_name like 'sealed%'
+          join information_schema.tables using (table_schema, table_name)
+         where table_schema = 'public' and table_type = 'BASE TABLE' and column_name like 'sealed%'
     """)
     assert {row["name"] for row in rows} == set(PostgresSealedColumns(store.pool, store.keyring).columns)

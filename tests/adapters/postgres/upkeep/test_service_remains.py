@@ -37,6 +37,8 @@ _GROW: Final = """
     insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
     select gen_random_uuid(), %(shop)s, users.id, plans.id, 'expired', now(), now(), now()
       from users, plans where plans.service_id = %(shop)s and email like 'g%%';
+    insert into consents (id, user_id, service_id, scopes, granted_at)
+    select gen_random_uuid(), id, %(shop)s, '{openid}', now() from users where email like 'g%%';
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(acme)s, %(shop)s, 'password', true, now() from users where email like 'g%%'
 """
@@ -76,6 +78,12 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "plans": PLANS,
         "api_keys": 20,
         "client_secrets": 2,
+        "authorization_codes": 20,
+        "client_assertions": 20,
+        "device_codes": 20,
+        "pushed_requests": 20,
+        "consents": USERS,
+        "flows": 8,
         "origins": 25,
         "service_users": USERS,
         "login_events": 2 * USERS,

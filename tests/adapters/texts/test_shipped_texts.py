@@ -1,0 +1,214 @@
+"""The shipped catalogues: every language says everything, and everything that is said is used, as it is asked for."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from jinja2 import Environment, nodes
+
+from adapters.texts.reading import shipped
+from core.domain.languages import DEFAULT, Language
+from tests.places import ROOT
+
+FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
+OTHERS = [language for language in Language if language is not DEFAULT]
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+# What says a text in a template and in Python. The first two names of `branded` and of `text` are keys.
+SPEAKERS = {"text": 1, "branded": 2}
+
+
+class Said(NamedTuple):
+    """A text that is asked for, and the names of the values it is given; None where that cannot be seen."""
+
+    where: str
+    key: str
+    values: frozenset[str] | None
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in tree.items():
+        if isinstance(value, str):
+            yield prefix + name, value
+        else:
+            yield from flat(value, f"{prefix}{name}.")
+
+
+def placeholders(language: Language) -> dict[str, set[str]]:
+    """By the key that is asked for. The two forms of a text have one, and only one of them needs to name the number."""
+    found: dict[str, set[str]] = {}
+    texts = shipped(language)
+    for key, text in texts.items():
+        asked, _, form = key.rpartition(".")
+        is_form = form in {"one", "other"} and f"{asked}.one" in texts
+        found.setdefault(asked if is_form else key, set()).update(PLACEHOLDER.findall(text))
+    return found
+
+
+@pytest.mark.parametrize("language", Language)
+def test_our_reader_reads_what_any_reader_of_toml_does(language: Language) -> None:
+    source = (ROOT / "adapters" / "texts" / f"{language}.toml").read_text()
+    assert shipped(language) == dict(flat(tomllib.loads(source)))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_language_says_the_same_things_with_the_same_values(language: Language) -> None:
+    english, other = shipped(DEFAULT), shipped(language)
+    assert sorted(other) == sorted(english)
+    assert placeholders(language) == placeholders(DEFAULT)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_no_text_was_left_in_english(language: Language) -> None:
+    """A single word may be the same in both."""
+    english = shipped(DEFAULT)
+    assert [key for key, text in shipped(language).items() if text == english[key] and len(re.findall(r"\w{2,}", text)) > 2] == []
+
+
+WRONG = {
+    Language.ENGLISH: r"[«»„]|\s[;:!?]",
+    # Quotation marks as in „so“.
+    Language.GERMAN: r"[«»”]|“\w|\s[;:!?]|\b(du|dein\w*|dir|dich)\b",
+    # A question begins as it ends.
+    Language.SPANISH: r"[„“”]|\s[;:!?]|^[^¿]*\?|^[^¡]*!|\b(tú|tu|tus|ti|contigo)\b",
+    # Before a colon and within quotation marks stands a space that does not break; before the other marks, a narrow one.
+    Language.FRENCH: r"[„“”]|[^\u00a0]:|[^\u202f][;!?]|«[^\u00a0]|[^\u00a0]»|\b(tu|ton|ta|tes|toi)\b",
+}
+
+
+@pytest.mark.parametrize("language", Language)
+def test_the_marks_are_those_of_the_language(language: Language) -> None:
+    for key, text in shipped(language).items():
+        assert not re.search(r"""["'`<>\\]|\.\.\.|\s\s| -- |^\s|\s$""", text), (key, text)
+        assert not re.search(WRONG[language], text), (key, text)
+
+
+@pytest.mark.parametrize("language", Language)
+def test_what_names_a_link_or_a_button_says_what_stands_on_it(language: Language) -> None:
+    texts = shipped(language)
+    pairs = {
+        "password.forgotten": (
+            "choose_password.new_link",
+            "mail.reset_and_tell",
+            "mail.reset_signs_out",
+            "mail_set_password.note",
+            "mail_email_changed_old.not_you_asked",
+        ),
+        "applications.page": ("consent.take_back",),
+    }
+    for label, mentions in pairs.items():
+        for mention in mentions:
+            assert texts[label] in texts[mention], mention
+
+
+def test_what_is_said_exists_and_is_given_its_values() -> None:
+    wanted = placeholders(DEFAULT)
+    for said in (*said_in_templates(), *said_in_python()):
+        assert said.key in wanted, said
+        if said.values is not None:
+            assert wanted[said.key] <= said.values, said
+
+
+def test_what_exists_is_said() -> None:
+    said = {one.key for one in (*said_in_templates(), *said_in_python())}
+    literals, patterns = written_in_python()
+    for key in placeholders(DEFAULT):
+        section, _, name = key.rpartition(".")
+        known = key in said or key in literals or any(pattern.fullmatch(key) for pattern in patterns)
+        # An outcome and a question are named by their section.
+        known = known or (name in {"title", "text", "button"} and section in literals)
+        # A refusal is named by its words, or by its code.
+        known = known or (section == "refusals" and (name in literals or name.upper() in codes()))
+        assert known, key
+
+
+def test_every_refusal_has_words_of_its_own_or_by_its_code() -> None:
+    texts = placeholders(DEFAULT)
+    for code in codes():
+        assert texts[f"refusals.{code.lower()}"] == set(), code
+    for where, call in calls_in_python():
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        words, values = given.get("words"), given.get("values")
+        if isinstance(words, ast.Constant):
+            named = {str(one.value) for one in values.keys if isinstance(one, ast.Constant)} if isinstance(values, ast.Dict) else set()
+            assert texts[f"refusals.{words.value!s}"] <= named, (where, words.value)
+
+
+@cache
+def codes() -> frozenset[str]:
+    """Those of all refusals."""
+    classes = (node for _, tree in python() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assigned = (line for one in classes for line in one.body if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code")
+    return frozenset(str(line.value.value) for line in assigned if isinstance(line.value, ast.Constant))
+
+
+def said_in_templates() -> Iterator[Said]:
+    for where, tree in templates():
+        for call in tree.find_all(nodes.Call):
+            if not isinstance(call.node, nodes.Name) or call.node.name not in SPEAKERS:
+                continue
+            values = frozenset(keyword.key for keyword in call.kwargs) | ({"organization"} if call.node.name == "branded" else set())
+            for key in call.args[: SPEAKERS[call.node.name]]:
+                yield from (Said(where, one, values) for one in meant(key))
+
+
+def meant(key: nodes.Expr) -> Iterator[str]:
+    """What a template asks for: a key, one of two, or all that begin in the same way."""
+    match key:
+        case nodes.Const():
+            yield key.value
+        case nodes.CondExpr():
+            yield from meant(key.expr1)
+            if key.expr2 is not None:
+                yield from meant(key.expr2)
+        case nodes.Concat(nodes=[nodes.Const(value=begin), *_]):
+            found = [one for one in placeholders(DEFAULT) if one.startswith(begin)]
+            yield from found or [begin]
+
+
+def said_in_python() -> Iterator[Said]:
+    for where, call in calls_in_python():
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        if name in SPEAKERS and call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str):
+            names = [keyword.arg for keyword in call.keywords]
+            yield Said(where, call.args[0].value, None if None in names else frozenset(filter(None, names)))
+
+
+@cache
+def templates() -> tuple[tuple[str, nodes.Template], ...]:
+    paths = [path for ending in ("html", "txt", "jinja") for path in (ROOT / "entrypoints").rglob(f"*.{ending}")]
+    paths += [path for ending in ("html", "txt", "jinja") for path in (ROOT / "adapters" / "mail").rglob(f"*.{ending}")]
+    environment = Environment(autoescape=True)
+    return tuple((str(path.relative_to(ROOT)), environment.parse(path.read_text())) for path in paths)
+
+
+@cache
+def python() -> tuple[tuple[str, ast.Module], ...]:
+    paths = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    return tuple((str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in paths)
+
+
+@cache
+def calls_in_python() -> tuple[tuple[str, ast.Call], ...]:
+    return tuple((f"{path}:{node.lineno}", node) for path, tree in python() for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+@cache
+def written_in_python() -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
+    """Texts that stand in the code, and patterns of those that are put together there."""
+    literals, patterns = set(), set()
+    for _, tree in python():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                literals.add(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = [str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values]
+                whole = "".join(parts)
+                # A section and what begins the name, or the words of a refusal; or a section that varies, and what the name begins with.
+                if re.fullmatch(r"[a-z_]+\.[a-z_.]*\*|\*\.[a-z]+_\*|[a-z]+_\*", whole):
+                    whole = whole if "." in whole else f"refusals.{whole}"
+                    patterns.add(re.compile(re.escape(whole).replace(r"\*", "[a-z_0-9]+")))
+    return frozenset(literals), tuple(patterns)

@@ -1,0 +1,111 @@
+"""Chromium and a server for it: one browser for each worker, one context for each test. Names that are kept for examples
+lead to the server of the test, which answers as Postern under its base URL and as an empty page under every other: so each flow can be
+followed to its end.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
+from entrypoints.http.server.protocol import Message
+from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.wire import Scope
+from tests.browser.chromium import Chromium, started
+from tests.browser.page import Page, new_page
+from tests.http.conftest import SETTINGS, client, database_url, people, postern
+from tests.http.people import BASE_URL
+from tests.http.running_server import Certificate, Receive, Send, running, tool
+
+__all__ = ["client", "database_url", "people", "postern"]  # fixtures
+
+# An address of this worker's own, so that no other server takes the port between two tests.
+ADDRESS = (f"127.42.{os.getpid() >> 8 & 255}.{os.getpid() & 255}", 8443)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return Certificate.make(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="session")
+def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    directory: Path = tmp_path_factory.mktemp("chromium")
+    with started(tool("chromium"), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
+        yield chromium
+
+
+@pytest.fixture
+async def chromium(browser_process: Chromium) -> AsyncIterator[Chromium]:
+    async with browser_process.attached() as attached:
+        yield attached
+
+
+@dataclass
+class Site:
+    """Postern under its base URL; and everything else there is, as empty pages."""
+
+    application: Any
+    visits: list[str] = field(default_factory=list)
+    """What was asked for elsewhere: method and address, with the body of a form."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        host = headers.get(b"host", b"").decode()
+        if scope["type"] == "lifespan" or host == urlsplit(BASE_URL).netloc:
+            await self.application(scope, receive, send)
+            return
+        query = scope["query_string"].decode()
+        address = f"{scope['scheme']}://{host}{scope['path']}{'?' if query else ''}{query}"
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        if scope["path"] != "/favicon.ico":
+            self.visits.append(" ".join(filter(None, (scope["method"], address, body.decode()))))
+        await _answer(send, b"<!doctype html><html lang=en><link rel=icon href=data:,><title>Elsewhere</title><h1>Elsewhere</h1>")
+
+
+async def _answer(send: Send, body: bytes) -> None:
+    start: Message = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+async def site(postern: Postern, certificate: Certificate) -> AsyncIterator[Site]:
+    site = Site(build_application(postern, SETTINGS))
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
+    async with running(site, settings, address=ADDRESS):
+        yield site
+
+
+@pytest.fixture(params=["with_scripts", "without_scripts"])
+async def page(request: pytest.FixtureRequest, site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
+    """A page with scripts, and one without: a test that takes this runs twice, and must do the same in both."""
+    async with new_page(chromium, BASE_URL, scripts=request.param == "with_scripts") as opened:
+        yield opened
+        assert opened.violations == []
+
+
+@pytest.fixture
+async def scripted_page(site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
+    """A page with scripts, for what they add."""
+    async with new_page(chromium, BASE_URL, scripts=True) as opened:
+        yield opened
+        assert opened.violations == []
+
+
+@pytest.fixture
+async def plain_page(site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
+    """A page without scripts, for what does not depend on them."""
+    async with new_page(chromium, BASE_URL, scripts=False) as opened:
+        yield opened
+        assert opened.violations == []

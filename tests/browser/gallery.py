@@ -1,0 +1,35 @@
+"""The states of all pages, served: each under its number and a language, with the policy of a page that has a form and our script."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from core.domain.languages import Language
+from entrypoints.http.machinery.headers import PagePolicy, answer_headers
+from entrypoints.http.pages import HTML, shipped_pages
+from entrypoints.http.pages.declaring import WITH_FORM
+from tests.browser.states import State
+from tests.http.running_server import Handler, Receive, Send
+
+_POLICY: Final[PagePolicy] = WITH_FORM
+
+
+def place(number: int, language: Language = Language.ENGLISH) -> str:
+    return f"/{number}?language={language}"
+
+
+def gallery(states: Sequence[State]) -> Handler:
+    async def handle(scope: Any, _receive: Receive, send: Send) -> None:
+        _, *asset, name = scope["path"].split("/")
+        if asset:
+            found = shipped_pages().asset(asset[-1], name)
+            assert found is not None, f"a page asks for {scope['path']}"
+            content, media_type = found
+        else:
+            language = Language(parse_qs(scope["query_string"].decode())["language"][0])
+            # Here it stays, so that it can be looked at.
+            content, media_type = states[int(name)].page(language).replace(b" data-leave", b""), HTML
+        await send({"type": "http.response.start", "status": 200, "headers": answer_headers([], media_type.encode(), policy=_POLICY)})
+        await send({"type": "http.response.body", "body": content})
+
+    return handle

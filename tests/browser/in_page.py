@@ -1,0 +1,70 @@
+"""What the tests ask inside of a page. It runs on their behalf, not on the page's: also where the page's scripts are off."""
+
+from typing import Final
+
+# Names follow the parts of the accessible name computation that our pages use: aria-label, label, text, value.
+PROBES: Final = r"""(() => {
+  const tidy = text => (text || "").replace(/\s+/g, " ").trim();
+  const seen = element => element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true });
+  const named = element => {
+    const label = element.getAttribute("aria-label");
+    if (label) return tidy(label);
+    if (element.labels && element.labels.length) return tidy(element.labels[0].innerText);
+    return tidy(element.innerText) || tidy(element.value);
+  };
+  const usable = () => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].filter(seen);
+  const one = (found, name, all) => {
+    if (found.length === 1) return found[0];
+    throw new Error(`${found.length} of the name ${JSON.stringify(name)} among ${JSON.stringify(all.map(named))}`);
+  };
+  return {
+    focusField(label) {
+      const all = usable().filter(element => element.labels && element.labels.length);
+      const field = one(all.filter(element => named(element) === label), label, all);
+      field.focus();
+      if (field.select) field.select();
+    },
+    described(label) {
+      const all = usable().filter(element => element.labels && element.labels.length);
+      const ids = one(all.filter(element => named(element) === label), label, all).getAttribute("aria-describedby") || "";
+      return ids.split(" ").filter(Boolean).map(id => tidy(document.getElementById(id).innerText)).join(" ");
+    },
+    placeOf(name) {
+      const all = usable();
+      const element = one(all.filter(element => named(element) === name), name, all);
+      element.scrollIntoView({ block: "center", behavior: "instant" });
+      const box = element.getClientRects()[0];
+      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    },
+    focused() {
+      const element = document.activeElement;
+      return element && element !== document.body ? named(element) : "";
+    },
+    // What the keyboard has to reach, in the order of the page; of a group of radio buttons it reaches one.
+    reachable() {
+      return usable().filter(element => element.tabIndex >= 0 && !element.disabled && element.type !== "radio").map(named);
+    },
+    // What has the focus, and whether that can be seen.
+    standing() {
+      const element = document.activeElement;
+      if (!element || element === document.body) return null;
+      const style = getComputedStyle(element);
+      const box = element.getBoundingClientRect();
+      const visible = style.outlineStyle === "auto" || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2);
+      const inside = box.bottom > 0 && box.top < innerHeight;
+      const first = element === usable().find(element => element.tabIndex >= 0 && !element.disabled);
+      return { first, name: named(element), kind: element.localName, type: element.type || "", visible, inside };
+    },
+    wider() {
+      return document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    },
+    // The next Tab begins at the top.
+    fromTheTop() {
+      const top = document.createElement("span");
+      top.tabIndex = -1;
+      document.body.prepend(top);
+      top.focus();
+      top.remove();
+    },
+  };
+})()"""

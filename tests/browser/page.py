@@ -1,0 +1,197 @@
+"""A page in Chromium, as a person uses it: names and labels instead of selectors, and real keys and clicks. What a test must never see is
+collected meanwhile: violations of the policy, errors of scripts, requests to somewhere else.
+"""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import urljoin
+
+import trio
+
+from tests.browser.chromium import Chromium
+from tests.browser.heard import Heard, Loaded
+from tests.browser.in_page import PROBES
+from tests.browser.keys import KEYS
+
+Scheme = Literal["light", "dark"]
+NARROW: Final = 390
+WIDE: Final = 1280
+_TALL: Final = {NARROW: 844, WIDE: 800}
+
+
+@dataclass
+class Page:
+    chromium: Chromium
+    session: str
+    base_url: str
+    scripts: bool
+    heard: Heard = field(default_factory=Heard)
+
+    # Going somewhere.
+
+    async def open(self, place: str) -> None:
+        """A path of ours, or a whole address."""
+        async with self.loading():
+            answer = await self._ask("Page.navigate", url=urljoin(self.base_url, place))
+            assert not answer.get("errorText"), f"{place}: {answer['errorText']}"
+
+    async def follow(self, name: str) -> None:
+        """Click on the link or button of this name, and wait for the page that it leads to."""
+        async with self.loading():
+            await self.click(name)
+
+    async def leave(self, name: str, to: str) -> str:
+        """Click on what leads to an address that no browser opens here, such as an application's own scheme. Returns that address."""
+        seen = len(self.documents)
+
+        def found() -> list[str]:
+            return [one.location for one in self.documents[seen:] if one.location.startswith(to)]
+
+        await self.click(name)
+        await self.heard.until(found)
+        return found()[0]
+
+    async def back(self) -> None:
+        history = await self._ask("Page.getNavigationHistory")
+        async with self.loading():
+            await self._ask("Page.navigateToHistoryEntry", entryId=history["entries"][history["currentIndex"] - 1]["id"])
+
+    async def reload(self) -> None:
+        async with self.loading():
+            await self._ask("Page.reload")
+
+    @asynccontextmanager
+    async def loading(self) -> AsyncIterator[None]:
+        """Around what leads to another page: until that has been loaded."""
+        before = self.heard.loads
+        yield
+        await self.heard.until(lambda: self.heard.loads > before)
+
+    async def arrived(self, place: str) -> None:
+        """Until the page has come to this address, or one that begins so: pages that leave by themselves lie on the way."""
+        await self.heard.until(lambda: self.heard.place.startswith(place))
+
+    # Using it.
+
+    async def fill(self, label: str, value: str) -> None:
+        """Replace what stands in the field with this label."""
+        await self._probe("focusField", label)
+        await self._ask("Input.insertText", text=value)
+
+    async def click(self, name: str) -> None:
+        """On the link, button, box or heading that a person would call by this name."""
+        place = await self._probe("placeOf", name)
+        for kind in ("mousePressed", "mouseReleased"):
+            await self._ask("Input.dispatchMouseEvent", type=kind, x=place["x"], y=place["y"], button="left", clickCount=1)
+
+    async def press(self, key: str, *, shift: bool = False) -> None:
+        parameters = {**KEYS[key], "modifiers": 8 if shift else 0}
+        await self._ask("Input.dispatchKeyEvent", type="keyDown", **parameters)
+        await self._ask("Input.dispatchKeyEvent", type="keyUp", **{name: value for name, value in parameters.items() if name != "text"})
+
+    async def type(self, text: str) -> None:
+        """Into what has the focus."""
+        await self._ask("Input.insertText", text=text)
+
+    # Looking at it.
+
+    async def text(self) -> str:
+        """What a person reads, in one line."""
+        return " ".join(str(await self.evaluate("document.body.innerText")).split())
+
+    async def title(self) -> str:
+        return str(await self.evaluate("document.title"))
+
+    async def place(self) -> str:
+        return str(await self.evaluate("location.href"))
+
+    async def focused(self) -> str:
+        """The name of what has the focus; empty when nothing has."""
+        return str(await self._probe("focused"))
+
+    async def described(self, label: str) -> str:
+        """What is told about the field with this label, besides its name: an error first, then a hint."""
+        return str(await self._probe("described", label))
+
+    @property
+    def documents(self) -> Sequence[Loaded]:
+        """Every document so far, redirects among them."""
+        return self.heard.documents
+
+    @property
+    def violations(self) -> Sequence[str]:
+        return self.heard.violations
+
+    @property
+    def status(self) -> int:
+        return self.documents[-1].status
+
+    async def cookies(self) -> Mapping[str, Mapping[str, Any]]:
+        answer = await self._ask("Network.getCookies")
+        return {one["name"]: one for one in answer["cookies"]}
+
+    async def keep_cookie(self, name: str, value: str) -> None:
+        """As if we had set it, for a person who has signed in already."""
+        await self._ask(
+            "Network.setCookie", url=self.base_url, name=name, value=value, path="/", secure=True, httpOnly=True, sameSite="Lax"
+        )
+
+    async def show(self, *, width: int = NARROW, scheme: Scheme = "light", language: str = "en") -> None:
+        """The size of the window and the wishes of the person. They hold from the next page on."""
+        await self._ask("Emulation.setDeviceMetricsOverride", width=width, height=_TALL.get(width, 800), deviceScaleFactor=1, mobile=False)
+        await self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        await self._ask("Network.setExtraHTTPHeaders", headers={"Accept-Language": language})
+
+    async def overflow(self) -> int:
+        """By how many pixels the page is wider than its window."""
+        return int(await self._probe("wider"))
+
+    async def picture(self) -> bytes:
+        """All of the page, as a PNG."""
+        size = (await self._ask("Page.getLayoutMetrics"))["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        taken = await self._ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        return base64.b64decode(taken["data"])
+
+    async def evaluate(self, expression: str) -> Any:
+        answer = await self._ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise AssertionError(details.get("exception", {}).get("description", details["text"]))
+        return answer["result"].get("value")
+
+    async def _probe(self, name: str, *arguments: str) -> Any:
+        return await self.evaluate(f"({PROBES}).{name}({', '.join(json.dumps(argument) for argument in arguments)})")
+
+    async def _ask(self, method: str, **parameters: Any) -> Mapping[str, Any]:
+        return await self.chromium.ask(method, self.session, **parameters)
+
+
+@asynccontextmanager
+async def new_page(chromium: Chromium, base_url: str, *, scripts: bool) -> AsyncIterator[Page]:
+    """In a context of its own: no cookies, no cache, no history."""
+    context = (await chromium.ask("Target.createBrowserContext"))["browserContextId"]
+    try:
+        yield await page_in(chromium, context, base_url, scripts=scripts)
+    finally:
+        with trio.CancelScope(shield=True):
+            await chromium.ask("Target.disposeBrowserContext", browserContextId=context)
+
+
+async def page_in(chromium: Chromium, context: str, base_url: str, *, scripts: bool) -> Page:
+    """One more tab of the same person."""
+    target = (await chromium.ask("Target.createTarget", url="about:blank", browserContextId=context))["targetId"]
+    session = (await chromium.ask("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+    page = Page(chromium, session, base_url, scripts)
+    chromium.listen(session, page.heard)
+    for domain in ("Page", "Network", "Log", "Runtime", "Audits"):
+        await chromium.ask(f"{domain}.enable", session)
+    await chromium.ask("Page.setLifecycleEventsEnabled", session, enabled=True)
+    if not scripts:
+        await chromium.ask("Emulation.setScriptExecutionDisabled", session, value=True)
+    await page.show()
+    return page

@@ -1,0 +1,63 @@
+"""Every page in every state: what axe-core reads in the tests, and what `python -m ops.contact_sheet` takes pictures of.
+
+A state is a template and made-up values. The flows are tested elsewhere; here it counts that a page holds when its lists are empty or long,
+when a field is wrong, when names are long or written from right to left.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.languages import Language
+from entrypoints.http.pages import shipped_pages
+
+NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
+LONG: Final = "a.rather.long.address.of.somebody@department-of-things.example.org"
+ACME: Final = Branding("Acme Metals", color="#a01040")
+# Too pale for links and for edges.
+PALE: Final = Branding("Sunflower", color="#ffe066")
+ENDLESS: Final = Branding(
+    "Gesellschaft für die Förderung außerordentlich langer Organisationsnamen mit beschränkter Haftung", color="#0b3d91"
+)
+FROM_THE_RIGHT: Final = Branding("ياسمين للتجارة", color="#5b2a86")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text of the catalogue, in the language of the page."""
+
+    key: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    name: str
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    brand: Branding = POSTERN
+
+    def page(self, language: Language) -> bytes:
+        return shipped_pages().page(self.template, language, brand=self.brand, **_said(self.values, language))
+
+
+def _said(value: Any, language: Language) -> Any:
+    match value:
+        case Words():
+            return shipped_pages().text(language)(value.key, **value.values)
+        case dict():
+            return {name: _said(one, language) for name, one in value.items()}
+        case list():
+            return [_said(one, language) for one in value]
+        case tuple():
+            return tuple(_said(one, language) for one in value)
+        case _:
+            return value
+
+
+def states() -> Sequence[State]:
+    from tests.browser.states import authorizing, devices, leaving, mailed, own_account, signing_in  # noqa: PLC0415 - they are made from what stands here
+
+    return [state for module in (signing_in, authorizing, devices, mailed, leaving, own_account) for state in module.STATES]

@@ -1,0 +1,61 @@
+"""What an application brings people to: consent, the choice of an account, being turned away, signing out."""
+
+from typing import Any, Final
+
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, PALE, State
+
+_FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
+_CONSENT: Final[dict[str, Any]] = {
+    **_FORM,
+    "service": "Timesheets",
+    "organization": ACME.name,
+    "email": "ada@example.org",
+    "scopes": ["openid"],
+    "destination": "timesheets.example",
+    "on_device": False,
+}
+_EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization"]
+_ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
+_TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name}
+_LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
+_LONG: Final = "The timesheets of the northern branch, with receipts"
+
+_CHOICE: Final[dict[str, Any]] = {"action": "/ui/choose-organization", "form_token": "token", "place": "/ui"}
+_ORGANIZATIONS: Final = [("acme", ACME.name), ("endless", ENDLESS.name), ("yasmin", FROM_THE_RIGHT.name)]
+
+STATES: Final = (
+    State("consent", "consent.html", _CONSENT, ACME),
+    State(
+        "consent, everything, on a device",
+        "consent.html",
+        {**_CONSENT, "scopes": _EVERYTHING, "destination": "127.0.0.1", "on_device": True},
+        PALE,
+    ),
+    State(
+        "consent, long",
+        "consent.html",
+        {
+            **_CONSENT,
+            "service": _LONG,
+            "organization": ENDLESS.name,
+            "email": LONG,
+            "scopes": _EVERYTHING,
+            "destination": "sign-in." * 8 + "example",
+        },
+        ENDLESS,
+    ),
+    State(
+        "consent, from the right",
+        "consent.html",
+        {**_CONSENT, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "scopes": _EVERYTHING},
+        FROM_THE_RIGHT,
+    ),
+    State("choose an account", "choose_account.html", _ASKED, ACME),
+    State("choose an account, long", "choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
+    State("turned away", "turned_away.html", _TURNED, ACME),
+    State("turned away, long", "turned_away.html", {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG}, ENDLESS),
+    State("choose an organization", "choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
+    State("choose an organization, none", "choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
+    State("sign out", "sign_out.html", _LOGOUT),
+    State("sign out, asked by a service", "sign_out.html", {**_LOGOUT, "service": "Timesheets"}, ACME),
+)

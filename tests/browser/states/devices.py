@@ -1,0 +1,48 @@
+"""A device without a browser: its code, and whether it may act for somebody."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, State, Words
+
+_ENTER: Final[dict[str, Any]] = {"action": "/ui/activate", "form_token": "token", "user_code": "", "longest": 32, "errors": {}}
+_DECISION: Final[dict[str, Any]] = {
+    "action": "/ui/activate/decision",
+    "flow": "0197f0c8-0000-7000-8000-000000000001",
+    "form_token": "token",
+    "other": "/ui/sign-in",
+    "user_code": "WDJB-MJHT",
+    "service": "Living room",
+    "organization": ACME.name,
+    "device": "Smart TV",
+    "place": "Berlin, DE",
+    "is_here": True,
+    "asked_at": NOW - timedelta(minutes=2),
+    "now": NOW,
+    "email": "ada@example.org",
+    "scopes": ["openid", "email", "offline_access"],
+}
+
+STATES: Final = (
+    State("enter a device's code", "enter_code.html", _ENTER),
+    State(
+        "enter a device's code, wrong",
+        "enter_code.html",
+        {**_ENTER, "user_code": "WDJB-MJHX", "errors": {"user_code": Words("refusals.user_code_unknown")}},
+    ),
+    State("decide on a device", "device_decision.html", _DECISION, ACME),
+    State(
+        "decide on a device, long",
+        "device_decision.html",
+        {
+            **_DECISION,
+            "service": "The timesheets of the northern branch",
+            "organization": ENDLESS.name,
+            "email": LONG,
+            "is_here": False,
+            "scopes": [],
+        },
+        ENDLESS,
+    ),
+    State("decide on a device, from the right", "device_decision.html", {**_DECISION, "organization": FROM_THE_RIGHT.name}, FROM_THE_RIGHT),
+)

@@ -1,0 +1,19 @@
+"""Pages that lead to an application by themselves. A test sees them before they leave: their addresses go nowhere."""
+
+from typing import Final
+
+from tests.browser.states import ACME, State, Words
+
+STATES: Final = (
+    State(
+        "leaving",
+        "leave.html",
+        {"title": Words("leaving.title_to", {"service": "Timesheets"}), "label": Words("common.continue"), "address": "#"},
+        ACME,
+    ),
+    State(
+        "leaving by a form",
+        "leave_form.html",
+        {"title": Words("leaving.title"), "label": Words("common.continue"), "action": "#", "hidden": {"code": "x"}},
+    ),
+)

@@ -1,0 +1,61 @@
+"""What mailed links lead to, what is said afterwards, and the mails of a first try."""
+
+from typing import Any, Final
+
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State, Words
+
+_PASSWORD: Final[dict[str, Any]] = {
+    "title": Words("choose_password.title_reset"),
+    "action": "/ui/reset-password",
+    "token": "token",
+    "errors": {},
+    "shortest": 8,
+    "longest": 128,
+}
+_INVITATION: Final[dict[str, Any]] = {
+    "action": "/ui/invitations/accept",
+    "token": "token",
+    "email": "ada@example.org",
+    "role": "member",
+    "until": NOW,
+}
+_MAIL: Final = {"path": "/dev/mail/1", "to": "ada@example.org", "subject": "Choose a new password", "sent": "2026-11-20 23:12:00 UTC"}
+
+
+def _outcome(name: str, key: str, *, good: bool, onward: str = "") -> State:
+    values = {"title": Words(f"{key}.title"), "explained": Words(f"{key}.text"), "good": good, "onward": onward}
+    return State(name, "outcome.html", values)
+
+
+STATES: Final = (
+    State("password", "choose_password.html", _PASSWORD),
+    State("password, wrong", "choose_password.html", {**_PASSWORD, "errors": {"repeated": Words("refusals.passwords_differ")}}),
+    State(
+        "password, common, in an organization's colour",
+        "choose_password.html",
+        {**_PASSWORD, "errors": {"new_password": Words("refusals.password_common")}},
+        ACME,
+    ),
+    State("invitation", "invitation.html", _INVITATION, ACME),
+    State("invitation, pale", "invitation.html", _INVITATION, PALE),
+    State("invitation, long", "invitation.html", {**_INVITATION, "email": LONG, "role": "accountant-of-the-northern-branch"}, ENDLESS),
+    State("invitation, from the right", "invitation.html", _INVITATION, FROM_THE_RIGHT),
+    _outcome("password chosen", "password_chosen", good=True),
+    _outcome("address confirmed", "address_confirmed", good=True, onward="/ui"),
+    State(
+        "link refused",
+        "outcome.html",
+        {"title": Words("refusals.link_used"), "explained": Words("choose_password.new_link"), "good": False, "onward": ""},
+    ),
+    State("mails, none", "mail_list.html", {"mails": [], "most": 100}),
+    State("mails", "mail_list.html", {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "most": 2}),
+    State(
+        "a mail",
+        "mail.html",
+        {
+            "mail": _MAIL,
+            "back": "/dev/mail",
+            "parts": [("Hello,\n\nopen ", ""), ("https://id.example.org/ui/reset-password?token=" + "x" * 86,) * 2],
+        },
+    ),
+)

@@ -1,0 +1,388 @@
+"""The pages of one's own account: empty, full, with long names and with names from right to left."""
+
+from datetime import timedelta
+from types import SimpleNamespace as Thing
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.risk import RiskFactor
+from entrypoints.http.pages.account.sign_in_log_pages import failure
+from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LONG, NOW, State, Words
+
+_SECTIONS: Final = [
+    (address, Words(f"{name}.page"))
+    for address, name in (
+        ("/ui", "overview"),
+        ("/ui/profile", "profile"),
+        ("/ui/password", "own_password"),
+        ("/ui/second-factor", "two_step"),
+        ("/ui/devices", "devices"),
+        ("/ui/sessions", "sessions"),
+        ("/ui/sign-ins", "sign_ins"),
+        ("/ui/organizations", "organizations"),
+        ("/ui/applications", "applications"),
+    )
+]
+_FRAME: Final[dict[str, Any]] = {
+    "sections": _SECTIONS,
+    "person": "ada@example.org",
+    "form_token": "token",
+    "now": NOW,
+    "errors": {},
+    "done": "",
+}
+_ADA, _LONG = Thing(address="ada@example.org"), Thing(address=LONG)
+_YESTERDAY, _LAST_YEAR = NOW - timedelta(hours=26), NOW - timedelta(days=400)
+_BERLIN, _NOWHERE = Thing(country="DE", city="Berlin"), None
+
+
+def _account(state: str, template: str, here: str, /, **values: Any) -> State:
+    return State(state, f"account/{template}", {**_FRAME, "here": here, **values})
+
+
+def _summary(**values: Any) -> Thing:
+    usual = {
+        "email": _ADA,
+        "pending_email": None,
+        "password_changed_at": _LAST_YEAR,
+        "has_password": True,
+        "second_factor_since": _YESTERDAY,
+        "backup_codes": 10,
+        "has_few_backup_codes": False,
+        "devices": 2,
+        "sessions": 3,
+        "organizations": 1,
+        "invitations": 0,
+        "failed_sign_ins": 0,
+        "created_at": _LAST_YEAR,
+    }
+    return Thing(**{**usual, **values})
+
+
+def _device(number: int, name: str, **values: Any) -> Thing:
+    usual = {
+        "id": number,
+        "name": name,
+        "last_used_at": _YESTERDAY,
+        "last_location": _BERLIN,
+        "last_address": "192.0.2.17",
+        "created_at": _LAST_YEAR,
+        "trusted_until": NOW + timedelta(days=20),
+        "is_trusted": lambda _now: number == 1,
+        "agent": Thing(browser="Firefox", browser_version="142", os="Linux", os_version=""),
+    }
+    return Thing(**{**usual, **values})
+
+
+_DEVICES: Final = [
+    _device(1, "Firefox on Linux"),
+    _device(2, "The old laptop that stands in the kitchen, with a sticker on it", last_location=_NOWHERE),
+    _device(3, "هاتف ياسمين", last_used_at=_LAST_YEAR),
+]
+_DEVICE: Final[dict[str, Any]] = {
+    "action": "/ui/devices/1",
+    "revoke": "/ui/devices/1/revoke",
+    "back": "/ui/devices",
+    "name": "Firefox on Linux",
+    "longest": 100,
+    "current": False,
+}
+
+
+def _session(number: int, **values: Any) -> Thing:
+    usual = {
+        "id": number,
+        "impersonated": False,
+        "service": "",
+        "organization": "",
+        "device_name": "Firefox on Linux",
+        "location": _BERLIN,
+        "last_seen_at": NOW - timedelta(minutes=3),
+        "created_at": _YESTERDAY,
+        "opened_here": False,
+    }
+    return Thing(**{**usual, **values})
+
+
+_SESSIONS: Final = [
+    _session(1),
+    _session(2, service="Timesheets", organization="Acme Metals", opened_here=True),
+    _session(3, organization=ENDLESS.name, device_name="", location=_NOWHERE),
+    _session(4, service="الفواتير", organization=FROM_THE_RIGHT.name),
+    _session(5, impersonated=True),
+]
+
+
+def _login(**values: Any) -> Thing:
+    event = {
+        "failure": None,
+        "flagged": False,
+        "created_at": _YESTERDAY,
+        "country": "DE",
+        "city": "Berlin",
+        "address": "192.0.2.17",
+        "provider": "password",
+    }
+    return Thing(event=Thing(**{**event, **values}), device_name="Firefox on Linux", service="", organization="")
+
+
+_LOGINS: Final = [
+    _login(),
+    _login(flagged=True, country="", city="", address=None),
+    *(_login(failure=one) for one in LoginFailure if one is not LoginFailure.UNKNOWN_ACCOUNT),
+    Thing(**{**vars(_login()), "device_name": "", "service": "Timesheets", "organization": "Acme Metals"}),
+]
+
+
+def _organization(name: str, role: str = "member", status: str = "active") -> Thing:
+    return Thing(
+        organization=Thing(slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
+        membership=Thing(role=role, created_at=_LAST_YEAR),
+        member_count=4,
+        service_count=2,
+    )
+
+
+_INVITATION: Final = Thing(id=1, organization_name="Acme Metals", role="admin", email=_ADA, expires_at=NOW + timedelta(days=6))
+_LONG_INVITATION: Final = Thing(id=2, organization_name=ENDLESS.name, role="accountant-of-the-northern-branch", email=_LONG, expires_at=NOW)
+
+
+def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR) -> Thing:
+    return Thing(
+        service=1, name=name, organization_name=organization, scopes=scopes, granted_at=granted_at, sessions=2, last_used_at=_YESTERDAY
+    )
+
+
+_APPLICATIONS: Final = [
+    _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
+    _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
+    _application("الفواتير", FROM_THE_RIGHT.name, [], None),
+]
+_TWO_STEP: Final[dict[str, Any]] = {"action": "/ui/second-factor", "renew": "/ui/second-factor/renew", "turn_off": "/ui/second-factor/off"}
+_PASSWORD: Final[dict[str, Any]] = {"action": "/ui/password", "has_password": True, "changed_at": _LAST_YEAR, "shortest": 8, "longest": 128}
+_QR: Final = Markup(
+    '<svg width="180" height="180" viewBox="0 0 45 45"><path fill="#000" d="M4 4h7v7H4zM34 4h7v7h-7zM4 34h7v7H4zM16 16h9v9h-9z"/></svg>'
+)
+_SET_UP: Final[dict[str, Any]] = {
+    "action": "/ui/second-factor/set-up",
+    "back": "/ui/second-factor",
+    "form": "form",
+    "qr_code": _QR,
+    "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+    "uri": "otpauth://totp/Postern:ada",
+    "longest": 32,
+}
+_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}}
+_PROVE: Final[dict[str, Any]] = {"action": "/ui/prove", "hidden": {}, "by_code": False, "longest": 128}
+_ONE_PAGE: Final[dict[str, Any]] = {"number": 1, "pages": 1}
+
+_LANGUAGE: Final[dict[str, Any]] = {
+    "change": "/ui/profile/email",
+    "choose": "/ui/profile/language",
+    "languages": {"en": "English", "de": "Deutsch"},
+    "chosen": "de",
+}
+
+STATES: Final = (
+    _account("account, overview", "overview.html", "/ui", summary=_summary()),
+    _account(
+        "account, overview, much to see to",
+        "overview.html",
+        "/ui",
+        person=LONG,
+        summary=_summary(
+            email=_LONG,
+            pending_email=_LONG,
+            password_changed_at=None,
+            second_factor_since=None,
+            backup_codes=1,
+            has_few_backup_codes=True,
+            invitations=2,
+            failed_sign_ins=7,
+        ),
+    ),
+    _account("account, profile", "profile.html", "/ui/profile", **_LANGUAGE, summary=_summary(), done=Words("profile.done_mailed")),
+    _account(
+        "account, profile, address changes",
+        "profile.html",
+        "/ui/profile",
+        **_LANGUAGE,
+        summary=_summary(pending_email=_LONG),
+    ),
+    _account("account, e-mail address", "email.html", "/ui/profile", action="/ui/profile/email", back="/ui/profile", email="", longest=320),
+    _account(
+        "account, e-mail address wrong",
+        "email.html",
+        "/ui/profile",
+        action="/ui/profile/email",
+        back="/ui/profile",
+        email="ada",
+        longest=320,
+        errors={"email": Words("sign_in.no_address")},
+    ),
+    _account("account, password", "password.html", "/ui/password", **_PASSWORD, done=Words("own_password.done_changed")),
+    _account("account, password wrong", "password.html", "/ui/password", **_PASSWORD, errors={"current": Words("refusals.wrong_password")}),
+    _account("account, first password", "password.html", "/ui/password", **{**_PASSWORD, "has_password": False, "changed_at": None}),
+    _account(
+        "account, two-step sign-in off", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary(second_factor_since=None)
+    ),
+    _account("account, two-step sign-in on", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
+    _account(
+        "account, two-step sign-in, few codes",
+        "two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(backup_codes=1, has_few_backup_codes=True),
+    ),
+    _account("account, set up", "set_up.html", "/ui/second-factor", **_SET_UP),
+    _account("account, set up, code wrong", "set_up.html", "/ui/second-factor", **_SET_UP, errors={"code": Words("refusals.wrong_code")}),
+    _account(
+        "account, backup codes",
+        "backup_codes.html",
+        "/ui/second-factor",
+        codes=[f"{number}a3f-9c{number}e" for number in range(10)],
+        onward="/ui/second-factor",
+    ),
+    _account("account, devices, none", "devices.html", "/ui/devices", devices=[], tag=None, current=None, **_ONE_PAGE),
+    _account(
+        "account, devices",
+        "devices.html",
+        "/ui/devices",
+        devices=_DEVICES,
+        tag=lambda device: ("", "", "devices.risk_raised", "devices.risk_high")[device.id],
+        current=1,
+        number=2,
+        pages=3,
+    ),
+    _account(
+        "account, device",
+        "device.html",
+        "/ui/devices",
+        **_DEVICE,
+        device=_DEVICES[0],
+        risk="own_device.risk_high",
+        is_usual=False,
+        reasons=[f"own_device.reason.{factor.value}" for factor in RiskFactor],
+    ),
+    _account(
+        "account, this device, long",
+        "device.html",
+        "/ui/devices",
+        **{**_DEVICE, "current": True, "name": ""},
+        device=_DEVICES[1],
+        risk="own_device.risk_low",
+        is_usual=True,
+        reasons=[],
+        errors={"name": Words("refusals.bad_request")},
+    ),
+    _account(
+        "account, sessions",
+        "sessions.html",
+        "/ui/sessions",
+        sessions=_SESSIONS,
+        current=1,
+        others=3,
+        end_others="/ui/sessions/end-others",
+        **_ONE_PAGE,
+    ),
+    _account(
+        "account, sessions, beyond the last",
+        "sessions.html",
+        "/ui/sessions",
+        sessions=[],
+        current=1,
+        others=0,
+        end_others="/",
+        number=9,
+        pages=1,
+    ),
+    _account(
+        "account, ending sessions",
+        "confirm.html",
+        "/ui/sessions",
+        **{**_CONFIRM, "ends": ["Timesheets, Firefox on Linux", ENDLESS.name, FROM_THE_RIGHT.name]},
+        title=Words("session_end.title"),
+        explained=Words("session_end.text"),
+        label=Words("session_end.button"),
+    ),
+    _account("account, sign-ins, none", "sign_ins.html", "/ui/sign-ins", logins=[], failure=None, named={}, older="", newest=""),
+    _account(
+        "account, sign-ins",
+        "sign_ins.html",
+        "/ui/sign-ins",
+        logins=_LOGINS,
+        failure=failure,
+        named={"password": "sign_ins.by_password"},
+        older="/ui/sign-ins?before=1",
+        newest="/ui/sign-ins",
+    ),
+    _account(
+        "account, organizations, none",
+        "organizations.html",
+        "/ui/organizations",
+        organizations=[],
+        status=None,
+        invitations="/",
+        **_ONE_PAGE,
+    ),
+    _account(
+        "account, organizations",
+        "organizations.html",
+        "/ui/organizations",
+        organizations=[
+            _organization("Acme Metals", "owner"),
+            _organization(ENDLESS.name, "accountant-of-the-northern-branch", "suspended"),
+            _organization(FROM_THE_RIGHT.name),
+        ],
+        status=lambda one: f"organizations.status.{one.organization.status.value}",
+        opened="acme met",
+        invitations="/ui/organizations/invitations",
+        **_ONE_PAGE,
+    ),
+    _account(
+        "account, organization",
+        "organization.html",
+        "/ui/organizations",
+        one=_organization("Acme Metals"),
+        not_active="",
+        is_open=False,
+        action="/",
+        back="/ui/organizations",
+    ),
+    _account(
+        "account, organization suspended",
+        "organization.html",
+        "/ui/organizations",
+        one=_organization(ENDLESS.name, status="suspended"),
+        not_active="organization.not_active.suspended",
+        is_open=True,
+        action="/",
+        back="/",
+    ),
+    _account("account, invitations, none", "invitations.html", "/ui/organizations", invitations=[], place="/", back="/", **_ONE_PAGE),
+    _account(
+        "account, invitations",
+        "invitations.html",
+        "/ui/organizations",
+        invitations=[_INVITATION, _LONG_INVITATION],
+        place="/",
+        back="/",
+        **_ONE_PAGE,
+    ),
+    _account("account, invitation", "invitation.html", "/ui/organizations", invitation=_INVITATION, token="token", action="/", back="/"),
+    _account("account, applications, none", "applications.html", "/ui/applications", applications=[], allowed=None, **_ONE_PAGE),
+    _account(
+        "account, applications",
+        "applications.html",
+        "/ui/applications",
+        applications=_APPLICATIONS,
+        allowed="consent.scope.{}".format,
+        **_ONE_PAGE,
+    ),
+    _account("account, prove by password", "prove.html", "", **_PROVE),
+    _account(
+        "account, prove by code, wrong", "prove.html", "", **{**_PROVE, "by_code": True}, errors={"code": Words("refusals.wrong_code")}
+    ),
+)

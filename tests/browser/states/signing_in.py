@@ -1,0 +1,76 @@
+"""Signing in: the address, the password, the second factor."""
+
+from typing import Any, Final
+
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, PALE, State, Words
+
+_FORM: Final[dict[str, Any]] = {
+    "action": "/ui/sign-in",
+    "flow": "0197f0c8-0000-7000-8000-000000000001",
+    "form_token": "token",
+    "errors": {},
+}
+_ADDRESS: Final[dict[str, Any]] = {**_FORM, "service": "", "place": "", "email": "", "register": "/ui/register"}
+_PASSWORD: Final[dict[str, Any]] = {
+    **_FORM,
+    "email": "ada@example.org",
+    "other": "/ui/sign-in",
+    "longest": 128,
+    "forgotten": "/ui/forgot-password",
+    "unproved": False,
+    "resend": "/ui/check-mail",
+}
+_CODE: Final[dict[str, Any]] = {**_FORM, "other": "/ui/sign-in", "longest": 32}
+
+_REGISTER: Final[dict[str, Any]] = {**_FORM, "hidden": {}, "email": "", "sign_in": "/ui/sign-in", "shortest": 8, "longest": 128}
+_CHECK: Final[dict[str, Any]] = {
+    **_FORM,
+    "mail": "verification",
+    "email": "ada@example.org",
+    "forgotten": "/ui/forgot-password",
+    "sign_in": "/ui/sign-in",
+}
+
+STATES: Final = (
+    State("sign in", "sign_in.html", _ADDRESS),
+    State("sign in, no address", "sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
+    State("sign in to a service", "sign_in.html", {**_ADDRESS, "service": "Timesheets"}, ACME),
+    State(
+        "sign in to a service, long",
+        "sign_in.html",
+        {**_ADDRESS, "service": "The timesheets of the northern branch, with receipts", "email": LONG},
+        ENDLESS,
+    ),
+    State("sign in to a service, from the right", "sign_in.html", {**_ADDRESS, "service": "الفواتير"}, FROM_THE_RIGHT),
+    State("sign in, password", "password.html", _PASSWORD),
+    State(
+        "sign in, password wrong",
+        "password.html",
+        {**_PASSWORD, "email": LONG, "errors": {"password": Words("refusals.wrong_password")}},
+        ACME,
+    ),
+    State(
+        "sign in, address not confirmed",
+        "password.html",
+        {**_PASSWORD, "unproved": True, "errors": {"": Words("refusals.email_not_verified")}},
+        ACME,
+    ),
+    State("register", "register.html", _REGISTER),
+    State(
+        "register, wrong",
+        "register.html",
+        {
+            **_REGISTER,
+            "email": "ada",
+            "errors": {"email": Words("sign_in.no_address"), "password": Words("refusals.password_too_short", {"shortest": 8})},
+        },
+        ENDLESS,
+    ),
+    State("check your mail", "check_mail.html", _CHECK),
+    State("check your mail, reset, long", "check_mail.html", {**_CHECK, "mail": "reset", "email": LONG}, ACME),
+    State("forgotten password", "forgotten.html", _REGISTER),
+    State("forgotten password, no address", "forgotten.html", {**_REGISTER, "errors": {"email": Words("sign_in.no_address")}}, PALE),
+    State("sign in by a link", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG}),
+    State("sign in, second factor", "second_factor.html", _CODE),
+    State("sign in, second factor wrong", "second_factor.html", {**_CODE, "errors": {"code": Words("refusals.wrong_code")}}, PALE),
+)

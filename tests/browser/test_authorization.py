@@ -1,0 +1,125 @@
+"""From an application and back to it, in a browser: to https, to this machine, to an application's own scheme; by redirect and by form."""
+
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.server.wire import Scope
+from tests.browser.checks import enter, require_keyboard, tab_to
+from tests.browser.conftest import Site
+from tests.browser.page import Page
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.federation.arriving import CALLBACK, Arriving
+from tests.http.people import BASE_URL, People, Person
+from tests.http.running_server import Receive, RunningServer, Send, answer, application, running
+from tests.http.signing_in import PASSWORD
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
+    return Arriving(postern, people, client, log)
+
+
+@pytest.fixture
+async def ada(people: People) -> Person:
+    return await people.with_password(PASSWORD, "ada@example.org")
+
+
+@pytest.fixture
+async def native() -> AsyncIterator[tuple[RunningServer, list[str]]]:
+    """A program on the person's machine that waits for its answer."""
+    asked: list[str] = []
+
+    async def handle(scope: Scope, _receive: Receive, send: Send) -> None:
+        asked.append(f"{scope['path']}?{scope['query_string'].decode()}")
+        await answer(send, b"<!doctype html><title>Done</title><h1>Done</h1>", headers=[(b"content-type", b"text/html")])
+
+    async with running(application(handle)) as server:
+        yield server, asked
+
+
+async def sign_in(page: Page, ada: Person) -> None:
+    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Password": PASSWORD})
+
+
+def answered(address: str) -> Mapping[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+async def test_to_an_application_on_the_web(page: Page, site: Site, house: Arriving, ada: Person) -> None:
+    await page.open(house.asking())
+    assert "Sign in to App" in await page.text()
+    await sign_in(page, ada)
+    assert await require_keyboard(page) == ["Allow", "Do not allow", "Use another account"]
+    await tab_to(page, "Allow")
+    await page.press("Enter")
+    await page.arrived(CALLBACK)
+    method, _, address = site.visits[-1].partition(" ")
+    told = answered(address)
+    assert (method, told["state"], told["iss"]) == ("GET", "a b&c", BASE_URL)
+    assert house.code(told["code"])["redeemed_at"] is None
+    # Another time, nothing is asked.
+    await page.open(house.asking(state="again"))
+    await page.arrived(CALLBACK)
+    assert answered(site.visits[-1])["state"] == "again"
+
+
+async def test_who_does_not_allow_it_goes_back(plain_page: Page, site: Site, house: Arriving, ada: Person) -> None:
+    page = plain_page
+    await page.open(house.asking())
+    await sign_in(page, ada)
+    await page.click("Do not allow")
+    await page.arrived(CALLBACK)
+    assert answered(site.visits[-1])["error"] == "access_denied"
+
+
+async def test_by_a_form(page: Page, site: Site, house: Arriving, ada: Person) -> None:
+    await page.open(house.asking(response_mode="form_post"))
+    await sign_in(page, ada)
+    if page.scripts:
+        await page.click("Allow")
+    else:
+        # Without our script, the form that leaves waits for its button.
+        await page.follow("Allow")
+        await page.click("Continue")
+    await page.arrived(CALLBACK)
+    method, address, body = site.visits[-1].split(" ")
+    assert (method, address) == ("POST", CALLBACK)
+    assert parse_qs(body)["state"] == ["a b&c"]
+
+
+async def test_to_a_program_on_this_machine(
+    plain_page: Page, house: Arriving, ada: Person, native: tuple[RunningServer, list[str]]
+) -> None:
+    page, (server, asked) = plain_page, native
+    await page.open(house.asking(house.desktop, redirect_uri=f"http://127.0.0.1:{server.port}/callback"))
+    await sign_in(page, ada)
+    assert "This leads to an application on your device" in await page.text()
+    await page.click("Allow")
+    await page.arrived(f"http://127.0.0.1:{server.port}/callback")
+    assert "code=" in asked[0]
+
+
+async def test_to_an_applications_own_scheme(plain_page: Page, house: Arriving, ada: Person) -> None:
+    page = plain_page
+    await page.open(house.asking(house.desktop, redirect_uri="com.example.app:/callback"))
+    await sign_in(page, ada)
+    address = await page.leave("Allow", "com.example.app:/callback")
+    assert answered(address)["state"] == "a b&c"
+
+
+async def test_signing_out_on_the_way_back(plain_page: Page, house: Arriving, ada: Person) -> None:
+    page = plain_page
+    house.allow(ada)
+    await page.open(house.asking())
+    await sign_in(page, ada)
+    await page.arrived(CALLBACK)
+    await page.open(f"/oauth/logout?client_id={house.client_id(house.app)}")
+    assert await require_keyboard(page) == ["Sign out", "Stay signed in"]
+    await page.follow("Sign out")
+    await page.open(house.asking())
+    assert "Sign in to App" in await page.text()

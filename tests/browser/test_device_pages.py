@@ -1,0 +1,31 @@
+"""A device without a browser asks for somebody's account, and they decide about it in theirs."""
+
+from entrypoints.bootstrap import Postern
+from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
+from tests.browser.page import Page
+from tests.conftest import CapturedLog
+from tests.http.federation.devices import Sets
+from tests.http.people import People
+from tests.http.signing_in import PASSWORD, unlimited
+
+
+async def test_from_the_code_to_the_decision(page: Page, postern: Postern, people: People, log: CapturedLog) -> None:
+    sets = Sets(postern, people, unlimited(postern), log)
+    codes = await sets.ask_for_codes(scope="openid email")
+    ada = await people.with_password(PASSWORD, "ada@lovelace.example")
+    await page.open("/ui/device")
+    await require_sound(page)
+    await enter(page, {"Code": "WRNG-CODE"})
+    assert await page.described("Code") != ""
+    await enter(page, {"Code": codes.user_code.lower().replace("-", " ")})
+    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Password": PASSWORD})
+    assert codes.user_code in await page.text()
+    await require_sound(page)
+    await require_keyboard(page)
+    button = await page.evaluate("document.querySelector('button[value=approve]').textContent")
+    await tab_to(page, button)
+    async with page.loading():
+        await page.press("Enter")
+    await require_sound(page)
+    assert (await sets.poll(codes)).status == 200

@@ -1,0 +1,48 @@
+"""Answering an invitation, in a browser."""
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
+from tests.browser.checks import require_keyboard, require_sound, tab_to
+from tests.browser.page import Page
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.conftest import SETTINGS
+from tests.http.inviting import Inviting
+from tests.http.people import People
+
+PAGE = "/ui/invitations/accept"
+# Pale: its links would not be readable.
+COLOR = "#ffe066"
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> Inviting:
+    return Inviting(postern, people, Client(build_application(postern, SETTINGS)), log)
+
+
+async def test_a_person_accepts_in_the_organizations_colour(page: Page, house: Inviting) -> None:
+    house.people.change("update organizations set primary_color = %s", COLOR)
+    token = (await house.invite("bob@example.org"))["token"]
+    await page.open(f"{PAGE}?token={token}")
+    assert await page.title() == "Invitation to Acme · Acme"
+    await require_sound(page)
+    button = "getComputedStyle(document.querySelector('button'))"
+    assert await page.evaluate(f"{button}.backgroundColor + {button}.color") == "rgb(255, 224, 102)rgb(0, 0, 0)"
+    await page.follow("Accept the invitation")
+    assert "You are now a member" in await page.text()
+    await require_sound(page)
+    assert house.members()["bob@example.org"] == "member"
+
+
+async def test_a_person_declines_with_a_keyboard_alone(plain_page: Page, house: Inviting) -> None:
+    page = plain_page
+    token = (await house.invite("bob@example.org"))["token"]
+    await page.open(f"{PAGE}?token={token}")
+    assert await require_keyboard(page) == ["Accept the invitation", "Decline it"]
+    await tab_to(page, "Decline it")
+    async with page.loading():
+        await page.press("Enter")
+    assert "You declined the invitation" in await page.text()
+    assert house.statuses() == ["rejected"]

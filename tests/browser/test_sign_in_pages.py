@@ -1,0 +1,71 @@
+"""Signing in and registering, in a browser and by keyboard."""
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.browser.checks import enter, require_keyboard, require_sound
+from tests.browser.page import Page
+from tests.http.client import Client
+from tests.http.people import BASE_URL, People, Person
+from tests.http.postbox import Postbox
+from tests.http.signing_in import PASSWORD, enable_mfa
+
+SIGN_IN = "/ui/sign-in"
+
+
+@pytest.fixture
+async def ada(people: People) -> Person:
+    return await people.with_password(PASSWORD, "ada@example.org")
+
+
+async def test_from_the_address_to_the_account(page: Page, ada: Person) -> None:
+    await page.open(SIGN_IN)
+    assert await page.focused() == "E-mail address"
+    await enter(page, {"E-mail address": "ada"})
+    assert await page.described("E-mail address") == "Enter an e-mail address, like name@example.org"
+    await enter(page, {"E-mail address": ada.email})
+    assert await page.focused() == "Password"
+    await enter(page, {"Password": "mistyped"})
+    assert await page.described("Password") == "That password is not right. Try again, or reset it."
+    await require_sound(page)
+    await enter(page, {"Password": PASSWORD})
+    assert await page.place() == f"{BASE_URL}/ui"
+    session = (await page.cookies())["__Host-postern_session"]
+    assert (session["httpOnly"], session["secure"], session["sameSite"], session["path"]) == (True, True, "Lax", "/")
+    await require_sound(page)
+    await page.open("/ui")
+    await page.reload()
+    await page.follow("Sign out")
+    assert "You are signed out" in await page.text()
+    # What stood on the page before is not shown again.
+    await page.back()
+    assert (await page.place()).startswith(f"{BASE_URL}{SIGN_IN}")
+
+
+async def test_with_two_steps(plain_page: Page, client: Client, people: People, ada: Person) -> None:
+    page = plain_page
+    totp = await enable_mfa(client, people, ada)
+    await page.open(SIGN_IN)
+    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Password": PASSWORD})
+    await require_keyboard(page)
+    await enter(page, {"Code": "000000"})
+    assert "That code is not right" in await page.described("Code")
+    code = totp.now()
+    await enter(page, {"Code": f"{code[:3]} {code[3:]}"})
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def test_from_registering_to_the_account(plain_page: Page, postern: Postern) -> None:
+    page = plain_page
+    await page.open(SIGN_IN)
+    await page.follow("Create one")
+    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
+    assert "We sent a link to bob@example.org" in await page.text()
+    await require_keyboard(page)
+    await page.open(await Postbox(postern).link())
+    await require_sound(page)
+    await page.follow("Continue")
+    await enter(page, {"E-mail address": "bob@example.org"})
+    await enter(page, {"Password": PASSWORD})
+    assert await page.place() == f"{BASE_URL}/ui"

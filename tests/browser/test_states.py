@@ -1,0 +1,86 @@
+"""Every page in every state stands what a page has to stand.
+
+Each state is looked at in one of the four languages, and at its contrast in light and dark. With `POSTERN_TEST_STATES=every` in the
+environment, each is looked at in all languages, light and dark: that takes some minutes.
+"""
+
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Final, get_args
+
+import pytest
+
+from core.domain.languages import Language
+from entrypoints.http import pages
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.server.settings import ServerSettings
+from tests.browser.checks import contrast_findings, require_keyboard, require_sound
+from tests.browser.chromium import Chromium
+from tests.browser.conftest import ADDRESS
+from tests.browser.gallery import gallery, place
+from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
+from tests.browser.states import State, states
+from tests.http.pages.test_look import MOST_BYTES
+from tests.http.people import BASE_URL
+from tests.http.running_server import Certificate, application, running
+
+STATES: Final = states()
+LANGUAGES: Final = tuple(Language)
+EVERY: Final = os.environ.get("POSTERN_TEST_STATES") == "every"
+NARROWEST: Final = 320
+# Others are made from these, or they are not for people with an account.
+NO_PAGES: Final = {
+    "shell.html",
+    "layout.html",
+    "account_layout.html",
+    "parts.html",
+    "documentation.html",
+    "account/frame.html",
+    "account/parts.html",
+}
+
+
+def views(number: int) -> Sequence[tuple[Language, Scheme]]:
+    """In which languages and lights the state of this number is looked at."""
+    return list(product(LANGUAGES, get_args(Scheme))) if EVERY else [(LANGUAGES[number % len(LANGUAGES)], "light")]
+
+
+@pytest.fixture
+async def shown(chromium: Chromium, certificate: Certificate) -> AsyncIterator[Page]:
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
+    async with running(application(gallery(STATES)), settings, address=ADDRESS), new_page(chromium, BASE_URL, scripts=True) as page:
+        yield page
+
+
+@pytest.mark.parametrize("number", range(len(STATES)), ids=[state.name for state in STATES])
+async def test_a_page_in_this_state_is_sound(number: int, shown: Page) -> None:
+    for language, scheme in views(number):
+        await shown.show(width=NARROW if number % 2 else WIDE, scheme=scheme)
+        await shown.open(place(number, language))
+        await require_sound(shown)
+    await require_keyboard(shown)
+    await shown.show(width=NARROWEST, scheme="dark")
+    assert list(await contrast_findings(shown)) == []
+    assert await shown.overflow() == 0
+
+
+def test_every_page_has_its_states() -> None:
+    folder = Path(pages.__file__).parent
+    templates = {str(file.relative_to(folder)) for file in folder.rglob("*.html")}
+    assert {state.template for state in STATES} == templates - NO_PAGES
+    assert len({state.name for state in STATES}) == len(STATES)
+
+
+@pytest.mark.parametrize("state", STATES, ids=[state.name for state in STATES])
+def test_it_can_be_told_in_every_language_and_loads_little(state: State) -> None:
+    told = [state.page(language) for language in LANGUAGES]
+    assert len(set(told)) == len(LANGUAGES)
+    for page in told:
+        loaded = re.findall(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"', page.decode())
+        kinds = [name.rpartition(".")[2] for _, name in loaded]
+        assert kinds in (["svg", "css"], ["svg", "css", "js"])
+        assets = [shipped_pages().asset(digest, name) or (b"", "") for digest, name in loaded]
+        assert len(page) + sum(len(content) for content, _ in assets) <= MOST_BYTES

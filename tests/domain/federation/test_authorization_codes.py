@@ -1,0 +1,52 @@
+"""Codes: how long one lasts, and what its second use means."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from core.domain.federation.authorization_codes import (
+    GRACE,
+    LIFETIME,
+    Approved,
+    Claim,
+    EarlierUse,
+    NewCode,
+    SecondUse,
+    code_challenge,
+    second_use,
+)
+from core.domain.identifiers import AuthorizationCodeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.secrets import Token
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SERVICE = ServiceId(UUID(int=1))
+CLAIM = Claim(digest=b"d", service=SERVICE, redirect_uri="https://a.example/", code_challenge=None, proof=b"p")
+EARLIER = EarlierUse(NOW, b"p", SessionId(UUID(int=2)), UserId(UUID(int=3)), OrganizationId(UUID(int=4)), SERVICE)
+
+
+def test_a_code_lasts_a_minute() -> None:
+    approved = Approved(
+        service=SERVICE,
+        user=UserId(UUID(int=3)),
+        parent=SessionId(UUID(int=5)),
+        redirect_uri="https://a.example/",
+        code_challenge=None,
+        nonce=None,
+        scopes=(),
+        auth_time=NOW,
+        authenticated_by=(),
+    )
+    code = NewCode(id=AuthorizationCodeId(UUID(int=6)), digest=b"d", approved=approved, created_at=NOW)
+    assert code.expires_at == NOW + LIFETIME == NOW + timedelta(seconds=60)
+
+
+def test_the_challenge_of_the_standard() -> None:
+    """RFC 7636, appendix B."""
+    assert code_challenge(Token("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+
+def test_whoever_has_the_same_proof_may_be_hasty_and_nobody_else() -> None:
+    assert second_use(CLAIM, EARLIER, NOW + GRACE) is SecondUse.REPEATED
+    assert second_use(CLAIM, EARLIER, NOW + GRACE + timedelta(microseconds=1)) is SecondUse.STOLEN
+    assert second_use(replace(CLAIM, proof=b"other"), EARLIER, NOW) is SecondUse.STOLEN
+    assert second_use(replace(CLAIM, service=ServiceId(UUID(int=9))), EARLIER, NOW) is SecondUse.STOLEN

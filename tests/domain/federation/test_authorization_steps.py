@@ -1,0 +1,192 @@
+"""What is left to do before an application gets its code."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.authorization_steps import (
+    Application,
+    Progress,
+    SignedIn,
+    Step,
+    next_step,
+    require_open,
+    wants_second_factor,
+)
+from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
+from core.domain.federation.redirects import Recipient
+from core.domain.federation.scopes import EMAIL, OPENID, PROFILE, SCOPES
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+CLIENT = ClientId(UUID(int=1))
+ASKED = (OPENID, EMAIL)
+REQUEST = AuthorizationRequest(client_id=CLIENT, recipient=Recipient("https://app.example.com/callback"), scopes=ASKED)
+APPLICATION = Application(
+    service=ServiceId(UUID(int=2)),
+    organization=OrganizationId(UUID(int=3)),
+    organization_slug="acme",
+    organization_name="Acme",
+    organization_is_active=True,
+    slug="app",
+    name="App",
+    registered=Registered(CLIENT, ["https://app.example.com/callback"], is_native=False, authenticates=True),
+)
+ADA = SignedIn(
+    user=UserId(UUID(int=4)),
+    email="ada@example.org",
+    session=SessionId(UUID(int=5)),
+    proved_at=NOW - timedelta(hours=1),
+    authenticated_by=("pwd",),
+    has_second_factor=False,
+    is_member=False,
+    consented=ASKED,
+)
+JUST_NOW = replace(ADA, proved_at=NOW)
+ARRIVED = Progress()
+BEGUN = Progress(NOW - timedelta(minutes=1))
+
+
+def step(who: SignedIn | None = ADA, progress: Progress = ARRIVED, application: Application = APPLICATION, **asked: Any) -> Step:
+    return next_step(replace(REQUEST, **asked), application, who, progress, NOW)
+
+
+def refused(who: SignedIn | None = ADA, progress: Progress = ARRIVED, application: Application = APPLICATION, **asked: Any) -> Word:
+    with pytest.raises(AuthorizationRefused) as refusal:
+        step(who, progress, application, **asked)
+    return refusal.value.word
+
+
+def prompt(*prompts: Prompt) -> frozenset[Prompt]:
+    return frozenset(prompts)
+
+
+NONE = prompt(Prompt.NONE)
+
+
+def test_who_has_done_all_before_has_nothing_to_do() -> None:
+    assert step() is Step.DONE
+    assert step(prompts=NONE) is Step.DONE
+
+
+def test_nobody_signs_in_or_creates_an_account() -> None:
+    assert step(None) is Step.SIGN_IN
+    assert step(None, BEGUN) is Step.SIGN_IN
+    assert step(None, prompts=prompt(Prompt.CREATE)) is Step.CREATE
+    assert refused(None, prompts=NONE) is Word.LOGIN_REQUIRED
+
+
+def test_an_application_may_ask_for_a_fresh_sign_in() -> None:
+    for asked in (prompt(Prompt.LOGIN), prompt(Prompt.LOGIN, Prompt.SELECT_ACCOUNT, Prompt.CONSENT)):
+        given = Progress(BEGUN.began, account_chosen=True)
+        # A session that was there before does not count, however often the person comes back with it.
+        assert step(prompts=asked, progress=given) is Step.SIGN_IN
+        assert step(JUST_NOW, prompts=asked, progress=replace(given, consented=True)) is Step.DONE
+    assert step(JUST_NOW, prompts=prompt(Prompt.LOGIN)) is Step.SIGN_IN
+    assert step(JUST_NOW, BEGUN, prompts=prompt(Prompt.CREATE)) is Step.DONE
+    assert step(prompts=prompt(Prompt.CREATE)) is Step.CREATE
+
+
+@pytest.mark.parametrize(("max_age", "left"), [(0, Step.SIGN_IN), (3599, Step.SIGN_IN), (3600, Step.DONE), (9_999_999_999, Step.DONE)])
+def test_a_sign_in_may_be_too_old(max_age: int, left: Step) -> None:
+    assert step(max_age=max_age) is left
+    assert step(progress=BEGUN, max_age=max_age) is left
+    # Once they have signed in for this request it is done, also when they took their time afterwards.
+    since = replace(ADA, proved_at=NOW - timedelta(seconds=30))
+    assert step(since, BEGUN, max_age=max_age) is Step.DONE
+    if left is Step.SIGN_IN:
+        assert refused(max_age=max_age, prompts=NONE) is Word.LOGIN_REQUIRED
+
+
+def test_the_account_is_chosen_where_the_request_says_so_or_names_another() -> None:
+    asked = prompt(Prompt.SELECT_ACCOUNT)
+    assert step(prompts=asked) is Step.CHOOSE_ACCOUNT
+    assert step(prompts=asked, progress=replace(BEGUN, account_chosen=True)) is Step.DONE
+    assert step(JUST_NOW, BEGUN, prompts=asked) is Step.DONE
+    assert step(login_hint="bob@example.org") is Step.CHOOSE_ACCOUNT
+    assert step(login_hint="bob@example.org", progress=replace(BEGUN, account_chosen=True)) is Step.DONE
+    assert refused(login_hint="bob@example.org", prompts=NONE) is Word.ACCOUNT_SELECTION_REQUIRED
+    for same in ("ada@example.org", " ADA@example.org", "Ada", "+15550100"):
+        assert step(login_hint=same, prompts=NONE) is Step.DONE
+
+
+def test_an_application_gets_the_person_of_its_token_or_nobody() -> None:
+    bob = UserId(UUID(int=9))
+    assert step(subject=ADA.user, prompts=NONE) is Step.DONE
+    assert step(subject=bob) is Step.SIGN_IN
+    assert refused(subject=bob, prompts=NONE) is Word.LOGIN_REQUIRED
+    assert refused(JUST_NOW, BEGUN, subject=bob) is Word.LOGIN_REQUIRED
+    assert step(JUST_NOW, BEGUN, subject=ADA.user) is Step.DONE
+
+
+def test_a_second_factor_may_be_asked_for() -> None:
+    both = replace(ADA, authenticated_by=("pwd", "otp", "mfa"), has_second_factor=True)
+    one = replace(ADA, has_second_factor=True)
+    asked: dict[str, Any] = {"acr_values": (TWO_FACTORS, "phr")}
+    assert step(both, prompts=NONE, **asked) is Step.DONE
+    assert step(one, **asked) is Step.SECOND_FACTOR
+    # A device that is trusted lets a person in with one factor, which is not what was asked for.
+    assert step(replace(one, proved_at=NOW), BEGUN, **asked) is Step.SECOND_FACTOR
+    assert refused(one, prompts=NONE, **asked) is Word.INTERACTION_REQUIRED
+    assert refused(**asked) is Word.UNMET_REQUIREMENTS
+    # Any of the values will do, and those of others say nothing.
+    for enough in ((TWO_FACTORS, ONE_FACTOR), (ONE_FACTOR,), ("1", "2"), ()):
+        assert step(acr_values=enough) is Step.DONE
+        assert not wants_second_factor(replace(REQUEST, acr_values=enough))
+
+
+def test_an_application_for_members_lets_nobody_else_in() -> None:
+    closed = replace(APPLICATION, members_only=True)
+    assert step(application=closed) is Step.TURN_AWAY
+    assert refused(application=closed, prompts=NONE) is Word.ACCESS_DENIED
+    assert step(replace(ADA, is_member=True), application=closed) is Step.DONE
+    # First they may sign in as somebody else.
+    assert step(None, application=closed) is Step.SIGN_IN
+    assert step(prompts=prompt(Prompt.LOGIN), application=closed) is Step.SIGN_IN
+
+
+@pytest.mark.parametrize("consented", [None, (), (OPENID,), (EMAIL, PROFILE)])
+def test_what_was_not_allowed_yet_is_asked(consented: tuple[str, ...] | None) -> None:
+    who = replace(ADA, consented=consented)
+    assert step(who) is Step.CONSENT
+    assert step(who, replace(BEGUN, consented=True)) is Step.DONE
+    assert refused(who, prompts=NONE) is Word.CONSENT_REQUIRED
+    assert step(who, scopes=()) is (Step.CONSENT if consented is None else Step.DONE)
+
+
+def test_what_was_allowed_is_asked_again_only_when_the_application_says_so() -> None:
+    assert step(replace(ADA, consented=SCOPES)) is Step.DONE
+    assert step(prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
+    assert step(prompts=prompt(Prompt.CONSENT), progress=replace(BEGUN, consented=True)) is Step.DONE
+
+
+def test_the_trust_of_an_organization_counts_for_its_members_alone() -> None:
+    trusted = replace(APPLICATION, trusted=True)
+    stranger = replace(ADA, consented=None)
+    assert step(stranger, application=trusted) is Step.CONSENT
+    assert step(replace(stranger, is_member=True), application=trusted, prompts=NONE) is Step.DONE
+    assert step(replace(stranger, is_member=True), application=trusted, prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:51004/callback", "http://localhost/", "http://[::1]:1/", "com.example.app:/callback"])
+def test_nothing_goes_to_a_device_without_a_word(uri: str) -> None:
+    trusted, member = replace(APPLICATION, trusted=True), replace(ADA, is_member=True)
+    asked: dict[str, Any] = {"recipient": Recipient(uri)}
+    assert step(member, application=trusted, **asked) is Step.CONSENT
+    assert step(replace(member, proved_at=NOW), BEGUN, trusted, **asked) is Step.CONSENT
+    assert step(member, replace(BEGUN, consented=True), trusted, **asked) is Step.DONE
+    assert refused(member, application=trusted, prompts=NONE, **asked) is Word.CONSENT_REQUIRED
+
+
+def test_an_application_of_a_suspended_organization_is_closed() -> None:
+    require_open(REQUEST, APPLICATION)
+    closed = replace(APPLICATION, organization_is_active=False)
+    with pytest.raises(OrganizationNotActive):
+        require_open(REQUEST, closed)
+    with pytest.raises(AuthorizationRefused):
+        require_open(replace(REQUEST, prompts=NONE), closed)

@@ -1,0 +1,39 @@
+"""What an ID token says, where a session knows less than usual."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from core.domain.email import Email
+from core.domain.federation.grants import Granted
+from core.domain.federation.oidc import half_hash, id_claims
+from core.domain.identifiers import ClientId, SessionId, UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, Application, OpenedSession, Session, access_claims, context_class
+from core.domain.secrets import Token
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SESSION = Session(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + timedelta(days=1), NOW + timedelta(days=1))
+
+
+def test_a_session_without_proof_and_scopes_says_little() -> None:
+    opened = OpenedSession(SESSION, Email("ada@example.org"), False, Token("refresh"))
+    client = ClientId(UUID(int=3))
+    claims = id_claims(
+        Granted(opened, False, ""), client=client, access_token=Token("access"), issuer="https://id.example", now=NOW, expires_at=NOW
+    )
+    assert set(claims) == {"iss", "aud", "exp", "iat", "sid", "amr", "acr", "at_hash", "sub"}
+    assert "client_id" not in access_claims(opened, issuer="x", token_id="y", now=NOW, lifetime=timedelta(minutes=1))
+    given = replace(opened, application=Application(client, ()))
+    said = access_claims(given, issuer="x", token_id="y", now=NOW, lifetime=timedelta(minutes=1))
+    assert said["client_id"] == str(client)
+    assert "auth_time" not in said
+
+
+def test_the_hash_of_the_standard() -> None:
+    """OpenID Connect Core, appendix A.3."""
+    assert half_hash(Token("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y")) == "77QmUPtjPfzWtF2AnpK9RQ"
+
+
+def test_two_factors_are_told_from_one() -> None:
+    assert context_class(("pwd", "otp", "mfa")) == TWO_FACTORS
+    assert context_class(("pwd",)) == context_class(()) == ONE_FACTOR

@@ -1,0 +1,70 @@
+"""Flows: what one wants of the sign-in, when a form counts as sent twice, and what forms are bound to."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.identifiers import FlowId
+from core.domain.identity.browser_sessions import session_token
+from core.domain.identity.flows import GRACE, LIFETIME, Flow, FlowPurpose, Prompt, Wanted, form_token, proof_digest
+from core.domain.identity.proofs import UNPROVED, Proved
+from core.domain.secrets import Token
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+FLOW = Flow(FlowId(UUID(int=1)), FlowPurpose.ACCOUNT, {}, Wanted(), NOW, NOW + LIFETIME)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "proved", "met"),
+    [
+        (Wanted(), UNPROVED, True),
+        (Wanted(), Proved(NOW - 1000 * MINUTE), True),
+        (Wanted(second_factor=True), Proved(NOW), False),
+        (Wanted(second_factor=True), Proved(NOW - MINUTE, NOW - MINUTE), True),
+        (Wanted(prompt=Prompt.LOGIN), Proved(NOW - 2 * MINUTE, NOW), False),
+        (Wanted(prompt=Prompt.LOGIN), Proved(None, NOW), False),
+        (Wanted(prompt=Prompt.LOGIN), Proved(NOW), True),
+        (Wanted(prompt=Prompt.LOGIN, max_age=0), Proved(NOW), True),
+        (Wanted(max_age=60), Proved(NOW - 2 * MINUTE), False),
+        (Wanted(max_age=60), Proved(NOW - MINUTE / 2), True),
+        (Wanted(max_age=60), Proved(NOW - 9 * MINUTE, NOW - MINUTE / 2), True),
+        (Wanted(max_age=60), UNPROVED, False),
+        (Wanted(max_age=0), Proved(NOW - MINUTE / 2), False),
+        (Wanted(max_age=0), Proved(NOW), True),
+    ],
+)
+def test_a_session_is_enough_for_what_is_wanted(wanted: Wanted, proved: Proved, met: bool) -> None:
+    """In a flow that began now. Signing in takes a while."""
+    assert wanted.is_met(proved, NOW, NOW + MINUTE / 4) is met
+
+
+def test_a_form_counts_as_sent_twice_for_a_moment_and_only_with_the_same_proof() -> None:
+    digest = proof_digest(Token("browser"), Token("proof"))
+    signed_in = replace(FLOW, signed_in_at=NOW, proof_digest=digest)
+    assert signed_in.is_repeat(digest, NOW + GRACE)
+    assert not signed_in.is_repeat(digest, NOW + GRACE + timedelta(seconds=1))
+    assert not FLOW.is_repeat(digest, NOW)
+    assert not replace(FLOW, signed_in_at=NOW).is_repeat(digest, NOW)
+    for other in (proof_digest(Token("browser"), Token("another")), proof_digest(Token("another"), Token("proof"))):
+        assert not signed_in.is_repeat(other, NOW)
+
+
+def test_a_form_is_bound_to_its_browser_and_its_flow() -> None:
+    assert form_token(Token("a"), "flow 1") == form_token(Token("a"), "flow 1")
+    assert len({form_token(Token(browser), bound) for browser in ("a", "b") for bound in ("flow 1", "flow 2", "session")}) == 6
+
+
+def test_a_session_has_another_cookie_for_each_flow_browser_proof_and_installation() -> None:
+    flows, texts = (FlowId(UUID(int=1)), FlowId(UUID(int=2))), ("a", "b\ud800")
+    made = {
+        session_token(flow, Token(browser), Token(proof), key).reveal()
+        for flow in flows
+        for browser in ("a", "b")
+        for proof in texts
+        for key in (b"k", b"l")
+    }
+    assert len(made) == 16
+    assert {len(token) for token in made} == {43}

@@ -1,0 +1,63 @@
+"""A person with a browser without scripts: reads pages, and fills their forms in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.http.browsing import PageReader
+
+_MOST_PAGES = 12
+
+
+@dataclass
+class Browser:
+    """Of somebody who knows their address and password, and allows applications what they ask for. `pages` are the paths of the forms that
+    they had to send.
+    """
+
+    client: httpx.Client
+    email: str
+    password: str
+    pages: list[str] = field(default_factory=list)
+
+    def arrive(self, address: str, at: str) -> str:
+        """Where the browser ends up that was sent to this address: the first one that begins with `at`."""
+        self.pages.clear()
+        answer = self.client.get(address)
+        for _ in range(_MOST_PAGES):
+            onward = self._onward(answer)
+            if onward is not None:
+                onward = str(answer.url.join(onward))
+                if onward.startswith(at):
+                    return onward
+                answer = self.client.get(onward)
+            else:
+                answer = self._fill_in(answer)
+        raise AssertionError(f"never came to {at}, but to {answer.url}: {PageReader(answer.content).text}")
+
+    @staticmethod
+    def _onward(answer: httpx.Response) -> str | None:
+        if answer.has_redirect_location:
+            return answer.headers["Location"]
+        assert answer.status_code == 200, answer.text
+        return PageReader(answer.content).refresh or None
+
+    def _fill_in(self, answer: httpx.Response) -> httpx.Response:
+        page = PageReader(answer.content)
+        assert page.forms, page.text
+        form = page.forms[0]
+        known = {"email": self.email, "password": self.password}
+        filled = {name: known.get(name, value) for name, value in form.fields.items()}
+        if not known.keys() & form.fields.keys():
+            filled["answer"] = "allow"
+        target = answer.url.join(form.action)
+        self.pages.append(target.path)
+        return self.client.post(target, data=filled)
+
+
+@contextmanager
+def browser(email: str, password: str) -> Iterator[Browser]:
+    with httpx.Client(timeout=20, trust_env=False) as client:
+        yield Browser(client, email, password)

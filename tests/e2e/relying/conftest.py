@@ -1,0 +1,90 @@
+"""One server, an organization with an application of each kind of client, and a stranger who signs in to them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from joserfc.jwk import ECKey
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from tests.e2e.browser import Browser, browser
+from tests.e2e.conftest import Installation
+from tests.e2e.postern import Postern, copy
+
+# Nobody is there: the person's browser stops before it.
+CALLBACK = "https://app.example/callback"
+SIGNED_OUT = "https://app.example/signed-out"
+SERVICES = "/api/organizations/acme/services"
+EMAIL, PASSWORD = "ada@example.org", "three wet matches"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What a member of the organization sees of a service, and gives to its developers."""
+
+    client_id: str
+    secret: str = ""
+    key: ECKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    issuer: str
+    page: Application
+    """A public client."""
+    shop: Application
+    """One with a secret."""
+    bank: Application
+    """One with a key."""
+
+
+@pytest.fixture(scope="session")
+def provider(e2e_directory: Path, installation: Installation) -> Iterator[Provider]:
+    settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on"}
+    server = Postern(copy(installation.data_dir, e2e_directory / "relying"), settings=settings)
+    try:
+        server.start()
+        yield _provided(server, installation.owner_password)
+        assert server.stop() == 0
+    finally:
+        server.close()
+
+
+def _provided(server: Postern, password: str) -> Provider:
+    def ask(path: str, body: dict[str, Any], token: str | None = None) -> Any:
+        answer = server.post(path, body, token=token)
+        assert answer.status in {200, 201}, answer.body
+        return answer.json()
+
+    ask("/api/auth/register", {"email": EMAIL, "password": PASSWORD})
+    with psycopg.connect(EmbeddedPostgres(server.data_dir).application_url) as connection:
+        connection.execute("update users set email_verified_at = now() where email = %s", [EMAIL])
+    token = ask("/api/auth/login", {"email": "owner@postern.local", "password": password})["access_token"]
+    token = ask("/api/organizations", {"slug": "acme", "name": "Acme"}, token)["access_token"]
+    key = ECKey.generate_key("P-256", {"kid": "first"})
+
+    def application(slug: str, **fields: Any) -> str:
+        wanted = {"slug": slug, "name": slug.title(), "service_type": "web", "redirect_uris": [CALLBACK], **fields}
+        wanted["post_logout_redirect_uris"] = [SIGNED_OUT]
+        return str(ask(SERVICES, wanted, token)["service"]["client_id"])
+
+    page = Application(application("page"))
+    shop = Application(application("shop", id_token_alg="ES256"), ask(f"{SERVICES}/shop/client-secrets", {}, token)["client_secret"])
+    bank = Application(application("bank", jwks={"keys": [key.as_dict(private=False)]}), key=key)
+    return Provider(f"http://127.0.0.1:{server.port}", page, shop, bank)
+
+
+@pytest.fixture
+def person() -> Iterator[Callable[[], Browser]]:
+    """Opens browsers of the same person."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(browser(EMAIL, PASSWORD))
+
+
+@pytest.fixture
+def ada(person: Callable[[], Browser]) -> Browser:
+    return person()

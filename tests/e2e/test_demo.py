@@ -1,0 +1,125 @@
+"""What a newcomer tries first: the printed link, and `postern demo` beside the running server, as the processes that they are."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from entrypoints.cli.demo import application, require_trial
+from entrypoints.failures import StartFailed
+from tests.e2e.browser import browser
+from tests.e2e.conftest import Installation
+from tests.e2e.postern import COMMAND, Postern, copy, environment, free_port, until
+from tests.http.browsing import PageReader
+from tests.places import ROOT
+
+
+@pytest.fixture(scope="module")
+def server(e2e_directory: Path, installation: Installation) -> Iterator[Postern]:
+    # The command finds it by its settings, so the port must be known.
+    settings = {"POSTERN_BIND": f"127.0.0.1:{free_port()}"}
+    server = Postern(copy(installation.data_dir, e2e_directory / "demo"), settings=settings)
+    try:
+        server.start()
+        yield server
+        assert server.stop() == 0
+    finally:
+        server.close()
+
+
+@contextmanager
+def demo(server: Postern, *arguments: str) -> Iterator[str]:
+    """What it says, while its application runs."""
+    out = server.data_dir.parent / "demo.out"
+    with out.open("wb") as printed:
+        process = subprocess.Popen(
+            [*COMMAND, "demo", *arguments],
+            env=environment(server.data_dir, server.settings),
+            cwd=ROOT,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: "Ctrl-C" in out.read_text() or process.poll() is not None)
+        assert process.poll() is None, out.read_text()
+        yield out.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+        assert "stays" in out.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def said(printed: str, pattern: str) -> str:
+    found = re.search(pattern, printed)
+    assert found is not None, printed
+    return found[1]
+
+
+def test_the_printed_link_leads_to_ones_account_and_so_does_the_printed_password(server: Postern, installation: Installation) -> None:
+    """Nothing has to be read: each page has one thing to do."""
+    address = f"http://127.0.0.1:{server.port}"
+    link = said(installation.printed, r"Sign in +http://[^/]+(/\S+)")
+    with browser("", "") as opened:
+        page = PageReader(opened.client.get(f"{address}{link}").content)
+        (form,) = page.forms
+        signed_in = opened.client.post(f"{address}{form.action}", data=form.fields)
+        assert (signed_in.status_code, signed_in.headers["Location"]) == (303, "/ui")
+        assert "owner@postern.local" in opened.client.get(f"{address}/ui").text
+    with browser("owner@postern.local", installation.owner_password) as opened:
+        front = opened.client.get(f"{address}/", follow_redirects=True)
+        assert "/ui" in PageReader(front.content).links
+        shown = opened.client.get(f"{address}/ui", follow_redirects=True)
+        # Two forms: the address, and the password.
+        for known in ({"email": opened.email}, {"password": opened.password}):
+            form = PageReader(shown.content).forms[0]
+            shown = opened.client.post(f"{address}{form.action}", data={**form.fields, **known}, follow_redirects=True)
+        assert shown.url.path == "/ui"
+
+
+def test_it_is_made_once_and_its_people_sign_in(server: Postern) -> None:
+    clients = set()
+    for person in ("ada", "bob"):
+        with demo(server, "--port", "0") as printed:
+            home, password = said(printed, r"Application +(\S+)/"), said(printed, r"Password +(\S+)")
+            clients.add(said(printed, r"client id (\S+)"))
+            email = f"{person}@demo.postern.local"
+            assert email in printed
+            with browser(email, password) as opened:
+                assert "Sign in with Postern" in opened.client.get(f"{home}/").text
+                came = opened.arrive(f"{home}/sign-in", f"{home}/callback")
+                assert opened.client.get(came).status_code == 303
+                shown = opened.client.get(f"{home}/").text
+                assert f"Signed in as <strong>{email}</strong>" in shown
+                assert "demo" in said(shown, r"<dt>organization</dt><dd>(.+?)</dd>")
+                assert opened.arrive(f"{home}/sign-out", f"{home}/") == f"{home}/"
+                assert "Sign in with Postern" in opened.client.get(f"{home}/").text
+    assert len(clients) == 1
+
+
+def test_it_answers_for_itself(server: Postern) -> None:
+    with demo(server, "--port", "0") as printed, browser("", "") as opened:
+        home = said(printed, r"Application +(\S+)/")
+        assert opened.client.get(f"{home}/other").status_code == 404
+        for path in ("/callback?code=x&state=y", "/sign-out"):
+            assert opened.client.get(f"{home}{path}").headers["Location"] == "/"
+        opened.client.get(f"{home}/sign-in")
+        for answer in ("code=x&state=y", "error=access_denied&error_description=<b>"):
+            wrong = opened.client.get(f"{home}/callback?{answer}")
+            assert wrong.status_code == 400
+            assert "does not belong to your sign-in" in wrong.text
+            assert "<b>" not in wrong.text
+
+
+def test_where_it_cannot_be(server: Postern) -> None:
+    with pytest.raises(StartFailed, match="on one machine"):
+        require_trial("https://sso.example.com")
+    with pytest.raises(StartFailed, match="start it first"):
+        require_trial(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(StartFailed, match=f"Port {server.port} cannot be used"):
+        application(server.port, "http://127.0.0.1")

@@ -1,0 +1,137 @@
+"""A browser without scripts: it keeps cookies, follows redirects to our own pages, and sends the forms that a page has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+from tests.http.client import Client, Received
+from tests.http.signing_in import FIREFOX
+
+
+@dataclass
+class PageForm:
+    action: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+class PageReader(HTMLParser):
+    """The forms of a page with their hidden and filled fields, its links, and its text."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.forms: list[PageForm] = []
+        self.links: list[str] = []
+        self.refresh = ""
+        self.inputs: dict[str, dict[str, str | None]] = {}
+        self._texts: list[str] = []
+        self._silent = 0
+        self.feed(body.decode())
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self._texts).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "form":
+            self.forms.append(PageForm(given.get("action") or ""))
+        elif tag == "input" and self.forms:
+            name = given.get("name") or ""
+            self.inputs[name] = given
+            if given.get("type") != "checkbox":
+                self.forms[-1].fields[name] = given.get("value") or ""
+        elif tag == "a":
+            self.links.append(given.get("href") or "")
+        elif tag == "meta" and given.get("http-equiv") == "refresh":
+            self.refresh = (given.get("content") or "").partition("url=")[2]
+        elif tag in {"style", "script"}:
+            self._silent += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"style", "script"}:
+            self._silent -= 1
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self._texts.append(data)
+
+
+class Tabs:
+    """A browser. Its tabs share the cookies."""
+
+    def __init__(self, client: Client, agent: str = FIREFOX, language: str = "") -> None:
+        self.client = client
+        self.agent = agent
+        self.language = language
+        self.cookies: dict[str, str] = {}
+
+    def tab(self) -> "Tab":
+        return Tab(self)
+
+    async def request(self, method: str, target: str, fields: Mapping[str, str] | None = None) -> Received:
+        headers = [("user-agent", self.agent), ("sec-fetch-site", "same-origin" if method == "POST" else "none")]
+        if self.language:
+            headers.append(("accept-language", self.language))
+        if self.cookies:
+            headers.append(("cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items())))
+        body = None
+        if fields is not None:
+            headers.append(("content-type", "application/x-www-form-urlencoded"))
+            body = urlencode(fields).encode()
+        answer = await self.client.request(method, target, body=body, headers=headers)
+        for name, value in answer.headers:
+            if name == "set-cookie":
+                cookie, _, kept = value.partition(";")[0].partition("=")
+                if "Max-Age=0" in value:
+                    self.cookies.pop(cookie, None)
+                else:
+                    self.cookies[cookie] = kept
+        return answer
+
+    @property
+    def session(self) -> str | None:
+        return self.cookies.get("__Host-postern_session")
+
+
+class Tab:
+    """One tab: where it is, and what it shows."""
+
+    def __init__(self, tabs: Tabs) -> None:
+        self.tabs = tabs
+        self.place = ""
+        self.answer: Received | None = None
+
+    @property
+    def shown(self) -> Received:
+        assert self.answer is not None
+        return self.answer
+
+    @property
+    def page(self) -> PageReader:
+        return PageReader(self.shown.body)
+
+    @property
+    def status(self) -> int:
+        return self.shown.status
+
+    async def open(self, target: str) -> "Tab":
+        return await self._go("GET", target)
+
+    async def send(self, form: int = 0, /, **fields: str) -> "Tab":
+        """The page's form, with these fields filled in."""
+        sent = self.page.forms[form]
+        return await self._go("POST", sent.action, {**sent.fields, **fields})
+
+    async def _go(self, method: str, target: str, fields: Mapping[str, str] | None = None) -> "Tab":
+        answer = await self.tabs.request(method, target, fields)
+        place = target
+        for _ in range(5):
+            location = answer.header("location")
+            if location is None or not location.startswith("/"):
+                break
+            assert answer.status == 303
+            place = location
+            answer = await self.tabs.request("GET", location)
+        self.place, self.answer = place, answer
+        return self

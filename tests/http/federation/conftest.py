@@ -1,0 +1,26 @@
+"""The applications without limits, which have tests of their own; and people in front of their browsers."""
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.federation.arriving import Arriving
+from tests.http.federation.relying import Relying
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+
+
+@pytest.fixture
+def relying(postern: Postern, people: People, log: CapturedLog) -> Relying:
+    return Relying(postern, people, unlimited(postern), log)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
+    return Arriving(postern, people, client, log)
+
+
+@pytest.fixture
+def ada(house: Arriving) -> Person:
+    return house.people.add("ada@example.org")

@@ -1,0 +1,407 @@
+"""`/oauth/authorize`: what an application is told, what the person is asked, and when nobody is."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from adapters.postgres.upkeep.housekeeping import ExpiredPushedRequests as Expired
+from adapters.postgres.upkeep.housekeeping import sweeps
+from tests.http.browsing import PageReader
+from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, Arriving, is_page, left, posted, told
+from tests.http.people import Person
+from tests.http.signing_in import PASSWORD, enable_mfa
+
+
+async def test_a_session_that_is_enough_gets_its_code_at_once(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada, amr="{pwd,otp,mfa}")
+    answer = await browser.request("GET", house.asking(nonce="n", scope="email openid phone"))
+    said = told(answer)
+    assert set(said) == {"code", "state", "iss"}
+    assert said["state"] == "a b&c"
+    assert len(said["code"]) == 43
+    kept = house.code(said["code"])
+    assert (kept["service_id"], kept["user_id"], kept["parent_id"]) == (house.app.id, ada.user, ada.session)
+    assert (kept["redirect_uri"], kept["code_challenge"], kept["nonce"]) == (CALLBACK, CHALLENGE, "n")
+    assert (kept["scopes"], kept["authenticated_by"]) == (["openid", "email"], ["pwd", "otp", "mfa"])
+    assert timedelta(seconds=50) < datetime.now(UTC) - kept["auth_time"] < timedelta(seconds=120)
+    assert kept["expires_at"] - kept["created_at"] == timedelta(seconds=60)
+    assert answer.header("cache-control") == "no-store"
+    assert answer.header("referrer-policy") == "no-referrer"
+    assert answer.header("cross-origin-opener-policy") == "unsafe-none"
+
+
+async def test_it_waits_three_times_for_the_database(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    for _ in range(2):
+        told(await browser.request("GET", house.asking()))
+    (*_, request) = house.log.events("request")
+    assert (request["route"], request["db_round_trips"]) == (AUTHORIZE, 3)
+
+
+async def test_a_stranger_signs_in_allows_and_comes_back(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    tab = await house.browser().tab().open(house.asking(ui_locales="en"))
+    assert tab.place.startswith("/ui/sign-in?flow=")
+    assert "App" in tab.page.text
+    await (await tab.send(email=person.email)).send(password=PASSWORD)
+    assert tab.place.startswith("/ui/consent?flow=")
+    for words in ("Allow App to use your account?", "Acme", "Recognise you", "e-mail address, ada@example.org", "app.example.com"):
+        assert words in tab.page.text
+    await tab.send(answer="allow")
+    code = house.code(left(tab)["code"])
+    (session,) = house.people.rows("select * from sessions")
+    assert (code["user_id"], code["parent_id"], code["auth_time"]) == (person.user, session["id"], session["proved_at"])
+    # The second time, and for a second application of which everything is known, nobody is asked.
+    told(await tab.tabs.request("GET", house.asking()))
+
+
+async def test_a_sign_in_leads_on_without_a_question_when_everything_is_allowed(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await house.browser().tab().open(house.asking())
+    await (await tab.send(email=person.email)).send(password=PASSWORD)
+    assert house.code(left(tab)["code"])["user_id"] == person.user
+    # The page leaves by itself and carries nothing that a redirect behind a form could break.
+    policy = tab.shown.header("content-security-policy") or ""
+    assert "form-action 'self'" in policy
+    assert CALLBACK not in policy
+
+
+async def test_a_form_may_bring_the_answer(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    answer = await browser.request("GET", house.asking(response_mode="form_post"))
+    fields = posted(answer)
+    assert set(fields) == {"code", "state", "iss"}
+    assert fields["state"] == "a b&c"
+    policy = answer.header("content-security-policy") or ""
+    assert "form-action" not in policy
+    assert "script-src 'self'" in policy
+    assert b"data-leave" in answer.body
+    assert answer.body.count(b"<button") == 1
+    fields = posted(await browser.request("GET", house.asking(response_mode="form_post", response_type="token")))
+    assert fields["error"] == "unsupported_response_type"
+
+
+async def test_a_form_may_bring_it_after_a_sign_in_too(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await house.browser().tab().open(house.asking(response_mode="form_post"))
+    await (await tab.send(email=person.email)).send(password=PASSWORD)
+    assert tab.place.startswith("/ui/authorize?flow=")
+    fields = posted(tab.shown)
+    assert house.code(fields["code"])["user_id"] == person.user
+    assert "form-action" not in (tab.shown.header("content-security-policy") or "")
+
+
+async def test_another_site_may_send_a_form(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    body = house.asking().partition("?")[2].encode()
+    # As browsers send it: from elsewhere, and without our cookies.
+    headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("sec-fetch-site", "cross-site"),
+        ("origin", "https://app.example.com"),
+    ]
+    answer = await house.unlimited.request("POST", AUTHORIZE, body=body, headers=headers)
+    assert answer.status == 303
+    place = answer.header("location") or ""
+    assert place == house.asking()
+    told(await browser.request("GET", place))
+    assert house.codes() != []
+    hostile = b"client_id=a%0d%0aSet-Cookie:%20a=b&state=\xff&state=\xe4"
+    place = (await house.unlimited.request("POST", AUTHORIZE, body=hostile, headers=headers)).header("location") or ""
+    assert place == f"{AUTHORIZE}?client_id=a%0D%0ASet-Cookie%3A+a%3Db&state=%EF%BF%BD&state=%EF%BF%BD" or place.isascii()
+    is_page(await house.unlimited.request("POST", AUTHORIZE, body=b"&".join([b"a=b"] * 200), headers=headers), 400)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"response_type": None}, "invalid_request"),
+        ({"response_type": "id_token"}, "unsupported_response_type"),
+        ({"scope": None}, "invalid_scope"),
+        ({"code_challenge": None, "code_challenge_method": None}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"request": "e30.e30."}, "request_not_supported"),
+        ({"request_uri": "https://app.example.com/r"}, "request_uri_not_supported"),
+        ({"registration": "{}"}, "registration_not_supported"),
+        ({"prompt": "none login"}, "invalid_request"),
+        ({"max_age": "soon"}, "invalid_request"),
+        ({"nonce": "\x00"}, "invalid_request"),
+        ({"id_token_hint": "a.b.c"}, "invalid_request"),
+        ({"state": None, "response_mode": "fragment"}, "invalid_request"),
+    ],
+)
+async def test_what_is_wrong_is_told_to_the_application(house: Arriving, ada: Person, changes: dict[str, Any], word: str) -> None:
+    for browser in (house.browser(), house.signed_in(house.people.session_of(ada))):
+        said = told(await browser.request("GET", house.asking(**changes)))
+        assert said["error"] == word
+        assert said.get("state") == ("a b&c" if "state" not in changes else None)
+        assert set(said) <= {"error", "error_description", "state", "iss"}
+    assert house.codes() == []
+
+
+async def test_without_a_known_receiver_there_is_a_page(house: Arriving, ada: Person) -> None:
+    browser = house.signed_in(ada)
+    unknown = str(house.postern.foundation.ids.new())
+    for changes, words in (
+        ({"client_id": unknown}, "not known here"),
+        ({"client_id": None}, "not known here"),
+        ({"client_id": "' or 1=1 --"}, "not known here"),
+        ({"redirect_uri": None}, "does not say where"),
+        ({"redirect_uri": "https://evil.example/<script>"}, "has not registered"),
+    ):
+        for prompt in (None, "none"):
+            answer = await browser.request("GET", house.asking(**changes, prompt=prompt))
+            is_page(answer, 400, words)
+            assert b"<script>" not in answer.body
+            assert b"evil" not in answer.body
+    is_page(await browser.request("GET", f"{house.asking()}&redirect_uri={CALLBACK}"), 400)
+    is_page(await browser.request("GET", f"{house.asking()}&client_id={house.client_id(house.app)}"), 400)
+    house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
+    is_page(await browser.request("GET", house.asking()), 400, "not known here")
+
+
+async def test_nobody_is_asked_where_nobody_may_be(house: Arriving, ada: Person) -> None:
+    assert told(await house.browser().request("GET", house.asking(prompt="none")))["error"] == "login_required"
+    browser = house.signed_in(ada, age=3600)
+
+    async def error(**asked: Any) -> str | None:
+        return told(await browser.request("GET", house.asking(**{"prompt": "none", **asked}))).get("error")
+
+    assert await error() == "consent_required"
+    house.allow(ada)
+    assert await error() is None
+    assert await error(scope="openid profile") == "consent_required"
+    assert await error(max_age="10") == "login_required"
+    assert await error(max_age="10000") is None
+    assert await error(login_hint="bob@example.org") == "account_selection_required"
+    assert await error(login_hint="Ada@example.org") is None
+    assert await error(acr_values="http://schemas.openid.net/pape/policies/2007/06/multi-factor") == "unmet_authentication_requirements"
+    assert await error(acr_values="http://schemas.openid.net/pape/policies/2007/06/multi-factor urn:postern:acr:one-factor") is None
+    assert await error(acr_values="1 2") is None
+    house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())", ada.user)
+    assert await error(acr_values="http://schemas.openid.net/pape/policies/2007/06/multi-factor") == "interaction_required"
+    house.set(house.app, sign_in_policy="members")
+    assert await error() == "access_denied"
+    house.set(house.app, sign_in_policy="anyone")
+    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+    assert await error() == "access_denied"
+    assert house.people.rows("select id from flows") == []
+
+
+@pytest.mark.parametrize("asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "10"}, {"prompt": "login consent"}])
+async def test_somebody_who_is_signed_in_may_have_to_do_it_again(house: Arriving, asked: dict[str, Any]) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await house.browser().tab().open("/ui/sign-in")
+    await (await tab.send(email=person.email)).send(password=PASSWORD)
+    house.people.change("update sessions set proved_at = proved_at - interval '1 hour'")
+    (before,) = house.people.rows("select proved_at from sessions")
+    await tab.open(house.asking(**asked))
+    assert tab.place.startswith("/ui/sign-in")
+    # Nobody gets past it by the address of what comes behind it.
+    flow = tab.place.partition("flow=")[2]
+    other = await tab.tabs.tab().open(f"/ui/authorize?flow={flow}")
+    assert other.place.startswith("/ui/sign-in")
+    assert house.codes() == []
+    await tab.send(password=PASSWORD)
+    if "consent" in asked.get("prompt", ""):
+        assert tab.place.startswith("/ui/consent")
+        await tab.send(answer="allow")
+    code = house.code(left(tab)["code"])
+    assert code["auth_time"] > before["proved_at"] + timedelta(minutes=50)
+
+
+async def test_the_id_token_of_a_person_says_who_is_expected(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    now = int(datetime.now(UTC).timestamp())
+
+    async def hint(**claims: Any) -> str:
+        return await house.id_token(ada, exp=now - 9, iat=now - 99, **claims)
+
+    for prompt in (None, "none"):
+        assert "code" in told(await browser.request("GET", house.asking(prompt=prompt, id_token_hint=await hint())))
+    bob = house.people.add("bob@example.org")
+    of_bob = await hint(sub=str(bob.user))
+    assert told(await browser.request("GET", house.asking(prompt="none", id_token_hint=of_bob)))["error"] == "login_required"
+    tab = await browser.tab().open(house.asking(id_token_hint=of_bob))
+    assert tab.place.startswith("/ui/sign-in")
+    for wrong in (await hint(aud=house.client_id(house.desktop)), await hint(iss="https://evil.example"), (await hint())[:-8]):
+        assert told(await browser.request("GET", house.asking(id_token_hint=wrong)))["error"] == "invalid_request"
+    token = await house.people.token(ada, aud=house.client_id(house.app))
+    assert told(await browser.request("GET", house.asking(id_token_hint=token)))["error"] == "invalid_request"
+
+
+async def test_who_signs_in_is_the_one_who_is_expected_or_nobody(house: Arriving, ada: Person) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    tab = await house.browser().tab().open(house.asking(id_token_hint=await house.id_token(ada)))
+    await (await tab.send(email=bob.email)).send(password=PASSWORD)
+    assert left(tab)["error"] == "login_required"
+    assert house.codes() == []
+
+
+async def test_a_person_chooses_the_account(house: Arriving, ada: Person) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    house.allow(ada)
+    house.allow(bob)
+    for asked in ({"prompt": "select_account"}, {"login_hint": "bob@example.org"}):
+        tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking(**asked))
+        assert tab.place.startswith("/ui/choose-account?flow=")
+        assert "Go on as ada@example.org" in tab.page.text
+        await tab.send(answer="current")
+        assert house.code(left(tab)["code"])["user_id"] == ada.user
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking(prompt="select_account"))
+    await tab.send(answer="another")
+    assert tab.place.startswith("/ui/sign-in?flow=")
+    await (await tab.send(email=bob.email)).send(password=PASSWORD)
+    assert house.code(left(tab)["code"])["user_id"] == bob.user
+
+
+async def test_two_tabs_with_two_requests_do_not_disturb_each_other(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    other = house.application(house.acme, "other", "https://other.example.com/callback")
+    tabs = house.browser()
+    one = await tabs.tab().open(house.asking(state="one"))
+    two = await tabs.tab().open(house.asking(other, redirect_uri="https://other.example.com/callback", state="two"))
+    await (await one.send(email=person.email)).send(password=PASSWORD)
+    await two.send(email=person.email)
+    if two.page.forms and "password" in two.page.inputs:
+        await two.send(password=PASSWORD)
+    for tab, name in ((two, "Other"), (one, "App")):
+        await tab.open(tab.place)
+        assert f"Allow {name} to use your account?" in tab.page.text
+    await two.send(answer="allow")
+    assert left(two, "https://other.example.com/callback")["state"] == "two"
+    await one.send(answer="allow")
+    said = left(one)
+    assert said["state"] == "one"
+    assert {(code["service_id"], code["redirect_uri"]) for code in house.codes()} == {
+        (house.app.id, CALLBACK),
+        (other.id, "https://other.example.com/callback"),
+    }
+
+
+async def test_going_back_and_sending_twice_do_no_harm(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    consent, place = tab.shown, tab.place
+    await tab.send(answer="allow")
+    left(tab)
+    again = await tab.tabs.request("POST", "/ui/consent", {**PageReader(consent.body).forms[0].fields, "answer": "allow"})
+    is_page(again, 400, "out of date")
+    for stale in (place, place.replace("/ui/consent", "/ui/authorize")):
+        is_page((await tab.tabs.tab().open(stale)).shown, 400, "out of date")
+    assert len(house.codes()) == 1
+
+
+async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    told(await browser.request("GET", house.asking()))
+    house.people.change("update sessions set revoked_at = now() where id = %s", ada.session)
+    assert told(await browser.request("GET", house.asking(prompt="none")))["error"] == "login_required"
+    house.people.change("update sessions set revoked_at = null where id = %s", ada.session)
+    house.people.change("update users set deactivated_at = now() where id = %s", ada.user)
+    assert told(await browser.request("GET", house.asking(prompt="none")))["error"] == "login_required"
+    assert len(house.codes()) == 1
+
+
+async def test_an_application_of_a_suspended_organization_is_closed(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    for status in ("suspended", "pending", "rejected"):
+        house.people.change("update all_organizations set status = %s where id = %s", status, house.acme.id)
+        for browser in (house.browser(), house.signed_in(house.people.session_of(ada))):
+            is_page(await browser.request("GET", house.asking()), 403, "owner of the organization")
+    assert house.codes() == []
+
+
+async def test_an_application_for_members_says_who_can_help(house: Arriving, ada: Person) -> None:
+    house.set(house.app, sign_in_policy="members")
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    assert tab.status == 403
+    for words in ("Only members of Acme", "ada@example.org", "Ask the people who run the organization"):
+        assert words in tab.page.text
+    await tab.send(answer="deny")
+    assert left(tab)["error"] == "access_denied"
+    assert house.codes() == []
+    house.tenants.join(ada, house.acme)
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking())
+    assert "Allow App" in tab.page.text
+
+
+async def test_an_organization_that_trusts_its_application_answers_for_its_members(house: Arriving, ada: Person) -> None:
+    house.set(house.app, trusted=True)
+    browser = house.signed_in(ada)
+    assert told(await browser.request("GET", house.asking(prompt="none")))["error"] == "consent_required"
+    house.tenants.join(ada, house.acme)
+    told(await browser.request("GET", house.asking(prompt="none")))
+    assert house.people.rows("select * from consents") == []
+    # But a program on the device could be any.
+    house.set(house.desktop, trusted=True)
+    for uri in ("http://127.0.0.1:51004/callback", "com.example.app:/callback"):
+        house.allow(ada, house.desktop) if uri.startswith("http") else None
+        said = told(await browser.request("GET", house.asking(house.desktop, redirect_uri=uri, prompt="none")), uri)
+        assert said["error"] == "consent_required"
+        tab = await browser.tab().open(house.asking(house.desktop, redirect_uri=uri))
+        assert "Go on only if you have just started it yourself." in tab.page.text
+        await tab.send(answer="allow")
+        assert house.code(left(tab, uri)["code"])["redirect_uri"] == uri
+
+
+async def test_a_client_with_a_secret_may_do_without_pkce(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    without = house.asking(code_challenge=None, code_challenge_method=None)
+    assert told(await browser.request("GET", without))["error"] == "invalid_request"
+    house.secret(house.app)
+    assert house.code(told(await browser.request("GET", without))["code"])["code_challenge"] is None
+
+
+async def test_parameters_that_nobody_knows_are_ignored(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    more = urlencode({"extra": "foobar", "display": "popup", "claims_locales": "se", "ui_locales": "se", "claims": "{", "resource": "a"})
+    told(await house.signed_in(ada).request("GET", f"{house.asking()}&{more}&resource=b&extra=twice"))
+
+
+async def test_a_second_factor_is_asked_of_whoever_has_one(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    totp = await enable_mfa(house.unlimited, house.people, person)
+    house.allow(person)
+    two = "http://schemas.openid.net/pape/policies/2007/06/multi-factor"
+    browser = house.signed_in(house.people.session_of(person))
+    told(await browser.request("GET", house.asking()))
+    tab = await browser.tab().open(house.asking(acr_values=two))
+    assert tab.place.startswith("/ui/sign-in")
+    await tab.send(password=PASSWORD)
+    assert "second-factor" in tab.place
+    await tab.send(code=totp.now())
+    assert "mfa" in house.code(left(tab)["code"])["authenticated_by"]
+    # Now it has been shown in this session.
+    told(await browser.request("GET", house.asking(acr_values=two, prompt="none")))
+
+
+async def test_a_newcomer_may_be_led_to_an_account_of_their_own(house: Arriving, ada: Person) -> None:
+    for browser in (house.browser(), house.signed_in(ada)):
+        tab = await browser.tab().open(house.asking(prompt="create"))
+        assert tab.place.startswith("/ui/register?flow=")
+        assert tab.status == 200
+    assert house.codes() == []
+
+
+async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> None:
+    house.people.change(
+        "insert into pushed_requests (id, digest, service_id, request, expires_at) select gen_random_uuid(), sha256(n::text::bytea), %s,"
+        " '{}', now() + n * interval '1 minute' from generate_series(-2, 1) as n",
+        house.app.id,
+    )
+    (sweep,) = [one for one in sweeps(house.postern.foundation.pool, login_event_retention=timedelta(days=1)) if isinstance(one, Expired)]
+    assert await sweep.delete_expired(2) == 2
+    assert await sweep.delete_expired(100) == 1
+    assert len(house.people.rows("select * from pushed_requests")) == 1

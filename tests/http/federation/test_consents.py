@@ -1,0 +1,220 @@
+"""Consent: asked, remembered, widened, refused and taken back."""
+
+from functools import partial
+from uuid import UUID
+
+import pytest
+import trio
+
+from core.domain.errors import NotFound
+from core.domain.federation.consents import Access
+from core.domain.identifiers import FlowId, ServiceId, UserId
+from core.domain.identity.flows import FlowOver
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from tests.http.browsing import PageReader
+from tests.http.cast import all_at_once
+from tests.http.federation.arriving import CALLBACK, Arriving, answer_in, is_page, left, told
+from tests.http.people import Person
+
+CONSENT = "/ui/consent"
+
+
+async def accesses(house: Arriving, person: Person) -> list[Access]:
+    return list(await house.postern.federation.consents.list(UserId(person.user)))
+
+
+async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking(scope="openid"))
+    assert "e-mail address" not in tab.page.text
+    await tab.send(answer="allow")
+    left(tab)
+    told(await tab.tabs.request("GET", house.asking(scope="openid")))
+    await tab.open(house.asking(scope="openid email offline_access organization profile"))
+    for words in ("ada@example.org", "until you take it back", "which role you have in Acme", "name that you sign in with"):
+        assert words in tab.page.text
+    await tab.send(answer="allow")
+    left(tab)
+    for scope in ("openid email", "openid", "organization", "openid offline_access"):
+        told(await tab.tabs.request("GET", house.asking(scope=scope)))
+    (kept,) = house.people.rows("select user_id, service_id, scopes from consents")
+    assert (kept["user_id"], kept["service_id"]) == (ada.user, house.app.id)
+    assert sorted(kept["scopes"]) == ["email", "offline_access", "openid", "organization", "profile"]
+    given = [event for event in house.told() if event["name"] == "user.consent.given"]
+    assert [event["details"]["scopes"] for event in given] == [
+        ["openid"],
+        ["openid", "profile", "email", "offline_access", "organization"],
+    ]
+    entries = house.audited("user.consent.%")
+    assert {(entry["actor_id"], entry["organization_id"], entry["target_id"]) for entry in entries} == {
+        (ada.user, house.acme.id, str(house.app.id))
+    }
+    # It says so of this application and this person alone.
+    tab = await tab.open(house.asking(house.application(house.acme, "other", CALLBACK)))
+    assert tab.place.startswith(CONSENT)
+    tab = await house.signed_in(house.people.add()).tab().open(house.asking())
+    assert tab.place.startswith(CONSENT)
+
+
+async def test_an_application_may_ask_again(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    tab = await house.signed_in(ada).tab().open(house.asking(prompt="consent"))
+    assert tab.place.startswith(CONSENT)
+    await tab.send(answer="allow")
+    left(tab)
+
+
+async def test_who_does_not_allow_it_goes_back_with_that_word(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    await tab.send(answer="deny")
+    assert "Going back to App" in tab.page.text
+    said = left(tab)
+    assert (said["error"], said["state"]) == ("access_denied", "a b&c")
+    assert house.codes() == house.people.rows("select * from consents") == house.told() == []
+
+
+async def test_another_account_may_be_used_instead(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    await tab.send(answer="another")
+    assert tab.place.startswith("/ui/sign-in?flow=")
+    assert house.codes() == []
+
+
+async def test_a_form_of_another_site_or_session_allows_nothing(house: Arriving, ada: Person) -> None:
+    browser = house.signed_in(ada)
+    tab = await browser.tab().open(house.asking())
+    fields = {**tab.page.forms[0].fields, "answer": "allow"}
+    for wrong in ({"form_token": ""}, {"form_token": "0" * 64}, {"flow": str(house.postern.foundation.ids.new())}, {"answer": "yes"}):
+        answer = await browser.request("POST", CONSENT, {**fields, **wrong})
+        assert answer.status in {400, 403}, wrong
+    # Bob has found out everything that Ada's page carries, and even her cookie for flows.
+    bob = house.signed_in(house.people.add("bob@example.org"))
+    is_page(await bob.request("POST", CONSENT, fields), 403, "out of date")
+    bob.cookies = {**browser.cookies, **bob.cookies}
+    is_page(await bob.request("POST", CONSENT, fields), 403, "out of date")
+    stranger = house.browser()
+    answer = await stranger.request("POST", CONSENT, fields)
+    assert (answer.status, (answer.header("location") or "").startswith("/ui/sign-in")) == (303, True)
+    headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("sec-fetch-site", "cross-site"),
+        ("cookie", "; ".join(f"{name}={value}" for name, value in browser.cookies.items())),
+    ]
+    body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
+    is_page(await house.unlimited.request("POST", CONSENT, body=body, headers=headers), 403, "not sent from our own page")
+    assert house.codes() == []
+    left(await tab.send(answer="allow"))
+
+
+async def test_of_many_who_allow_it_at_once_one_gets_a_code(house: Arriving, ada: Person) -> None:
+    browser = house.signed_in(ada)
+    tab = await browser.tab().open(house.asking())
+    fields = {**tab.page.forms[0].fields, "answer": "allow"}
+    answers = await all_at_once(*[lambda: browser.request("POST", CONSENT, fields)] * 10)
+    assert sorted(answer.status for answer in answers) == [200, *[400] * 9]
+    assert len(house.codes()) == 1
+
+
+async def test_no_page_may_be_framed_or_kept(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking(prompt="select_account"))
+    choose = tab.shown
+    await tab.open(house.asking())
+    consent = tab.shown
+    await tab.send(answer="allow")
+    for page in (choose, consent, tab.shown):
+        policy = page.header("content-security-policy") or ""
+        assert "frame-ancestors 'none'" in policy
+        assert "default-src 'none'" in policy
+        assert page.header("cache-control") == "no-store"
+        assert page.header("referrer-policy") == "no-referrer"
+        assert page.header("cross-origin-opener-policy") == "unsafe-none"
+
+
+async def test_a_person_sees_who_has_access_and_takes_it_back(house: Arriving, ada: Person) -> None:
+    browser = house.signed_in(ada)
+    house.allow(ada, scopes="openid email")
+    child, root = house.tenants.session(ada, house.app), house.tenants.session(ada, house.app)
+    house.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", ada.session, child.session)
+    elsewhere = house.tenants.session(ada, house.desktop)
+    others = house.tenants.session(house.people.add(), house.app)
+    first = answer_in((await browser.request("GET", house.asking())).header("location"))["code"]
+    app, desktop = await accesses(house, ada)
+    assert (app.name, app.organization_name, list(app.scopes), app.sessions) == ("App", "Acme", ["openid", "email"], 2)
+    assert app.granted_at is not None
+    # One that was never to ask has access, too.
+    assert (desktop.name, list(desktop.scopes), desktop.granted_at, desktop.sessions) == ("Desktop", [], None, 1)
+
+    assert (await house.revoke(ada)).sessions == 2
+    for person, service, status in (
+        (child, house.app, 401),
+        (root, house.app, 401),
+        (elsewhere, house.desktop, 200),
+        (others, house.app, 200),
+    ):
+        answer = await house.client.get("/api/user", token=await house.tenants.token(person, service))
+        assert answer.status == status, answer.body
+    assert house.code(first)["expires_at"] <= house.postern.foundation.clock.now()
+    assert [one.name for one in await accesses(house, ada)] == ["Desktop"]
+    assert told(await browser.request("GET", house.asking(prompt="none")))["error"] == "consent_required"
+    (entry,) = house.audited("user.consent.revoked")
+    assert (entry["actor_id"], entry["organization_id"], entry["details"]["scopes"]) == (ada.user, house.acme.id, ["openid", "email"])
+    with pytest.raises(NotFound):
+        await house.revoke(ada)
+    bob = house.people.add()
+    with pytest.raises(NotFound):
+        await house.revoke(bob)
+
+
+async def test_what_is_taken_back_on_the_way_gets_no_code(house: Arriving, ada: Person) -> None:
+    """The request has seen the consent, and waits for the account when it is taken back."""
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    places: list[str] = []
+
+    async def go() -> None:
+        places.append((await browser.tab().open(house.asking())).place)
+
+    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+        await uow.accounts.hold(UserId(ada.user))
+        access = await uow.consents.revoke(UserId(ada.user), ServiceId(house.app.id))
+        nursery.start_soon(go)
+        await house.people.somebody_waits()
+        await uow.commit()
+    assert access is not None
+    assert places[0].startswith(CONSENT)
+    assert house.codes() == []
+
+
+async def test_a_service_that_goes_on_the_way_is_allowed_nothing(house: Arriving, ada: Person) -> None:
+    """The request has seen the service, and waits for the account when it is deleted."""
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+        await uow.accounts.hold(UserId(ada.user))
+        await uow.consents.revoke(UserId(ada.user), ServiceId(house.app.id))
+        nursery.start_soon(partial(tab.send, answer="allow"))
+        await house.people.somebody_waits()
+        house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
+    is_page(tab.shown, 404, "not known here")
+    assert house.codes() == house.people.rows("select * from consents") == []
+
+
+async def test_what_another_tab_has_finished_is_finished(house: Arriving, ada: Person) -> None:
+    """Both have seen the flow before either was at its end."""
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    flows, authorizations = house.postern.identity.flows, house.postern.federation.authorizations
+    flow = await flows.find(FlowId(UUID(tab.place.partition("flow=")[2])), Token(tab.tabs.cookies["__Host-postern_flow"]))
+    caller = await house.postern.tenancy.callers.resolve_browser(Token(tab.tabs.session or ""))
+    assert caller is not None
+    await tab.send(answer="allow")
+    for again in (partial(authorizations.allow, flow, caller, Actor(caller.user)), partial(authorizations.deny, flow)):
+        with pytest.raises(FlowOver):
+            await again()
+    assert len(house.codes()) == 1
+
+
+async def test_a_service_that_goes_meanwhile_is_allowed_nothing(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    form = PageReader(tab.shown.body).forms[0].fields
+    house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
+    is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": "allow"}), 400, "not known here")
+    assert house.people.rows("select * from consents") == []

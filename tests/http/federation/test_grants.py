@@ -1,0 +1,152 @@
+"""What else the token endpoint exchanges: refresh tokens, and a client's own credentials."""
+
+from collections import Counter
+from collections.abc import Awaitable
+from typing import Final
+
+import jwt
+import pytest
+
+from core.domain.errors import BadRequest
+from core.domain.identity.sessions import ONE_FACTOR
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.client import Received, refused
+from tests.http.federation.relying import Relying, claims_of, oauth
+from tests.http.identity.test_sign_in import last_trips
+
+OWN: Final = {"grant_type": "client_credentials"}
+
+
+async def test_a_session_goes_on(relying: Relying) -> None:
+    first = await relying.signed_in(relying.shop, scopes="openid email organization")
+    second = (await relying.refresh(relying.shop, first["refresh_token"])).ok()
+    assert second["refresh_token"] != first["refresh_token"]
+    assert second["scope"] == "openid email organization"
+    before, after = claims_of(first["id_token"]), claims_of(second["id_token"])
+    for name in ("sub", "sid", "aud", "auth_time", "acr", "amr", "email", "email_verified", "organization"):
+        assert after[name] == before[name]
+    assert after["acr"] == ONE_FACTOR
+    assert "nonce" not in after
+    assert after["at_hash"] != before["at_hash"]
+    assert claims_of(second["access_token"])["auth_time"] == claims_of(first["access_token"])["auth_time"]
+    (await relying.userinfo(second["access_token"])).ok()
+
+
+async def test_fewer_scopes_for_one_token(relying: Relying) -> None:
+    first = await relying.signed_in(relying.shop, scopes="openid email offline_access")
+    second = (await relying.refresh(relying.shop, first["refresh_token"], scope="email")).ok()
+    assert (second["scope"], "id_token" in second) == ("email", False)
+    assert refused_scope(await relying.userinfo(second["access_token"]))
+    third = (await relying.refresh(relying.shop, second["refresh_token"])).ok()
+    assert third["scope"] == "openid email offline_access"
+    # Scopes that were not granted, and what is none.
+    for scope in ("openid profile", "profile", "anything", " "):
+        assert oauth(await relying.refresh(relying.shop, third["refresh_token"], scope=scope)) == (400, "invalid_scope"), scope
+    (await relying.refresh(relying.shop, third["refresh_token"], scope="")).ok()
+
+
+def refused_scope(answer: object) -> bool:
+    return refused(answer) == (403, "FORBIDDEN")  # type: ignore[arg-type]
+
+
+async def test_a_refresh_token_is_for_its_client(relying: Relying) -> None:
+    tokens = await relying.signed_in(relying.shop)
+    for other in (relying.page, relying.theirs):
+        assert oauth(await relying.refresh(other, tokens["refresh_token"])) == (400, "invalid_grant")
+    # Where nobody says which client it is, it is no token at all.
+    answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
+    assert refused(answer) == (401, "UNAUTHORIZED")
+    (await relying.refresh(relying.shop, tokens["refresh_token"])).ok()
+
+
+async def test_a_session_that_no_application_was_given_is_none_of_theirs(relying: Relying) -> None:
+    session = relying.tenants.session(relying.ada, relying.shop.service)
+    token = relying.postern.foundation.secrets.token()
+    relying.people.change(
+        "insert into refresh_tokens (digest, session_id, created_at) values (%s, %s, now())", token.digest(), session.session
+    )
+    assert oauth(await relying.refresh(relying.shop, token.reveal())) == (400, "invalid_grant")
+    assert await relying.introspect(relying.shop, token.reveal()) == {"active": False}
+    (await relying.client.post("/api/auth/refresh", {"refresh_token": token.reveal()})).ok()
+
+
+async def test_a_refresh_token_that_returns_ends_the_session(relying: Relying) -> None:
+    tokens = await relying.signed_in(relying.shop)
+    (await relying.refresh(relying.shop, tokens["refresh_token"])).ok()
+    relying.people.change("update refresh_tokens set rotated_at = rotated_at - interval '11 seconds' where rotated_at is not null")
+    assert oauth(await relying.refresh(relying.shop, tokens["refresh_token"])) == (400, "invalid_grant")
+    assert relying.living() == 0
+    assert len(relying.audited("security.refresh_token.reused")) == 1
+
+
+async def test_of_many_refreshes_at_once_all_get_the_same_successor(relying: Relying) -> None:
+    tokens = await relying.signed_in(relying.shop)
+    answers = await all_at_once(*[lambda: relying.refresh(relying.shop, tokens["refresh_token"])] * 20)
+    assert Counter(answer.status for answer in answers) == {200: 20}
+    assert len({answer.json()["refresh_token"] for answer in answers}) == 1
+    assert relying.living() == 1
+
+
+async def test_a_refresh_lacks_something(relying: Relying) -> None:
+    assert oauth(await relying.refresh(relying.shop, "")) == (400, "invalid_request")
+    assert oauth(await relying.refresh(relying.shop, "x" * 1001)) == (400, "invalid_request")
+    assert oauth(await relying.refresh(relying.shop, "unknown")) == (400, "invalid_grant")
+
+
+async def test_an_application_of_its_own(relying: Relying) -> None:
+    answer = (await relying.ask(fields=OWN, headers=relying.shop.basic)).ok()
+    assert set(answer) == {"access_token", "token_type", "expires_in"}
+    assert jwt.get_unverified_header(answer["access_token"])["typ"] == "at+jwt"
+    claims = claims_of(answer["access_token"])
+    assert {name: claims[name] for name in ("sub", "client_id", "aud", "token_use", "org", "service")} == {
+        "sub": relying.shop.client_id,
+        "client_id": relying.shop.client_id,
+        "aud": "services:acme",
+        "token_use": "client",
+        "org": "acme",
+        "service": "shop",
+    }
+    assert "sid" not in claims
+    assert relying.people.rows("select from sessions where service_id is not null") == []
+    for path in ("/api/user", "/oauth/userinfo"):
+        assert refused(await relying.client.get(path, token=answer["access_token"])) == (401, "JWT_ERROR")
+
+
+async def test_public_clients_have_nothing_of_their_own(relying: Relying) -> None:
+    for application in (relying.page, relying.phone):
+        assert oauth(await relying.ask(fields={**OWN, **application.posted})) == (400, "unauthorized_client")
+    assert oauth(await relying.ask(fields={**OWN, "scope": "openid"}, headers=relying.shop.basic)) == (400, "invalid_scope")
+    assert (await relying.ask(fields={**OWN, "scope": ""}, headers=relying.shop.basic)).status == 200
+
+
+async def test_a_device_code_alone_says_what_it_is(relying: Relying) -> None:
+    answer = await relying.ask(fields={"device_code": "x", **relying.phone.posted})
+    assert (answer.status, answer.json()["error"]) != (400, "invalid_request")
+
+
+@pytest.mark.parametrize("body", [b"", b"grant_type", b"\xff", b"a=1&" * 30])
+async def test_a_body_that_is_nothing_is_refused(relying: Relying, body: bytes) -> None:
+    answer = await relying.client.request("POST", "/auth/token", body=body, headers=[("content-type", "application/x-www-form-urlencoded")])
+    assert oauth(answer) == (400, "invalid_request")
+    assert answer.json()["error_code"] == BadRequest.code
+    answer = await relying.client.request("POST", "/auth/token", body=b"<xml/>", headers=[("content-type", "text/xml")])
+    assert answer.json()["error_code"] == "UNSUPPORTED_MEDIA_TYPE"
+
+
+async def test_how_often_the_database_is_asked(relying: Relying, log: CapturedLog) -> None:
+    # The first refresh of a process reads the key of successors.
+    tokens = (await relying.refresh(relying.shop, (await relying.signed_in(relying.shop))["refresh_token"])).ok()
+    code = await relying.code(relying.shop)
+
+    async def trips(asked: Awaitable[Received]) -> int:
+        assert (await asked).status == 200
+        return last_trips(log)
+
+    # A client and its secret, then what it exchanges.
+    assert await trips(relying.ask(fields=OWN, headers=relying.shop.basic)) == 1
+    assert await trips(relying.redeem(relying.shop, code)) == 2
+    assert await trips(relying.refresh(relying.shop, tokens["refresh_token"])) == 2
+    # A client, its secret and the session that it asks about.
+    assert await trips(relying.ask("/oauth/introspect", {"token": tokens["access_token"]}, relying.shop.basic)) == 1
+    assert await trips(relying.userinfo(tokens["access_token"])) == 1

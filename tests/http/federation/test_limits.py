@@ -1,0 +1,95 @@
+"""What counts at the token endpoint and its neighbours: by address who fails or is nobody, by its own bucket who has shown who it is."""
+
+from collections import Counter
+
+import pytest
+
+from core.domain.rate_limits import RateLimit
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery import clients
+from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.federation.relying import INTROSPECT, REVOKE, TOKEN, Relying, basic
+from tests.http.people import People
+
+OWN = {"grant_type": "client_credentials"}
+
+
+@pytest.fixture
+def limited(postern: Postern, people: People, client: Client, log: CapturedLog) -> Relying:
+    return Relying(postern, people, client, log)
+
+
+async def until_refused(limited: Relying, path: str, fields: dict[str, str], limit: RateLimit, status: int) -> None:
+    """The bucket lets as many through as it holds; while the test takes its time, a few more."""
+    for answered in range(3 * limit.burst):
+        answer = await limited.ask(path, fields)
+        if answer.status == 429:
+            assert answered >= limit.burst
+            return
+        assert answer.status == status
+    raise AssertionError("nothing is limited here")
+
+
+async def test_a_server_may_sign_many_people_in(limited: Relying) -> None:
+    for _ in range(AUTH.burst + 5):
+        assert (await limited.ask(fields=OWN, headers=limited.shop.basic)).status == 200
+    tokens = await limited.signed_in(limited.shop)
+    for _ in range(AUTH.burst + 5):
+        assert (await limited.introspect(limited.shop, tokens["access_token"]))["active"]
+    # Not even its mistakes: it is known.
+    for _ in range(AUTH.burst + 5):
+        assert (await limited.redeem(limited.shop, "unknown")).status == 400
+
+
+async def test_a_client_has_a_bucket_of_its_own(limited: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = RateLimit("client", burst=3, seconds_per_request=1000)
+    monkeypatch.setattr(clients, "CLIENT", few)
+    fields = {**OWN, **limited.shop.posted}
+    await until_refused(limited, TOKEN, fields, few, 200)
+    # The alias shares it; another client, and another address, do not.
+    answer = await limited.ask("/oauth/token", fields)
+    assert (answer.status, answer.json()["error"]) == (429, "temporarily_unavailable")
+    assert answer.header("retry-after") is not None
+    sibling = limited.application(limited.acme, "sibling", secret=True)
+    assert (await limited.ask(fields={**OWN, **sibling.posted})).status == 200
+
+
+async def test_an_office_behind_one_address_signs_in_with_a_public_client(limited: Relying) -> None:
+    for _ in range(AUTH.burst + 5):
+        assert (await limited.redeem(limited.page, await limited.code(limited.page))).status == 200
+
+
+async def test_what_a_public_client_fails_at_counts(limited: Relying) -> None:
+    fields = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://a.example/", "code_verifier": "v" * 43}
+    await until_refused(limited, TOKEN, {**fields, **limited.page.posted}, AUTH, 400)
+    # The alias shares the bucket, and so do the other endpoints under /auth. A good code is none of its business.
+    answers = [await limited.ask("/oauth/token", {**fields, **limited.phone.posted}) for _ in range(3)]
+    answers += [await limited.client.post("/api/auth/refresh", {"refresh_token": "x"}) for _ in range(3)]
+    assert 429 in {answer.status for answer in answers}
+    assert (await limited.redeem(limited.page, await limited.code(limited.page))).status == 200
+
+
+async def test_a_failed_authentication_counts_as_a_try_of_the_device_flow(limited: Relying) -> None:
+    wrong = {**OWN, "client_id": limited.shop.client_id, "client_secret": "wrong"}
+    await until_refused(limited, TOKEN, wrong, DEVICE_FLOW, 401)
+    header = [basic(limited.shop.client_id, "wrong")]
+    answers = [await limited.ask(path, {"token": "x", **OWN}, header) for path in ("/oauth/token", INTROSPECT, REVOKE, "/oauth/revoke")]
+    assert Counter(answer.status for answer in answers)[429] >= 3
+    # The client itself is not kept out.
+    assert (await limited.ask(fields=OWN, headers=limited.shop.basic)).status == 200
+
+
+async def test_polls_of_public_clients_count(limited: Relying) -> None:
+    polls = {"device_code": "x", **limited.phone.posted}
+    await until_refused(limited, TOKEN, polls, DEVICE_FLOW, 400)
+
+
+async def test_public_clients_that_revoke_or_refresh_count(limited: Relying) -> None:
+    await until_refused(limited, REVOKE, {"token": "x", **limited.page.posted}, AUTH, 200)
+    assert 429 in {(await limited.refresh(limited.page, "x")).status for _ in range(3)}
+
+
+async def test_whoever_names_no_client_counts(limited: Relying) -> None:
+    await until_refused(limited, TOKEN, OWN, AUTH, 400)

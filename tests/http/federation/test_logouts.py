@@ -1,0 +1,175 @@
+"""`/oauth/logout`: who is signed out at once, who is asked first, and where they go."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page
+from tests.http.people import Person
+
+LOGOUT = "/oauth/logout"
+AFTER = "https://app.example.com/signed-out"
+
+
+def asking(**asked: Any) -> str:
+    return f"{LOGOUT}?{urlencode({name: value for name, value in asked.items() if value is not None})}"
+
+
+def living(house: Arriving, person: Person) -> bool:
+    return bool(house.people.rows("select from sessions where id = %s and revoked_at is null", person.session))
+
+
+@pytest.fixture
+def app(house: Arriving) -> Arriving:
+    house.set(house.app, post_logout_redirect_uris=[AFTER])
+    return house
+
+
+async def test_the_token_of_this_person_for_this_application_signs_out_at_once(app: Arriving, ada: Person) -> None:
+    hint, browser = await app.id_token(ada), app.browser()
+    more: dict[str, str]
+    for more in ({}, {"client_id": app.client_id(app.app)}):
+        person = app.people.session_of(ada)
+        browser = app.signed_in(person)
+        answer = await browser.request("GET", asking(id_token_hint=hint, post_logout_redirect_uri=AFTER, state="a b&c", **more))
+        assert (answer.status, answer.header("location")) == (303, f"{AFTER}?state=a+b%26c")
+        assert not living(app, person)
+        assert SESSION_COOKIE not in browser.cookies
+    # Without a session there is nothing to ask about.
+    again = await browser.request("GET", asking(id_token_hint=hint, post_logout_redirect_uri=AFTER))
+    assert (again.status, again.header("location")) == (303, AFTER)
+    events = [event["name"] for event in app.told()]
+    assert events == ["user.logout", "user.logout"]
+
+
+async def test_what_was_opened_from_the_browser_ends_and_what_is_to_stay_stays(app: Arriving, ada: Person) -> None:
+    browser = app.signed_in(ada)
+    child = app.tenants.session(ada, app.app)
+    app.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", ada.session, child.session)
+    root = app.tenants.session(ada, app.app)
+    await browser.request("GET", asking(id_token_hint=await app.id_token(ada)))
+    for person, status in ((child, 401), (root, 200)):
+        answer = await app.client.get("/api/user", token=await app.tenants.token(person, app.app))
+        assert answer.status == status, answer.body
+    tab = await browser.tab().open(app.asking())
+    assert tab.place.startswith("/ui/sign-in")
+
+
+async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None:
+    bob = app.people.add("bob@example.org")
+    own = app.client_id(app.app)
+    of_other = await app.id_token(ada, app.desktop)
+    for asked, back in (
+        ({}, None),
+        ({"state": "s"}, None),
+        ({"post_logout_redirect_uri": AFTER}, None),
+        ({"client_id": own}, None),
+        ({"client_id": own, "post_logout_redirect_uri": AFTER, "state": "s"}, f"{AFTER}?state=s"),
+        ({"id_token_hint": await app.id_token(bob), "post_logout_redirect_uri": AFTER}, AFTER),
+        # A wrong hint takes everything else with it.
+        ({"id_token_hint": "a.b.c", "client_id": own, "post_logout_redirect_uri": AFTER}, None),
+        ({"id_token_hint": (await app.id_token(ada))[:-6], "post_logout_redirect_uri": AFTER}, None),
+        ({"id_token_hint": await app.id_token(ada, iss="https://evil.example"), "post_logout_redirect_uri": AFTER}, None),
+        ({"id_token_hint": await app.id_token(ada, aud="app"), "post_logout_redirect_uri": AFTER}, None),
+        ({"id_token_hint": of_other, "client_id": own, "post_logout_redirect_uri": AFTER}, None),
+        ({"id_token_hint": await app.people.token(ada), "post_logout_redirect_uri": AFTER}, None),
+    ):
+        person = app.people.session_of(ada)
+        tab = await app.signed_in(person).tab().open(asking(**asked))
+        assert tab.status == 200
+        assert "Do you want to sign out?" in tab.page.text
+        assert ada.email in tab.page.text
+        assert living(app, person)
+        await tab.send(answer="yes")
+        assert not living(app, person)
+        assert SESSION_COOKIE not in tab.tabs.cookies
+        if back is None:
+            assert tab.place == "/ui/signed-out"
+        else:
+            assert tab.page.refresh == back
+
+
+async def test_who_does_not_want_to_stays(app: Arriving, ada: Person) -> None:
+    tab = await app.signed_in(ada).tab().open(asking(client_id=app.client_id(app.app), post_logout_redirect_uri=AFTER))
+    assert "App asks whether" in tab.page.text
+    await tab.send(answer="no")
+    assert tab.place == "/ui"
+    assert living(app, ada)
+
+
+async def test_without_a_session_there_is_nothing_to_ask(app: Arriving) -> None:
+    browser = app.browser()
+    for asked, back in (
+        ({}, "/ui/signed-out"),
+        ({"id_token_hint": "a.b.c", "post_logout_redirect_uri": AFTER}, "/ui/signed-out"),
+        ({"post_logout_redirect_uri": AFTER}, "/ui/signed-out"),
+        ({"client_id": app.client_id(app.app), "post_logout_redirect_uri": AFTER, "state": "s"}, f"{AFTER}?state=s"),
+    ):
+        answer = await browser.request("GET", asking(**asked))
+        assert (answer.status, answer.header("location")) == (303, back)
+
+
+async def test_an_address_that_is_not_registered_is_a_page_and_nobody_is_signed_out(app: Arriving, ada: Person) -> None:
+    browser = app.signed_in(ada)
+    hint = await app.id_token(ada)
+    # Also its redirect URI: it has said where people go.
+    for uri in (CALLBACK, f"{AFTER}?a=b", f"{AFTER}/", "https://evil.example/<script>"):
+        for asked in ({"id_token_hint": hint}, {"client_id": app.client_id(app.app)}):
+            answer = await browser.request("GET", asking(post_logout_redirect_uri=uri, state="s", **asked))
+            is_page(answer, 400, "has not registered")
+            assert b"<script>" not in answer.body
+    assert living(app, ada)
+
+
+async def test_a_service_that_says_nothing_gets_its_people_at_its_redirect_uris(house: Arriving, ada: Person) -> None:
+    answer = await house.signed_in(ada).request(
+        "GET", asking(id_token_hint=await house.id_token(ada), post_logout_redirect_uri=CALLBACK, state="s")
+    )
+    assert answer.header("location") == f"{CALLBACK}?state=s"
+
+
+async def test_the_question_is_bound_to_the_session(app: Arriving, ada: Person) -> None:
+    browser = app.signed_in(ada)
+    tab = await browser.tab().open(asking())
+    fields = tab.page.forms[0].fields
+    for wrong in ({**fields, "form_token": "0" * 64}, {**fields, "form_token": ""}):
+        is_page(await browser.request("POST", "/oauth/logout/confirm", {**wrong, "answer": "yes"}), 403, "out of date")
+    bob = app.signed_in(app.people.add("bob@example.org"))
+    is_page(await bob.request("POST", "/oauth/logout/confirm", {**fields, "answer": "yes"}), 403, "out of date")
+    assert living(app, ada)
+    # What the form carries is checked again.
+    hostile = {**fields, "answer": "yes", "client_id": app.client_id(app.app), "post_logout_redirect_uri": "https://evil.example/"}
+    is_page(await browser.request("POST", "/oauth/logout/confirm", hostile), 400, "has not registered")
+    assert living(app, ada)
+
+
+async def test_another_site_may_send_a_form(app: Arriving, ada: Person) -> None:
+    person = app.signed_in(ada)
+    hint = await app.id_token(ada)
+    headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
+    body = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": AFTER, "state": "s"}).encode()
+    answer = await app.unlimited.request("POST", LOGOUT, body=body, headers=headers)
+    assert answer.status == 303
+    place = answer.header("location") or ""
+    assert place.startswith(f"{LOGOUT}?id_token_hint=")
+    assert living(app, ada)
+    assert (await person.request("GET", place)).header("location") == f"{AFTER}?state=s"
+    assert not living(app, ada)
+
+
+async def test_a_second_application_signs_in_without_a_password_and_both_end_together(house: Arriving, ada: Person) -> None:
+    other = house.application(house.acme, "other", "https://other.example.com/callback")
+    for service in (house.app, other):
+        house.allow(ada, service)
+    browser = house.signed_in(ada)
+    sessions = []
+    for service, uri in ((house.app, CALLBACK), (other, "https://other.example.com/callback")):
+        answer = await browser.request("GET", house.asking(service, redirect_uri=uri))
+        code = house.code(answer_in(answer.header("location"), uri)["code"])
+        assert code["parent_id"] == ada.session
+        sessions.append(house.tenants.session(ada, service))
+        house.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", code["parent_id"], sessions[-1].session)
+    await browser.request("GET", asking(id_token_hint=await house.id_token(ada, other)))
+    for service, session in zip((house.app, other), sessions, strict=True):
+        assert (await house.client.get("/api/user", token=await house.tenants.token(session, service))).status == 401

@@ -1,0 +1,93 @@
+"""Userinfo, and what applications can find out by themselves."""
+
+import pytest
+
+from core.domain.identity.sessions import ONE_FACTOR
+from tests.http.client import refused
+from tests.http.federation.relying import FORM, USERINFO, Relying
+from tests.http.people import BASE_URL
+
+
+async def test_userinfo_tells_what_the_scopes_tell(relying: Relying) -> None:
+    expected: dict[str, dict[str, object]] = {
+        "openid": {},
+        "openid email": {"email": "ada@example.org", "email_verified": True},
+        "openid profile": {"preferred_username": "ada@example.org"},
+        "openid organization": {"organization": {"id": str(relying.acme.id), "slug": "acme", "role": None}},
+    }
+    for scopes, claims in expected.items():
+        tokens = await relying.signed_in(relying.shop, scopes=scopes)
+        answer = await relying.userinfo(tokens["access_token"])
+        assert answer.ok() == {"sub": str(relying.ada.user), **claims}
+        assert answer.header("cache-control") == "no-store"
+    relying.people.change("update users set email_verified_at = null")
+    tokens = await relying.signed_in(relying.shop)
+    assert (await relying.userinfo(tokens["access_token"])).ok()["email_verified"] is False
+
+
+async def test_by_post_with_the_token_in_the_header_or_the_body(relying: Relying) -> None:
+    tokens = await relying.signed_in(relying.shop)
+    body = f"access_token={tokens['access_token']}".encode()
+    assert (await relying.client.request("POST", USERINFO, body=body, headers=[FORM])).ok()["email"] == "ada@example.org"
+    assert (await relying.client.post(USERINFO, token=tokens["access_token"])).ok()["email"] == "ada@example.org"
+    assert refused(await relying.client.post(USERINFO)) == (401, "UNAUTHORIZED")
+    for token, code in (("x", "JWT_ERROR"), ("%C3%A9", "JWT_ERROR"), (tokens["id_token"], "JWT_ERROR")):
+        answer = await relying.client.request("POST", USERINFO, body=f"access_token={token}".encode(), headers=[FORM])
+        assert refused(answer) == (401, code)
+
+
+async def test_only_with_openid(relying: Relying) -> None:
+    without = (await relying.signed_in(relying.shop, scopes="email"))["access_token"]
+    tokens = [without, await relying.people.token(relying.ada), await relying.tenants.token_in(relying.ada, relying.shop.service)]
+    for token in tokens:
+        answer = await relying.userinfo(token)
+        assert refused(answer) == (403, "FORBIDDEN")
+        assert answer.header("www-authenticate") == 'Bearer error="insufficient_scope", scope="openid"'
+    answer = await relying.client.request("POST", USERINFO, body=f"access_token={without}".encode(), headers=[FORM])
+    assert refused(answer) == (403, "FORBIDDEN")
+    assert refused(await relying.client.get(USERINFO)) == (401, "UNAUTHORIZED")
+
+
+async def test_an_application_opens_no_more_than_what_it_is_for(relying: Relying) -> None:
+    relying.tenants.join(relying.ada, relying.acme, "owner")
+    token = (await relying.signed_in(relying.shop, scopes="openid profile email offline_access organization"))["access_token"]
+    for path in ("/api/user", "/api/subscription", "/api/user/identities", USERINFO):
+        assert (await relying.client.get(path, token=token)).status == 200, path
+    for path in ("/api/user/devices", "/api/user/mfa/status", "/api/organizations", "/api/invitations", "/api/organizations/acme"):
+        assert refused(await relying.client.get(path, token=token)) == (403, "FORBIDDEN"), path
+
+
+async def test_an_id_token_opens_nothing(relying: Relying) -> None:
+    for algorithm in ("RS256", "ES256"):
+        relying.people.change("update services set id_token_alg = %s", algorithm)
+        token = (await relying.signed_in(relying.shop))["id_token"]
+        for path in ("/api/user", "/api/organizations", USERINFO):
+            assert refused(await relying.client.get(path, token=token)) == (401, "JWT_ERROR")
+        assert await relying.introspect(relying.shop, token) == {"active": False}
+
+
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"])
+async def test_where_everything_is(relying: Relying, path: str) -> None:
+    answer = await relying.client.get(path)
+    found = answer.ok()
+    assert (answer.header("content-type"), answer.header("cache-control")) == ("application/json", "public, max-age=300")
+    assert found["issuer"] == BASE_URL
+    assert {name: url.removeprefix(BASE_URL) for name, url in found.items() if name.endswith(("_endpoint", "_uri"))} == {
+        "authorization_endpoint": "/oauth/authorize",
+        "token_endpoint": "/auth/token",
+        "userinfo_endpoint": "/oauth/userinfo",
+        "jwks_uri": "/.well-known/jwks.json",
+        "revocation_endpoint": "/auth/revoke",
+        "introspection_endpoint": "/oauth/introspect",
+        "end_session_endpoint": "/oauth/logout",
+        "pushed_authorization_request_endpoint": "/oauth/par",
+        "device_authorization_endpoint": "/auth/device/code",
+    }
+    assert found["token_endpoint_auth_methods_supported"] == ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
+    assert "none" not in found["introspection_endpoint_auth_methods_supported"]
+    assert found["id_token_signing_alg_values_supported"] == ["RS256", "ES256"]
+    assert {"authorization_code", "refresh_token", "client_credentials"} <= set(found["grant_types_supported"])
+    assert ONE_FACTOR in found["acr_values_supported"]
+    assert found["ui_locales_supported"] == ["en", "de", "es", "fr"]
+    keys = (await relying.client.get("/.well-known/jwks.json")).json()["keys"]
+    assert {key["alg"] for key in keys} == {"RS256", "ES256"}

@@ -1,0 +1,162 @@
+"""`/oauth/par`: requests that applications leave here first."""
+
+from base64 import b64encode
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from core.domain.federation.authorization_parameters import Parameters
+from core.domain.federation.authorizations import UnknownRecipient
+from core.domain.identifiers import ClientId
+from tests.http.cast import all_at_once
+from tests.http.client import Received
+from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, Arriving, is_page, told
+from tests.http.people import Person
+from tests.http.tenants import UsedService
+
+PAR = "/oauth/par"
+
+
+async def push(house: Arriving, service: UsedService | None = None, /, basic: str | None = None, **changes: str | None) -> Received:
+    asked: dict[str, str | None] = {
+        "client_id": house.client_id(service or house.app),
+        "redirect_uri": CALLBACK,
+        "response_type": "code",
+        "scope": "openid email",
+        "state": "pushed",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+        **changes,
+    }
+    headers = [("content-type", "application/x-www-form-urlencoded")]
+    if basic is not None:
+        headers.append(("authorization", f"Basic {b64encode(basic.encode()).decode()}"))
+    body = urlencode({name: value for name, value in asked.items() if value is not None}).encode()
+    return await house.unlimited.request("POST", PAR, body=body, headers=headers)
+
+
+async def name(house: Arriving, service: UsedService | None = None, /, **changes: str | None) -> str:
+    return str((await push(house, service, **changes)).ok(201)["request_uri"])
+
+
+def going(house: Arriving, request_uri: str, service: UsedService | None = None, **more: str) -> str:
+    return f"{AUTHORIZE}?{urlencode({'client_id': house.client_id(service or house.app), 'request_uri': request_uri, **more})}"
+
+
+async def test_a_request_that_was_left_here_is_taken_once(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    pushed = (await push(house)).ok(201)
+    assert pushed["expires_in"] == 60
+    assert pushed["request_uri"].startswith("urn:ietf:params:oauth:request_uri:")
+    house.log.remember(pushed["request_uri"])
+    (kept,) = house.people.rows("select *, expires_at - now() <= interval '60 seconds' as soon from pushed_requests")
+    assert kept["soon"]
+    assert pushed["request_uri"].rpartition(":")[2] not in repr(kept)
+    # What stands beside it does not count.
+    place = going(house, pushed["request_uri"], redirect_uri="https://evil.example/", state="mine", scope="openid profile", prompt="login")
+    said = told(await browser.request("GET", place))
+    assert said["state"] == "pushed"
+    assert house.code(said["code"])["scopes"] == ["openid", "email"]
+    assert house.log.events("request")[-1]["db_round_trips"] == 3
+    is_page(await browser.request("GET", place), 400, "was used already")
+    assert house.people.rows("select * from pushed_requests") == []
+
+
+async def test_of_fifty_browsers_one_gets_it(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    for _ in range(3):
+        place = going(house, await name(house))
+        answers = await all_at_once(*[lambda place=place: browser.request("GET", place)] * 50)
+        assert sorted(answer.status for answer in answers) == [303, *[400] * 49]
+    assert len(house.codes()) == 3
+
+
+async def test_it_may_lead_through_a_sign_in(house: Arriving) -> None:
+    tab = await house.browser().tab().open(going(house, await name(house, login_hint="ada@example.org")))
+    assert tab.place.startswith("/ui/sign-in")
+    assert tab.page.inputs["email"]["value"] == "ada@example.org"
+    # Reloading the page of the sign-in needs the name no more.
+    assert (await tab.open(tab.place)).status == 200
+
+
+async def test_it_does_not_last_and_belongs_to_its_application(house: Arriving, ada: Person) -> None:
+    browser = house.signed_in(ada)
+    other = house.application(house.tenants.add("globex"), "other", CALLBACK)
+    request_uri = await name(house)
+    is_page(await browser.request("GET", going(house, request_uri, other)), 400, "was used already")
+    is_page(await browser.request("GET", going(house, request_uri[:-1])), 400, "was used already")
+    # Somebody else's try has used nothing up.
+    house.people.change("update pushed_requests set expires_at = now()")
+    is_page(await browser.request("GET", going(house, request_uri)), 400, "has expired")
+    again = await name(house)
+    house.set(house.app, redirect_uris=["https://app.example.com/elsewhere"])
+    is_page(await browser.request("GET", going(house, again)), 400, "has not registered")
+
+
+async def test_who_has_a_secret_shows_it(house: Arriving) -> None:
+    secret = house.secret(house.app)
+    client = house.client_id(house.app)
+    for wrong in (
+        await push(house),
+        await push(house, client_secret=f"{secret}x"),
+        await push(house, client_id=None, basic=f"{client}:wrong"),
+        await push(house, client_id=str(house.postern.foundation.ids.new())),
+    ):
+        assert (wrong.status, wrong.json()["error"]) == (401, "invalid_client")
+    (await push(house, client_secret=secret)).ok(201)
+    (await push(house, client_id=None, basic=f"{client}:{secret}")).ok(201)
+    # It may do without PKCE then.
+    (await push(house, client_secret=secret, code_challenge=None, code_challenge_method=None)).ok(201)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"redirect_uri": None}, "invalid_request"),
+        ({"redirect_uri": "https://evil.example/"}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"scope": "phone"}, "invalid_scope"),
+        ({"code_challenge": None, "code_challenge_method": None}, "invalid_request"),
+        ({"request": "e30.e30."}, "request_not_supported"),
+        ({"request_uri": "urn:ietf:params:oauth:request_uri:abc"}, "invalid_request"),
+        ({"registration": "{}"}, "registration_not_supported"),
+        ({"id_token_hint": "a.b.c"}, "invalid_request"),
+        ({"state": "a" * 2001}, "invalid_request"),
+        ({"client_id": None}, "invalid_request"),
+    ],
+)
+async def test_what_is_wrong_is_told_at_once(house: Arriving, changes: dict[str, Any], word: str) -> None:
+    answer = await push(house, **changes)
+    assert (answer.status, answer.json()["error"]) == (400, word)
+    assert b"evil" not in answer.body
+    assert house.people.rows("select * from pushed_requests") == []
+
+
+async def test_an_application_that_has_just_gone_leaves_nothing(house: Arriving) -> None:
+    gone = ClientId(house.postern.foundation.ids.new())
+    with pytest.raises(UnknownRecipient):
+        await house.postern.federation.pushed_requests.push(Parameters([("redirect_uri", CALLBACK)]), gone)
+
+
+async def test_nothing_is_said_twice(house: Arriving) -> None:
+    body = f"client_id={house.client_id(house.app)}&state=a&state=b".encode()
+    answer = await house.unlimited.request("POST", PAR, body=body, headers=[("content-type", "application/x-www-form-urlencoded")])
+    assert (answer.status, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_an_application_of_a_suspended_organization_leaves_nothing(house: Arriving) -> None:
+    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+    answer = await push(house)
+    assert (answer.status, answer.json()["error"]) == (403, "access_denied")
+
+
+async def test_the_token_of_a_person_says_who_is_expected(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    request_uri = await name(house, id_token_hint=await house.id_token(house.people.add()), prompt="none")
+    assert told(await browser.request("GET", going(house, request_uri)))["error"] == "login_required"
+    request_uri = await name(house, id_token_hint=await house.id_token(ada), prompt="none")
+    assert "code" in told(await browser.request("GET", going(house, request_uri)))

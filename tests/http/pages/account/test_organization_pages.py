@@ -1,0 +1,159 @@
+"""`/ui/organizations`, and the invitations that one can answer."""
+
+from typing import Any
+
+import pytest
+
+from tests.http.cast import all_at_once
+from tests.http.pages.account.conftest import Home
+from tests.http.tenants import Tenant
+
+PAGE = "/ui/organizations"
+INVITATIONS = f"{PAGE}/invitations"
+
+
+async def invited(home: Home, tenant: Tenant, email: str = "ada@example.org") -> str:
+    owner = home.resident(tenant, "owner")
+    issued = (await home.request("POST", f"/api/organizations/{tenant.slug}/invitations", {"email": email, "role": "admin"}, by=owner)).ok()
+    home.log.remember(issued["token"])
+    return str(issued["invitation"]["id"])
+
+
+def members(home: Home) -> list[Any]:
+    return home.people.rows("select role from memberships where user_id = %s", home.ada.user)
+
+
+async def test_ones_organizations_in_each_state(home: Home) -> None:
+    for slug, status in (("acme", "active"), ("globex", "suspended"), ("initech", "pending")):
+        home.tenants.join(home.ada, home.tenants.add(slug, status=status), "admin")
+    home.tenants.add("umbrella")
+    text = (await home.open(PAGE)).page.text
+    assert "Acme Role: admin · 1 member Globex Role: admin · 1 member Suspended Initech Role: admin · 1 member Waiting for approval" in text
+    assert "Umbrella" not in text
+    one = (await home.open(f"{PAGE}/globex")).page.text
+    assert "This organization is suspended" in one
+    assert "Short name globex" in one
+    assert "Your role admin" in one
+    assert "suspended" not in (await home.open(f"{PAGE}/acme")).page.text
+
+
+async def test_many_organizations_stand_on_several_pages(home: Home) -> None:
+    for number in range(21):
+        home.tenants.join(home.ada, home.tenants.add(f"org-{number:02}"))
+    assert "Page 1 of 2" in (await home.open(PAGE)).page.text
+    assert f"{PAGE}/org-20" in (await home.open(f"{PAGE}?page=2")).page.links
+
+
+async def test_an_organization_of_others_does_not_exist(home: Home) -> None:
+    home.tenants.add("acme")
+    for slug in ("acme", "nothing", "%00", "x" * 300):
+        assert (await home.open(f"{PAGE}/{slug}")).status == 404
+
+
+async def test_one_is_opened_in_this_browser(home: Home) -> None:
+    for slug in ("acme", "globex"):
+        home.tenants.join(home.ada, home.tenants.add(slug))
+    await home.open(f"{PAGE}/acme")
+    form = home.form
+    for _ in range(2):
+        answer = await home.tabs.request("POST", form.action, form.fields)
+        assert answer.header("location") == f"{PAGE}/acme?done=opened"
+    shown = await home.open(f"{PAGE}/acme?done=opened")
+    assert "The organization is open. " in shown.page.text
+    assert "Open this organization" not in shown.page.text
+    assert "Acme Role: member · 1 member Open Globex Role: member · 1 member" in (await home.open(PAGE)).page.text
+    assert (await home.caller()).chosen_organization == "acme"
+    home.tenants.add("umbrella")
+    for slug in ("umbrella", "nothing", "x" * 300):
+        assert (await home.tabs.request("POST", f"{PAGE}/{slug}", form.fields)).status == 404
+    assert (await home.caller()).chosen_organization == "acme"
+
+
+async def test_an_invitation_is_accepted(home: Home) -> None:
+    invitation = await invited(home, home.tenants.add("acme"))
+    assert "Acme Role: admin" in (await home.open(INVITATIONS)).page.text
+    await home.open(f"{INVITATIONS}/{invitation}")
+    assert "You are invited to Acme" in home.tab.page.text
+    assert members(home) == []
+    form = home.form
+    await home.send(answer="accept")
+    assert home.tab.place == f"{INVITATIONS}?done=joined"
+    assert "No invitations" in home.tab.page.text
+    assert members(home) == [{"role": "admin"}]
+    (entry,) = home.audited("invitation.accepted")
+    assert entry["actor_id"] == home.ada.user
+    # Sent again, it changes nothing.
+    for answer in ("accept", "decline"):
+        again = await home.tabs.request("POST", form.action, {**form.fields, "answer": answer})
+        assert again.header("location") == f"{INVITATIONS}?done=answered"
+    assert members(home) == [{"role": "admin"}]
+
+
+async def test_two_clicks_accept_once(home: Home) -> None:
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
+    form = home.form
+
+    async def accept() -> str | None:
+        return (await home.tabs.request("POST", form.action, {**form.fields, "answer": "accept"})).header("location")
+
+    assert {*await all_at_once(accept, accept)} == {f"{INVITATIONS}?done=joined", f"{INVITATIONS}?done=answered"}
+    assert members(home) == [{"role": "admin"}]
+
+
+async def test_an_invitation_is_declined(home: Home) -> None:
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
+    await home.send(answer="decline")
+    assert home.tab.place == f"{INVITATIONS}?done=declined"
+    assert "You declined the invitation." in home.tab.page.text
+    assert members(home) == []
+    assert (await home.open(PAGE)).status == 200
+
+
+async def test_a_form_without_an_answer_is_not_complete(home: Home) -> None:
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
+    await home.send()
+    assert home.tab.status == 400
+    assert home.people.rows("select status from invitations") == [{"status": "pending"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "status"),
+    [
+        ("update all_organizations set max_users = 1", "limit of members", 400),
+        ("update invitations set expires_at = now() - interval '1 second'", "does not exist, or no longer", 404),
+        ("update all_organizations set status = 'suspended'", "does not exist, or no longer", 404),
+    ],
+)
+async def test_what_came_in_between_is_told(change: str, says: str, status: int, home: Home) -> None:
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
+    home.people.change(change)
+    await home.send(answer="accept")
+    assert home.tab.status == status
+    assert says in home.tab.page.text
+    assert members(home) == []
+
+
+async def test_an_invitation_that_was_withdrawn_meanwhile(home: Home) -> None:
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
+    home.people.change("update invitations set status = 'cancelled', closed_at = now()")
+    await home.send(answer="accept")
+    assert home.tab.place == f"{INVITATIONS}?done=answered"
+
+
+async def test_an_invitation_of_another_person_does_not_exist(home: Home) -> None:
+    theirs = await invited(home, home.tenants.add("acme"), "eve@example.org")
+    for invitation in (theirs, home.postern.foundation.ids.new(), "x"):
+        assert (await home.open(f"{INVITATIONS}/{invitation}")).status == 404
+
+
+async def test_a_token_that_another_person_was_given_opens_nothing(home: Home) -> None:
+    """It was listed for Eve's session; in Ada's form it would join Eve."""
+    eve = home.people.add("eve@example.org")
+    home.people.change("update users set email_verified_at = now() where id = %s", eve.user)
+    theirs = await invited(home, home.tenants.add("acme"), eve.email)
+    shown = await home.browser(eve).tab().open(f"{INVITATIONS}/{theirs}")
+    stolen = shown.page.forms[-1].fields["invitation"]
+    await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('globex'))}")
+    await home.send(answer="accept", invitation=stolen)
+    assert home.tab.status == 404
+    assert home.people.rows("select status from invitations order by id")[0]["status"] == "pending"

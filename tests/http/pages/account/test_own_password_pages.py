@@ -1,0 +1,105 @@
+"""`/ui/password`: a first password, and another one."""
+
+import pytest
+
+from core.domain.secrets import Password
+from tests.http.cast import all_at_once
+from tests.http.pages.account.conftest import Home
+
+OLD, NEW = "the moon over the harbour", "a lighthouse in the fog"
+
+
+async def password_is(home: Home, password: str) -> bool:
+    (user,) = home.people.rows("select password_hash from users where id = %s", home.ada.user)
+    return await home.postern.identity.passwords.verify(user["password_hash"], Password(password))
+
+
+async def test_a_first_password(home: Home) -> None:
+    home.log.remember(NEW)
+    elsewhere = home.elsewhere()
+    tab = await home.open("/ui/password")
+    assert "current" not in tab.page.inputs
+    assert tab.page.inputs["new_password"]["autocomplete"] == "new-password"
+    form = home.form
+    await home.send(new_password=NEW, repeated=NEW)
+    assert tab.place == "/ui/password?done=set"
+    assert "Your password is set" in tab.page.text
+    assert "current" in tab.page.inputs
+    assert await password_is(home, NEW)
+    assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
+    # The same form once more: harmless. Another password: not.
+    again = await home.tabs.request("POST", form.action, {**form.fields, "new_password": NEW, "repeated": NEW})
+    assert again.header("location") == "/ui/password?done=set"
+    other = await home.tabs.request("POST", form.action, {**form.fields, "new_password": OLD, "repeated": OLD})
+    assert other.status == 400
+    assert b"already has a password" in other.body
+    assert [entry["details"]["how"] for entry in home.audited("security.password.changed")] == ["set"]
+
+
+async def test_another_password(home: Home) -> None:
+    home.log.remember(OLD, NEW)
+    await home.has_password(OLD)
+    elsewhere = home.elsewhere()
+    tab = await home.open("/ui/password")
+    assert tab.page.inputs["current"]["autocomplete"] == "current-password"
+    await home.send(current=OLD, new_password=NEW, repeated=NEW)
+    assert tab.place == "/ui/password?done=changed"
+    assert "You last changed it just now" in tab.page.text
+    assert await password_is(home, NEW)
+    assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
+
+
+async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Home) -> None:
+    await home.has_password(OLD)
+    await home.open("/ui/password")
+    fields = {**home.form.fields, "current": OLD, "new_password": NEW, "repeated": NEW}
+
+    async def send() -> str | None:
+        return (await home.tabs.request("POST", "/ui/password", fields)).header("location")
+
+    assert await all_at_once(send, send) == ["/ui/password?done=changed"] * 2
+    assert await send() == "/ui/password?done=changed"
+    changed = [entry for entry in home.audited("security.password.changed") if entry["details"].get("how")]
+    assert len(changed) == 1
+    # A little later the same form is a wrong guess at the current password.
+    home.people.change("update users set password_changed_at = now() - interval '1 minute'")
+    assert await send() is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({"current": "wrong"}, "current", "current password is not right"),
+        ({"current": ""}, "current", "current password is not right"),
+        ({"new_password": "short", "repeated": "short"}, "new_password", "at least 8"),
+        ({"new_password": "password1", "repeated": "password1"}, "new_password", "most common"),
+        ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be the e-mail address"),
+        ({"repeated": OLD}, "repeated", "two passwords differ"),
+    ],
+)
+async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], field: str, says: str, home: Home) -> None:
+    await home.has_password(OLD)
+    await home.open("/ui/password")
+    await home.send(**{"current": OLD, "new_password": NEW, "repeated": NEW, **fields})
+    assert home.tab.status == 400
+    assert says in home.tab.page.text
+    assert home.tab.page.inputs[field]["aria-invalid"] == "true"
+    assert not any(one.get("value") for name, one in home.tab.page.inputs.items() if name in {"current", "new_password", "repeated"})
+    assert await password_is(home, OLD)
+
+
+async def test_guessing_at_the_current_password_ends(home: Home) -> None:
+    await home.has_password(OLD)
+    await home.open("/ui/password")
+    for _ in range(6):
+        await home.send(current="wrong", new_password=NEW, repeated=NEW)
+    assert home.tab.status == 429
+    assert "Too many" in home.tab.page.text
+
+
+async def test_a_form_for_another_state_of_the_account(home: Home) -> None:
+    """The password was removed, or the account deactivated, while the page was open."""
+    await home.open("/ui/password")
+    await home.send(current=OLD, new_password=NEW, repeated=NEW)
+    assert home.tab.status == 400
+    assert "choose one first" in home.tab.page.text

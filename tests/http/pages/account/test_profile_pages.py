@@ -1,0 +1,88 @@
+"""`/ui/profile`: the address of the account."""
+
+import pytest
+
+from tests.http.pages.account.conftest import Home
+
+EMAIL = "/ui/profile/email"
+
+
+async def test_another_address_by_a_mailed_link(home: Home) -> None:
+    await home.open("/ui/profile")
+    await home.open(EMAIL)
+    assert home.tab.page.inputs["email"]["autocomplete"] == "email"
+    await home.send(email=" new@example.org ")
+    assert home.tab.place == "/ui/profile?done=mailed"
+    assert "We sent a link there" in home.tab.page.text
+    assert "sent a link to new@example.org" in home.tab.page.text
+    (user,) = home.people.rows("select email, pending_email from users where id = %s", home.ada.user)
+    assert user == {"email": "ada@example.org", "pending_email": "new@example.org"}
+    assert [entry["action"] for entry in home.audited("user.email%")] == ["user.email.change_requested"]
+
+
+async def test_a_change_that_waits_is_withdrawn(home: Home) -> None:
+    await home.open(EMAIL)
+    await home.send(email="new@example.org")
+    await home.tab.send(1)
+    assert home.tab.place == "/ui/profile?done=kept"
+    assert "new@example.org" not in home.tab.page.text
+    (user,) = home.people.rows("select pending_email from users where id = %s", home.ada.user)
+    assert user["pending_email"] is None
+
+
+@pytest.mark.parametrize("wrong", ["", "nobody", "a@b", "x" * 400 + "@example.org", "taken@example.org"])
+async def test_an_address_that_cannot_be_used_brings_the_form_back(wrong: str, home: Home) -> None:
+    home.people.add("taken@example.org")
+    await home.open(EMAIL)
+    await home.send(email=wrong)
+    assert home.tab.status == 400
+    given = home.tab.page.inputs["email"]
+    assert given["aria-invalid"] == "true"
+    assert (given["aria-describedby"] or "").split()[0] == "email-error"
+    assert (given.get("value") or "") == wrong
+    assert "There is a problem" in home.tab.page.text
+    assert home.people.rows("select from users where pending_email is not null") == []
+
+
+async def test_too_many_changes_wait(home: Home) -> None:
+    await home.open(EMAIL)
+    form = home.form
+    answers = [await home.tabs.request("POST", form.action, {**form.fields, "email": f"new{number}@example.org"}) for number in range(6)]
+    assert answers[-1].status == 429
+    assert b"Too many" in answers[-1].body
+
+
+async def test_at_once_where_the_installation_says_so(home: Home) -> None:
+    home.postern.identity.accounts._immediate_email_changes = True
+    await home.open(EMAIL)
+    await home.send(email="new@example.org")
+    assert home.tab.place == "/ui/profile?done=moved"
+    assert "E-mail address new@example.org" in home.tab.page.text
+
+
+async def test_without_a_fresh_proof_it_is_asked_for_first(home: Home) -> None:
+    await home.has_password("the moon over the harbour")
+    await home.open(EMAIL)
+    form = home.form
+    home.grow_old()
+    answer = await home.tabs.request("POST", form.action, {**form.fields, "email": "new@example.org"})
+    assert (answer.status, answer.header("location")) == (303, "/ui/prove?to=/ui/profile/email&need=account")
+    await home.open(EMAIL)
+    assert home.tab.place == "/ui/prove?to=/ui/profile/email&need=account"
+    await home.send(password="the moon over the harbour")
+    assert (home.tab.place, home.tab.status) == (EMAIL, 200)
+
+
+async def test_a_language_of_ones_own(home: Home) -> None:
+    await home.open("/ui/profile")
+    form = home.form
+    assert form.action == "/ui/profile/language"
+    for language in ("de", "", "fr"):
+        answer = await home.tabs.request("POST", form.action, {**form.fields, "language": language})
+        assert answer.header("location") == "/ui/profile?done=language"
+        shown = await home.open("/ui/profile?done=language")
+        assert f'<html lang="{language or "en"}">'.encode() in shown.shown.body
+        assert f'value="{language}"'.encode() + (f' lang="{language}"'.encode() if language else b"") + b" selected" in shown.shown.body
+    for wrong in ("it", "EN", "x"):
+        answer = await home.tabs.request("POST", form.action, {**form.fields, "language": wrong})
+        assert answer.status == 400

@@ -1,0 +1,93 @@
+"""`/ui/prove`: a fresh proof, and back."""
+
+import pytest
+
+from core.domain.errors import Unauthorized
+from core.domain.identity.proofs import StepUp
+from tests.http.pages.account.conftest import Home
+
+PASSWORD = "the moon over the harbour"
+EMAIL = "/ui/profile/email"
+OFF = "/ui/second-factor/turn-off"
+
+
+async def test_whoever_has_proved_it_goes_on_at_once(home: Home) -> None:
+    for need in ("account", "second_factor", "", "x"):
+        assert (await home.open(f"/ui/prove?to={EMAIL}&need={need}")).place == EMAIL
+
+
+async def test_no_other_site_is_reached(home: Home) -> None:
+    for place in ("https://evil.example/", "//evil.example", "/api/user", "/ui\\evil", "", "javascript:1"):
+        assert (await home.open(f"/ui/prove?to={place}")).place == "/ui"
+    await home.has_password(PASSWORD)
+    home.grow_old()
+    await home.open(f"/ui/prove?to={EMAIL}")
+    answer = await home.tabs.request("POST", "/ui/prove", {**home.form.fields, "to": "//evil.example", "password": PASSWORD})
+    assert answer.header("location") == "/ui/prove?to=/ui&need=account"
+
+
+async def test_a_wrong_password_brings_the_page_back_and_is_logged(home: Home) -> None:
+    home.log.remember(PASSWORD)
+    await home.has_password(PASSWORD)
+    home.grow_old()
+    await home.open(EMAIL)
+    assert home.tab.page.inputs["password"]["autocomplete"] == "current-password"
+    for wrong in ("mistyped", ""):
+        await home.send(password=wrong)
+        assert (home.tab.place, home.tab.status) == ("/ui/prove", 400)
+        assert home.tab.page.inputs["password"]["aria-invalid"] == "true"
+    assert [row["reason"] for row in home.people.rows("select reason from login_events")] == ["wrong_password"]
+    await home.send(password=PASSWORD)
+    assert (home.tab.place, home.tab.status) == (EMAIL, 200)
+    assert [entry["details"]["method"] for entry in home.audited("security.session.reauthenticated")] == ["password"]
+
+
+async def test_a_wrong_code_brings_the_page_back_and_is_logged(home: Home) -> None:
+    app = await home.has_second_factor()
+    home.grow_old()
+    await home.open(OFF)
+    assert home.tab.page.inputs["code"]["autocomplete"] == "one-time-code"
+    for wrong in ("000000" if app.now() != "000000" else "111111", ""):
+        await home.send(code=wrong)
+        assert home.tab.status == 400
+        assert home.tab.page.inputs["code"]["aria-invalid"] == "true"
+    assert {row["reason"] for row in home.people.rows("select reason from login_events")} == {"wrong_code"}
+    await home.send(code=app.now())
+    assert home.tab.place == OFF
+
+
+async def test_too_many_codes_wait(home: Home) -> None:
+    await home.has_second_factor()
+    home.grow_old()
+    await home.open(OFF)
+    answers = [await home.tabs.request("POST", "/ui/prove", {**home.form.fields, "code": "000000"}) for _ in range(11)]
+    assert answers[-1].status == 429
+    assert b"Too many" in answers[-1].body
+
+
+async def test_where_both_are_missing_the_code_comes_first(home: Home) -> None:
+    """The second factor was turned on in a session that had been signed in to before: the password counts as well."""
+    await home.has_password(PASSWORD)
+    app = await home.has_second_factor()
+    home.grow_old()
+    await home.open(EMAIL)
+    assert "code" in home.tab.page.inputs
+    await home.send(code=app.now())
+    assert home.tab.place == f"/ui/prove?to={EMAIL}&need=account"
+    assert "password" in home.tab.page.inputs
+    await home.send(password=PASSWORD)
+    assert (home.tab.place, home.tab.status) == (EMAIL, 200)
+
+
+async def test_whoever_has_neither_signs_in_again(home: Home) -> None:
+    home.grow_old()
+    answer = await home.tabs.request("GET", f"/ui/prove?to={EMAIL}&need=account")
+    assert (answer.status, answer.header("location")) == (303, f"/ui/sign-in?to={EMAIL}&again=yes")
+
+
+async def test_a_session_that_ends_meanwhile(home: Home) -> None:
+    """Between the look-up of the caller and that of what they have proved: nothing is asked any more."""
+    caller = await home.caller()
+    home.people.change("update sessions set revoked_at = now()")
+    with pytest.raises(Unauthorized):
+        await home.postern.identity.reauthentication.missing(caller, StepUp.ACCOUNT)

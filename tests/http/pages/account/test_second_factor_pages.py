@@ -1,0 +1,201 @@
+"""`/ui/second-factor`: two-step sign-in, turned on and off."""
+
+import re
+from uuid import uuid4
+
+import pyotp
+import pytest
+
+from core.domain.record.events import Actor
+from tests.http.browsing import Tabs
+from tests.http.cast import all_at_once
+from tests.http.pages.account.conftest import Home
+
+PAGE = "/ui/second-factor"
+SET_UP = f"{PAGE}/set-up"
+CODES = f"{PAGE}/backup-codes"
+PASSWORD = "the moon over the harbour"
+
+
+def app_of(home: Home) -> pyotp.TOTP:
+    found = re.search(rb'id="secret">([A-Z2-7]{32})<', home.tab.shown.body)
+    assert found is not None
+    home.log.remember(found[1].decode())
+    return pyotp.TOTP(found[1].decode())
+
+
+def codes_on(body: bytes) -> list[str]:
+    return re.findall(r"<code>([A-Z2-9]{4}-[A-Z2-9]{4})</code>", body.decode())
+
+
+async def set_up(home: Home) -> pyotp.TOTP:
+    await home.open(PAGE)
+    await home.send()
+    assert (home.tab.place, home.tab.status) == (SET_UP, 200)
+    return app_of(home)
+
+
+def is_on(home: Home) -> bool:
+    return bool(home.people.rows("select from mfa_secrets where enabled_at is not null"))
+
+
+async def test_it_is_turned_on_with_a_first_code(home: Home) -> None:
+    app = await set_up(home)
+    body = home.tab.shown.body
+    assert b"<svg" in body
+    assert b"otpauth://totp/Postern:ada" in body
+    assert home.tab.page.inputs["code"]["autocomplete"] == "one-time-code"
+    assert home.tab.page.inputs["code"]["inputmode"] == "numeric"
+    assert not is_on(home)
+    # Loaded again, it is the same secret.
+    await home.open(SET_UP)
+    assert app_of(home).secret == app.secret
+    code = app.now()
+    await home.send(code=f"{code[:3]} {code[3:]}")
+    assert home.tab.place.startswith(f"{CODES}?form=")
+    codes = codes_on(home.tab.shown.body)
+    home.log.remember(*codes)
+    assert len(set(codes)) == 10
+    assert is_on(home)
+    # For a while they can be looked at again. In another session they cannot.
+    place = home.tab.place
+    assert codes_on((await home.open(place)).shown.body) == codes
+    other = await home.browser(home.elsewhere()).tab().open(place)
+    assert (other.place, codes_on(other.shown.body)) == (PAGE, [])
+    state = await home.open(PAGE)
+    assert "On since" in state.page.text
+    assert "10 left" in state.page.text
+    # They are the ones that count.
+    caller = await home.caller()
+    await home.postern.identity.reauthentication.with_code(caller, codes[0], home.visitor, Actor(caller.user))
+    # One is used: this page shows no more than what there is.
+    assert (await home.open(place)).place == PAGE
+
+
+async def test_a_wrong_first_code_brings_the_same_secret_back(home: Home) -> None:
+    app = await set_up(home)
+    for wrong in ("", "abc", "000000" if app.now() != "000000" else "111111", "1" * 50):
+        await home.send(code=wrong)
+        assert home.tab.status == 400
+        assert home.tab.page.inputs["code"]["aria-invalid"] == "true"
+        assert app_of(home).secret == app.secret
+    assert not is_on(home)
+    await home.send(code=app.now())
+    assert is_on(home)
+
+
+async def test_two_clicks_turn_it_on_once_and_show_the_codes(home: Home) -> None:
+    app = await set_up(home)
+    fields = {**home.form.fields, "code": app.now()}
+
+    async def send() -> str | None:
+        return (await home.tabs.request("POST", SET_UP, fields)).header("location")
+
+    first, second = await all_at_once(send, send)
+    assert first == second == f"{CODES}?form={fields['form']}"
+    assert len(codes_on((await home.open(first)).shown.body)) == 10
+    assert len(home.audited("security.mfa.enabled")) == 1
+
+
+async def test_codes_of_a_page_that_was_open_for_long_are_new_ones_and_shown_to_nobody(home: Home) -> None:
+    """An id of long ago, of far ahead, and one that is no time at all."""
+    for form in ("0199d3a0-0000-7000-8000-000000000001", "ffffffff-ffff-7fff-8fff-ffffffffffff", str(uuid4())):
+        app = await set_up(home)
+        home.people.change("update rate_limit_buckets set tokens = 10")
+        await home.tabs.request("POST", SET_UP, {**home.form.fields, "code": app.now(), "form": form})
+        assert is_on(home)
+        assert (await home.open(f"{CODES}?form={form}")).place == PAGE
+        home.people.change("delete from mfa_secrets")
+    assert (await home.open(CODES)).place == PAGE
+    assert (await home.open(f"{CODES}?form=x")).status == 400
+
+
+async def test_a_set_up_that_was_left_begins_again(home: Home) -> None:
+    await set_up(home)
+    home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
+    await home.open(SET_UP)
+    assert home.tab.place == f"{PAGE}?done=expired"
+    assert "begin again" in home.tab.page.text
+    # And where none was begun.
+    home.people.change("delete from mfa_secrets")
+    assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
+
+
+async def test_one_that_is_on_is_not_set_up_again(home: Home) -> None:
+    await home.open(PAGE)
+    form = home.form
+    await home.has_second_factor()
+    before = home.people.rows("select * from mfa_secrets")
+    answer = await home.tabs.request("POST", PAGE, form.fields)
+    assert (answer.status, answer.header("location")) == (303, PAGE)
+    assert home.people.rows("select * from mfa_secrets") == before
+    assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
+
+
+async def test_too_many_first_codes_wait(home: Home) -> None:
+    await set_up(home)
+    answers = [await home.tabs.request("POST", SET_UP, {**home.form.fields, "code": "000000"}) for _ in range(11)]
+    assert answers[-1].status == 429
+
+
+async def test_new_backup_codes(home: Home) -> None:
+    await home.has_second_factor()
+    await home.open(f"{CODES}/renew")
+    assert "All of your earlier backup codes stop working" in home.tab.page.text
+    fields = home.form.fields
+    before = home.people.rows("select digest from backup_codes order by digest")
+    await home.send()
+    codes = codes_on(home.tab.shown.body)
+    home.log.remember(*codes)
+    after = home.people.rows("select digest from backup_codes order by digest")
+    assert (len(codes), len(after)) == (10, 10)
+    assert before != after
+    # Sent twice, the same codes: those on the page are those that count.
+    answer = await home.tabs.request("POST", f"{CODES}/renew", fields)
+    assert codes_on((await home.open(answer.header("location") or "")).shown.body) == codes
+    assert home.people.rows("select digest from backup_codes order by digest") == after
+
+
+async def test_no_backup_codes_without_a_second_factor(home: Home) -> None:
+    await home.open(f"{CODES}/renew")
+    await home.send()
+    assert home.tab.place == PAGE
+    assert home.people.rows("select from backup_codes") == []
+
+
+async def test_it_is_turned_off_after_being_asked(home: Home) -> None:
+    await home.has_second_factor()
+    await home.open(f"{PAGE}/turn-off")
+    assert "Turn off two-step sign-in?" in home.tab.page.text
+    assert is_on(home)
+    fields = home.form.fields
+    await home.send()
+    assert home.tab.place == f"{PAGE}?done=off"
+    assert not is_on(home)
+    again = await home.tabs.request("POST", f"{PAGE}/turn-off", fields)
+    assert again.header("location") == f"{PAGE}?done=off"
+    assert len(home.audited("security.mfa.disabled")) == 1
+
+
+@pytest.mark.parametrize("path", [f"{PAGE}/turn-off", f"{CODES}/renew"])
+async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: Home) -> None:
+    app = await home.has_second_factor()
+    await home.open(path)
+    form = home.form
+    home.grow_old()
+    wanted = f"/ui/prove?to={path}&need=second_factor"
+    answer = await home.tabs.request("POST", path, form.fields)
+    assert (answer.status, answer.header("location")) == (303, wanted)
+    assert is_on(home)
+    await home.open(path)
+    assert home.tab.place == wanted
+    await home.send(code=app.now())
+    assert (home.tab.place, home.tab.status) == (path, 200)
+
+
+async def test_a_second_factor_of_another_person_is_none_of_this(home: Home) -> None:
+    await home.has_second_factor()
+    eve = Tabs(home.client)
+    eve.cookies = home.browser(home.people.add("eve@example.org")).cookies
+    tab = await eve.tab().open(PAGE)
+    assert "Set up two-step sign-in" in tab.page.text

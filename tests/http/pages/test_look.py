@@ -1,0 +1,107 @@
+"""The look of all pages: colours that can be read, in light and in dark and for every organization; and how much a first visit loads."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+from hypothesis import given, strategies
+
+from core.domain.branding import POSTERN, READABLE, VISIBLE, Branding, contrast
+from core.domain.languages import Language
+from entrypoints.http.pages import FOREVER, Pages, colours, shipped_pages
+from tests.http.client import Client
+
+MOST_BYTES: Final = 30 * 1024
+COLORS = strategies.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+SHEET: Final = (shipped_pages().asset(*shipped_pages().asset_url("pages.css").split("/")[2:]) or (b"", ""))[0].decode()
+
+
+def palettes(sheet: str) -> Mapping[str, Mapping[str, str]]:
+    """What a browser makes of the declarations: the later ones win, and the dark ones win over the light ones."""
+    light: dict[str, str] = {}
+    dark: dict[str, str] = {}
+    for media, block in re.findall(r"(@media \(prefers-color-scheme: dark\) ?\{\s*)?:root ?\{([^}]*)\}", sheet):
+        (dark if media else light).update(re.findall(r"--([a-z-]+):\s*([^;]+?)\s*(?:;|$)", block))
+    return {"light": _resolved(light), "dark": _resolved(light | dark)}
+
+
+def _resolved(palette: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: palette[value[6:-1]] if value.startswith("var(--") else value for name, value in palette.items()}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_written_can_be_read(scheme: str) -> None:
+    is_now = palettes(SHEET)[scheme]
+    grounds = ("ground", "surface")
+    written = [(ink, ground) for ink in ("text", "soft", "link", "bad") for ground in grounds]
+    written += [("ink", "accent"), ("bad", "bad-ground"), ("good", "good-ground"), ("warn", "warn-ground")]
+    written += [(ink, f"{kind}-ground") for ink in ("text", "link") for kind in ("good", "warn", "bad")]
+    assert {
+        pair: contrast(is_now[pair[0]], is_now[pair[1]]) for pair in written if contrast(is_now[pair[0]], is_now[pair[1]]) < READABLE
+    } == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_edges_of_what_can_be_used_can_be_seen(scheme: str) -> None:
+    is_now = palettes(SHEET)[scheme]
+    edges = [(edge, ground) for edge in ("edge", "accent-edge", "bad", "good", "warn") for ground in ("ground", "surface")]
+    assert {
+        pair: contrast(is_now[pair[0]], is_now[pair[1]]) for pair in edges if contrast(is_now[pair[0]], is_now[pair[1]]) < VISIBLE
+    } == {}
+
+
+@given(COLORS)
+def test_every_organizations_colour_leaves_its_pages_readable(color: str) -> None:
+    for is_now in palettes(SHEET + colours.declarations(color).decode()).values():
+        assert is_now["accent"] == color
+        assert contrast(is_now["ink"], color) >= READABLE
+        for ground in ("ground", "surface"):
+            assert contrast(is_now["link"], is_now[ground]) >= READABLE
+            assert contrast(is_now["accent-edge"], is_now[ground]) >= VISIBLE
+
+
+def test_the_grounds_that_colours_are_judged_on_are_those_of_the_stylesheet() -> None:
+    for scheme, grounds in (("light", colours.LIGHT), ("dark", colours.DARK)):
+        is_now = palettes(SHEET)[scheme]
+        assert (is_now["surface"], is_now["ground"]) == grounds
+
+
+def test_no_colour_stands_outside_of_the_palette() -> None:
+    """But for the QR code, which scanners need dark on light."""
+    rules = re.sub(r":root ?\{[^}]*\}", "", SHEET)
+    assert re.findall(r"#[0-9a-f]{3,8}\b|rgb\(|hsl\(", rules) == ["#ffffff"]
+
+
+def test_an_organizations_stylesheet_is_ours_and_its_colour() -> None:
+    pages = Pages()
+    url = pages.stylesheet(Branding("Acme", color="#a01040"))
+    _, _, digest, name = url.split("/")
+    found = pages.asset(digest, name)
+    assert found is not None
+    assert found[0].decode() == SHEET + colours.declarations("#a01040").decode()
+    assert pages.stylesheet(POSTERN) == pages.asset_url("pages.css") != url
+    assert pages.asset(digest, "pages-a01041.css") is None
+    assert pages.asset(digest, "pages.css") is None
+    assert pages.asset(digest, "pages-A01040.css") is None
+    assert pages.asset(digest, "pages-a01040.js") is None
+
+
+@pytest.mark.parametrize("color", [POSTERN.color, "#ffe066"])
+async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> None:
+    page = shipped_pages().page(
+        "choose_password.html",
+        Language.ENGLISH,
+        brand=Branding("Acme", color=color),
+        title="Choose a new password",
+        action="/ui/reset-password",
+        token="x" * 64,
+        errors={},
+        shortest=8,
+        longest=128,
+    )
+    loaded = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.decode())
+    assert [place.rpartition(".")[2] for place in loaded] == ["svg", "css", "js"]
+    answers = [await lonely_client.get(place) for place in loaded]
+    assert [(answer.status, answer.header("cache-control")) for answer in answers] == [(200, FOREVER)] * 3
+    assert len(page) + sum(len(answer.body) for answer in answers) <= MOST_BYTES

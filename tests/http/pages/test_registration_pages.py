@@ -1,0 +1,191 @@
+"""An account of one's own, from the first page to the sign-in; and the links in mails, which lead to pages that do what the mails say."""
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.identity.account_mails import AccountMail
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab, Tabs
+from tests.http.client import Client
+from tests.http.inviting import Inviting
+from tests.http.people import BASE_URL, People, Person
+from tests.http.postbox import Postbox, link_in
+from tests.http.signing_in import PASSWORD, unlimited
+
+NEW = "a fresh and lively password"
+
+
+@pytest.fixture
+def tabs(postern: Postern) -> Tabs:
+    return Tabs(unlimited(postern))
+
+
+@pytest.fixture
+def postbox(postern: Postern) -> Postbox:
+    return Postbox(postern)
+
+
+async def follow(tabs: Tabs, link: str) -> Tab:
+    """A link in a mail, in a new tab."""
+    assert link.startswith(BASE_URL)
+    return await tabs.tab().open(link.removeprefix(BASE_URL))
+
+
+async def whose(tabs: Tabs, postern: Postern) -> str | None:
+    caller = None if tabs.session is None else await postern.tenancy.callers.resolve_browser(Token(tabs.session))
+    return None if caller is None else caller.email.address
+
+
+async def sign_in(tab: Tab, email: str, password: str) -> None:
+    if "password" not in tab.page.inputs:
+        await tab.send(email=email)
+    await tab.send(password=password)
+
+
+async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, postbox: Postbox) -> None:
+    tab = await tabs.tab().open("/ui/sign-in?to=/ui/x")
+    (register,) = [link for link in tab.page.links if link.startswith("/ui/register")]
+    await tab.open(register)
+    assert tab.page.inputs["password"]["autocomplete"] == "new-password"
+    await tab.send(email="bob@example.org", password=PASSWORD)
+    assert tab.place.startswith("/ui/check-mail?flow=")
+    assert "We sent a link to bob@example.org" in tab.page.text
+    # It has to be confirmed first; and whoever asks for another link gets the one that works.
+    early = await tabs.tab().open(tab.page.links[-1])
+    await early.send(password=PASSWORD)
+    assert early.status == 400
+    assert "not confirmed" in early.page.text
+    await early.send(1)
+    assert early.place.startswith("/ui/check-mail")
+    confirmed = await follow(tabs, link_in((await postbox.empty())[-1]))
+    assert "confirmed" in confirmed.page.text
+    await tab.open(tab.page.links[-1])
+    assert tab.page.inputs["email"]["value"] == "bob@example.org"
+    await tab.send(password=PASSWORD)
+    assert (tab.place, await whose(tabs, postern)) == ("/ui/x", "bob@example.org")
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "wrong", "says"),
+    [
+        ("bob", PASSWORD, "email", "like name@example.org"),
+        ("bob@example.org", "short", "password", "at least 8"),
+        ("ada@example.org", PASSWORD, "email", "There is an account with this address already"),
+    ],
+)
+async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, wrong: str, says: str, tabs: Tabs, people: People) -> None:
+    await people.with_password(PASSWORD, "ada@example.org")
+    tab = await tabs.tab().open("/ui/register")
+    await tab.send(email=email, password=password)
+    assert tab.status == 400
+    assert tab.page.inputs[wrong]["aria-invalid"] == "true"
+    assert says in tab.page.text
+    assert tab.page.inputs["email"]["value"] == email
+    assert "value" not in tab.page.inputs["password"]
+
+
+async def test_the_page_and_the_mail_have_the_looks_of_the_organization(
+    tabs: Tabs, people: People, postern: Postern, log: CapturedLog
+) -> None:
+    house = Inviting(postern, people, tabs.client, log)
+    tab = await tabs.tab().open("/ui/register?org_slug=acme")
+    assert "Acme" in tab.page.text
+    await tab.send(email="short", password="x")
+    assert "Acme" in tab.page.text
+    await tab.send(email="bob@example.org", password=PASSWORD)
+    assert "Acme" in tab.page.text
+    (mail,) = await house.postbox.empty()
+    assert "Acme" in mail.text
+    assert "Acme" not in (await tabs.tab().open("/ui/register?org_slug=nothing")).page.text
+
+
+async def test_a_forgotten_password_is_the_same_for_every_address(tabs: Tabs, people: People, postbox: Postbox) -> None:
+    await people.with_password(PASSWORD, "ada@example.org")
+    seen = []
+    for email in ("ada@example.org", "eve@example.org"):
+        tab = await tabs.tab().open("/ui/forgot-password")
+        await tab.send(email=email)
+        text = tab.shown.body.replace(email.encode(), b"-").replace(tab.place.split("flow=")[1].split("&")[0].encode(), b"-")
+        seen.append((tab.status, text))
+    assert seen[0] == seen[1]
+    assert [mail.to for mail in await postbox.empty()] == ["ada@example.org"]
+    tab = await tabs.tab().open("/ui/forgot-password")
+    await tab.send(email="nobody")
+    assert (tab.status, tab.page.inputs["email"]["aria-invalid"]) == (400, "true")
+
+
+async def test_from_the_password_page_the_address_is_known(tabs: Tabs) -> None:
+    tab = await tabs.tab().open("/ui/sign-in")
+    await tab.send(email="ada@example.org")
+    (forgotten,) = [link for link in tab.page.links if link.startswith("/ui/forgot-password")]
+    await tab.open(forgotten)
+    assert tab.page.inputs["email"]["value"] == "ada@example.org"
+    (back,) = tab.page.links
+    await tab.open(back)
+    (register,) = [link for link in tab.page.links if link.startswith("/ui/register")]
+    await tab.open(register)
+    await tab.send(password="short")
+    assert tab.page.inputs["email"]["value"] == "ada@example.org"
+    await tab.send(password=PASSWORD)
+    assert tab.place.startswith("/ui/check-mail?flow=")
+
+
+# Each kind of mail that has a link.
+
+
+@pytest.mark.parametrize("kind", [AccountMail.RESET, AccountMail.SET_PASSWORD])
+async def test_links_to_choose_a_password(kind: AccountMail, tabs: Tabs, postern: Postern, people: People, postbox: Postbox) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await postern.identity.accounts.ask_for_mail(kind, Email(ada.email), "")
+    tab = await follow(tabs, await postbox.link())
+    await tab.send(new_password=NEW, repeated=NEW)
+    assert tab.place == "/ui/password-chosen"
+    await tab.open(tab.page.links[0])
+    await sign_in(tab, ada.email, NEW)
+    assert await whose(tabs, postern) == ada.email
+
+
+async def test_links_to_confirm_an_address_and_to_begin(tabs: Tabs, postern: Postern, people: People, postbox: Postbox) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org", verified=False)
+    await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, Email(ada.email), "")
+    tab = await follow(tabs, await postbox.link())
+    assert "confirmed" in tab.page.text
+    onward = tab.page.links[-1]
+    (welcome,) = await postbox.empty()
+    assert f"{BASE_URL}/ui" in welcome.text
+    assert (await tabs.tab().open("/ui")).status == 200
+    await tab.open(onward.removeprefix(BASE_URL))
+    await sign_in(tab, ada.email, PASSWORD)
+    assert await whose(tabs, postern) == ada.email
+
+
+async def test_the_link_to_a_new_address(tabs: Tabs, client: Client, people: People, postbox: Postbox) -> None:
+    ada: Person = people.add("ada@example.org")
+    await client.request("PATCH", "/api/user", body={"email": "ada@example.com"}, token=await people.token(ada))
+    mails = {mail.to: mail for mail in await postbox.empty()}
+    tab = await follow(tabs, link_in(mails["ada@example.com"]))
+    assert "new e-mail address is confirmed" in tab.page.text
+    assert people.rows("select email from users") == [{"email": "ada@example.com"}]
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+async def test_the_link_of_an_invitation(signed_in: bool, tabs: Tabs, postern: Postern, people: People, log: CapturedLog) -> None:
+    house = Inviting(postern, people, tabs.client, log)
+    bob = await people.with_password(PASSWORD, "bob@example.org")
+    if signed_in:
+        await sign_in(await tabs.tab().open("/ui/sign-in"), bob.email, PASSWORD)
+    await house.invite()
+    tab = await follow_redirected(tabs, await house.postbox.link())
+    assert "You are invited to" in tab.page.text
+    await tab.send(answer="accept")
+    assert tab.place == "/ui/invitations/accepted"
+    assert house.members()["bob@example.org"] == "member"
+    await tab.open(tab.page.links[-1])
+    assert (tab.place == "/ui") is signed_in
+
+
+async def follow_redirected(tabs: Tabs, link: str) -> Tab:
+    answer = await tabs.request("GET", link.removeprefix(BASE_URL))
+    return await follow(tabs, answer.header("location") or "")

@@ -1,0 +1,58 @@
+"""The pages' own limit: an office signs in behind one address, and guessing from there stops all the same."""
+
+import trio
+
+from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
+from entrypoints.http.machinery.limits import PAGE_SIGN_INS
+from tests.http import conftest as http
+from tests.http.browsing import Tabs
+from tests.http.client import Client
+from tests.http.conftest import SETTINGS
+from tests.http.people import People
+from tests.http.signing_in import PASSWORD
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+
+async def test_an_office_behind_one_address_signs_in_at_once(postern: Postern, people: People) -> None:
+    first = await people.with_password(PASSWORD, "p0@example.org")
+    (row,) = people.rows("select password_hash from users where id = %s", first.user)
+    for number in range(1, 200):
+        person = people.add(f"p{number}@example.org")
+        people.change("update users set password_hash = %s, email_verified_at = now() where id = %s", row["password_hash"], person.user)
+    client = Client(build_application(postern, SETTINGS), "203.0.113.7")
+    statuses: list[int] = []
+
+    async def sign_in(number: int) -> None:
+        tabs = Tabs(client)
+        tab = await tabs.tab().open("/ui/sign-in")
+        await tab.send(email=f"p{number}@example.org")
+        form = tab.page.forms[0]
+        answer = await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})
+        statuses.append(answer.status)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for number in range(200):
+                nursery.start_soon(sign_in, number)
+    assert statuses == [303] * 200
+
+
+async def test_guessing_from_one_address_stops_and_who_guesses_right_spares_only_that(postern: Postern, people: People) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    client = Client(build_application(postern, SETTINGS), "203.0.113.8")
+    tabs = Tabs(client)
+    tab = await tabs.tab().open("/ui/sign-in")
+    await tab.send(email=ada.email)
+    form = tab.page.forms[0]
+    statuses = []
+    for number in range(PAGE_SIGN_INS.burst + 5):
+        fields = {**form.fields, "email": f"nobody{number}@example.org", "password": "guess"}
+        statuses.append((await tabs.request("POST", form.action, fields)).status)
+    assert statuses[: PAGE_SIGN_INS.burst] == [400] * PAGE_SIGN_INS.burst
+    assert statuses[-1] == 429
+    # Also with the right password, until the bucket has filled up again; and from elsewhere at once.
+    assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 429
+    tabs.client = Client(build_application(postern, SETTINGS), "203.0.113.9")
+    assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 303
