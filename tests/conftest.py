@@ -3,6 +3,7 @@
 The databases are on an embedded PostgreSQL of the run's own, or on the one whose address is in `POSTERN_TEST_DATABASE`.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from core.domain.secrets import Secret
+from entrypoints.logs import LibraryHandler
 from tests.migrated import migrate_template
 
 # How the workers of one run find the server that their controller started.
@@ -192,6 +194,10 @@ class CapturedLog:
 @pytest.fixture(autouse=True)
 def log() -> Iterator[CapturedLog]:
     captured = CapturedLog()
+    # A command that ran in this process has told libraries to log to us, and a library's error would fail a test of that library.
+    for handler in logging.root.handlers[:]:
+        if isinstance(handler, LibraryHandler):
+            logging.root.removeHandler(handler)
     structlog.reset_defaults()
     structlog.configure(processors=[structlog.contextvars.merge_contextvars, captured], cache_logger_on_first_use=False)
     yield captured
