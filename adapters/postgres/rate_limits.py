@@ -155,10 +155,11 @@ _GIVE_BACK: Final = """
      where limit_name = %(limit)s and key = %(key)s
 """
 
-# The narrowest place first, as it was taken.
+# The narrowest place first, as it was taken. The rows are found by their key a second time: whoever waited for a lock holds a newer version
+# of the row than the one that this statement began with, and only by its key is that one found.
 _GIVE_ALL_BACK: Final = """
     with wanted as (
-             select bucket.ctid, place.room
+             select bucket.key, place.room
                from unnest(%(keys)s::text[], %(rooms)s::double precision[]) with ordinality as place (key, room, number)
                join rate_limit_buckets as bucket on bucket.limit_name = %(limit)s and bucket.key = place.key
               order by place.number
@@ -169,7 +170,7 @@ _GIVE_ALL_BACK: Final = """
          full_at = bucket.full_at - %(pace)s / wanted.room * interval '1 second',
          wait = 0
     from wanted
-   where bucket.ctid = wanted.ctid
+   where bucket.limit_name = %(limit)s and bucket.key = wanted.key
 """
 
 FORGET_FULL: Final = """

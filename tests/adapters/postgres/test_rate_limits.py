@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
 from adapters.postgres.rate_limits import PostgresBuckets, give_back
 from adapters.postgres.transaction import Transaction
 from core.domain import rate_limits
@@ -231,3 +231,24 @@ async def test_a_token_that_is_given_back_can_be_taken_again_and_fills_no_bucket
             await transaction.commit()
     assert await buckets.take(ONE, "somebody") == 0
     assert await buckets.take(ONE, "somebody") > 9
+
+
+async def test_tokens_that_are_given_back_at_once_are_all_there_again(store: Store, buckets: PostgresBuckets) -> None:
+    around = [Place("2001:db8::/56", room=4), Place("2001:db8::/48", room=16)]
+    for _ in range(SLOW.burst):
+        await buckets.take_all([SLOW], "2001:db8::/64", around)
+    async with await Connection.connect(store.url) as holder:
+        await holder.execute(b"begin")
+        await holder.execute(b"update rate_limit_buckets set wait = 0 where key = '2001:db8::/64'")
+        async with trio.open_nursery() as nursery:
+            for _ in range(SLOW.burst):
+                nursery.start_soon(buckets.give_back, SLOW, "2001:db8::/64", around)
+            waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+            with trio.fail_after(30):
+                while not await store.query(waiting):
+                    await trio.sleep(0.01)
+            await holder.execute(b"commit")
+    for key, burst in [("2001:db8::/64", 10), ("2001:db8::/56", 40), ("2001:db8::/48", 160)]:
+        bucket = await stored(store, key)
+        assert bucket is not None
+        assert bucket.tokens == pytest.approx(burst, abs=0.1), key
