@@ -23,6 +23,8 @@ from structlog.typing import EventDict, WrappedLogger
 from adapters.postgres.embedded import EmbeddedPostgres
 from core.domain.secrets import Secret
 from entrypoints.logs import LibraryHandler
+from tests.kept_connections import kept_connections
+from tests.measured import Measuring
 from tests.migrated import migrate_template
 
 # How the workers of one run find the server that their controller started.
@@ -38,8 +40,12 @@ _started: list[tuple[EmbeddedPostgres, Path]] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") or config.option.dist == "no":
+        config.pluginmanager.register(Measuring())
     if hasattr(config, "workerinput") or config.option.collectonly or _SERVER_VARIABLE in os.environ:
         return
+    # The tests start Python more than a hundred times: compiling the same files each time would take a second each time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if given := os.environ.get(_GIVEN_VARIABLE):
         os.environ[_SERVER_VARIABLE] = urlsplit(given)._replace(path="/{database}").geturl()
     else:
@@ -104,7 +110,9 @@ def empty_database_url(worker_id: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared_database(worker_id: str) -> Iterator[str]:
-    yield from _fresh(f"shared_{worker_id}", _TEMPLATE)
+    for url in _fresh(f"shared_{worker_id}", _TEMPLATE):
+        with kept_connections(url):
+            yield url
 
 
 class Emptying:

@@ -114,11 +114,19 @@ async def test_a_job_that_names_none_dies(store: Store, payload: dict[str, str |
 
 async def test_requests_that_found_it_alive_have_time_to_end(filled: Store) -> None:
     await delete(filled)
-    async with working(filled, delay=timedelta(seconds=1)):
-        await trio.sleep(0.5)
-        assert [job["attempts"] for job in await jobs(filled)] == [1]
+    async with working(filled, delay=timedelta(hours=1)):
+        with trio.fail_after(10):
+            while [job["attempts"] for job in await jobs(filled)] != [1]:
+                await trio.sleep(0.02)
         assert (await counted(filled, ACME))["sessions"] == 2 * MEMBERS
+
+
+async def test_after_that_time_it_goes(filled: Store) -> None:
+    await delete(filled)
+    began = trio.current_time()
+    async with working(filled, delay=timedelta(seconds=0.5)):
         await until_no_job_is_left(filled)
+    assert trio.current_time() - began >= 0.5
     assert await left_of(filled, ACME) == 0
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from itertools import accumulate
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -253,6 +254,8 @@ def _place_in(value: Any, unwanted: re.Pattern[str]) -> str | None:
     return None
 
 
+# Many endpoints share a type.
+@cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from core.domain.languages import Language
@@ -92,10 +93,18 @@ def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO
     """Without a policy: the headers of an API answer, not of a page."""
     headers = [
         *common,
-        (b"cross-origin-opener-policy", _API_OPENER if policy is None else policy.opener.encode()),
-        (b"content-security-policy", _API_POLICY if policy is None else policy.content_security),
+        *_policy_headers(policy),
         (b"cache-control", cache.encode()),
     ]
     if media_type is not None:
         headers.append((b"content-type", media_type))
     return headers
+
+
+# Hundreds of endpoints have a few policies between them.
+@cache
+def _policy_headers(policy: PagePolicy | None) -> tuple[tuple[bytes, bytes], ...]:
+    return (
+        (b"cross-origin-opener-policy", _API_OPENER if policy is None else policy.opener.encode()),
+        (b"content-security-policy", _API_POLICY if policy is None else policy.content_security),
+    )

@@ -78,12 +78,12 @@ async def test_members_who_ask_at_once_stand_each_to_the_organization_that_they_
     assert len(found) == 2 * (len(ODD_SLUGS) + 2)
 
 
-async def test_one_plan_serves_every_number_of_callers(store: Store) -> None:
-    account, session = await store.sign_up()
-    callers = PostgresCallers(store.pool)
+async def test_one_plan_serves_every_number_of_callers(fresh_store: Store) -> None:
+    account, session = await fresh_store.sign_up()
+    callers = PostgresCallers(fresh_store.pool)
     for _ in range(8):
         await callers.find(session.id, account.id)
-    async with store.pool.connection() as connection:
+    async with fresh_store.pool.connection() as connection:
         cursor = await connection.execute("select generic_plans, custom_plans from pg_prepared_statements where statement like '%unnest%'")
         # The first five are planned each by itself, to compare.
         assert await cursor.fetchall() == [(3, 5)]
