@@ -107,7 +107,10 @@ class Request:
     @property
     def cookies(self) -> dict[bytes, bytes]:
         """Cookies by name. Of two with the same name the first counts: it has the longer path (RFC 6265 section 5.4)."""
-        pairs = (pair.strip().partition(b"=") for pair in (self.header(b"cookie") or b"").split(b";"))
+        header = self.header(b"cookie")
+        if header is None:
+            return {}
+        pairs = (pair.strip().partition(b"=") for pair in header.split(b";"))
         return {name: value for name, _, value in reversed(list(pairs))}
 
     @property
@@ -116,8 +119,8 @@ class Request:
         return Client(
             self.client_address or None,
             self.user_agent,
-            _kept_by_client(self, DEVICE_HEADER, DEVICE_COOKIE),
-            _kept_by_client(self, DEVICE_TRUST_HEADER, DEVICE_TRUST_COOKIE),
+            _kept_by_client(self, _DEVICE),
+            _kept_by_client(self, _DEVICE_TRUST),
             self.preferred_language,
         )
 
@@ -202,12 +205,26 @@ class Call(Generic[Body, Query, Path, Who]):
         return self.request.user_agent
 
 
-def _kept_by_client(request: Request, header: str, cookie: str) -> Token | None:
+class _Kept:
+    """Where a client brings a token that it keeps: in this header, or in this cookie, under the name that it has on https or without."""
+
+    __slots__ = ("cookies", "header")
+
+    def __init__(self, header: str, cookie: str) -> None:
+        self.header = header.lower().encode()
+        self.cookies = (f"{HOST_PREFIX}{cookie}".encode(), cookie.encode())
+
+
+_DEVICE: Final = _Kept(DEVICE_HEADER, DEVICE_COOKIE)
+_DEVICE_TRUST: Final = _Kept(DEVICE_TRUST_HEADER, DEVICE_TRUST_COOKIE)
+
+
+def _kept_by_client(request: Request, kept: _Kept) -> Token | None:
     """None when the request brings no token, or one that cannot be ours."""
-    given = request.header(header.lower().encode())
-    if given is None:
-        cookies = request.cookies
-        given = cookies.get(f"{HOST_PREFIX}{cookie}".encode()) or cookies.get(cookie.encode())
+    given = request.header(kept.header)
+    if given is None and (cookies := request.cookies):
+        on_https, plain = kept.cookies
+        given = cookies.get(on_https) or cookies.get(plain)
     if given is None or not given.isascii() or not 0 < len(given) <= _LONGEST_OPAQUE_TOKEN:
         return None
     return Token(given.decode("ascii"))

@@ -114,14 +114,14 @@ def _by_wrk(server: Server, side: Side, seconds: float, *, name: str, path: str,
     return Contestant(name, side, partial(generate, target, CONNECTIONS, seconds, tokens=file))
 
 
-def make_shop(server: Server, persons: Sequence[Person]) -> Shop:
-    """A service with a secret, where everybody has signed in."""
+def make_shop(server: Server, persons: Sequence[Person], slug: str = "acme") -> Shop:
+    """A service with a secret, of an organization of this slug, where everybody has signed in."""
     shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute(
             "insert into all_organizations (id, slug, name, status, created_at, updated_at)"
-            " values (%s, 'acme', 'Acme', 'active', now(), now())",
-            [shop.organization],
+            " values (%s, %s, 'Acme', 'active', now(), now())",
+            [shop.organization, slug],
         )
         connection.execute(
             "insert into all_services (id, org_id, slug, name, service_type, client_id, redirect_uris, created_at, updated_at)"
@@ -186,8 +186,21 @@ def _users(server: Server, bearers: Sequence[str]) -> Iterator[Target]:
 
 
 def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
-    """Each of them once. They last as long as the measurement."""
-    made = [uuid4().hex + uuid4().hex for _ in range(CODES)]
+    """Each of them once."""
+    target = server.target("/auth/token")
+    name, _, value = shop.basic.partition(": ")
+    headers = {**FORM, name: value}
+    for code in make_codes(server, shop, persons, CODES):
+        yield replace(target, method="POST", headers=headers, body=urlencode(exchange_of(code)).encode())
+
+
+def exchange_of(code: str) -> Mapping[str, str]:
+    return {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+
+
+def make_codes(server: Server, shop: Shop, persons: Sequence[Person], count: int) -> Sequence[str]:
+    """They last as long as the measurement."""
+    made = [uuid4().hex + uuid4().hex for _ in range(count)]
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         with connection.cursor().copy(
             "copy authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,"
@@ -203,9 +216,4 @@ def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Tar
                     ]
                 )
         connection.execute("vacuum analyze authorization_codes")
-    target = server.target("/auth/token")
-    name, _, value = shop.basic.partition(": ")
-    headers = {**FORM, name: value}
-    for code in made:
-        fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
-        yield replace(target, method="POST", headers=headers, body=urlencode(fields).encode())
+    return made

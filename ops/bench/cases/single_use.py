@@ -1,5 +1,5 @@
 """Single-use things that fifty clients use at once: a code of an authenticator, a backup code, a pre-auth token, mailed links, a refresh
-token.
+token, and what the OpenID provider gives away.
 """
 
 import json
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 import psycopg
 import pyotp
@@ -23,32 +22,35 @@ from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.settings import read
+from ops.bench.cases.races import AT_ONCE, Round
+from ops.bench.cases.single_use_federation import (
+    given_and_living,
+    prepare_codes,
+    prepare_device_codes,
+    prepare_pushed_requests,
+    prepare_sign_in_links,
+    sent_on,
+)
 from ops.bench.fill import Person, copy, fill
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import postern_of
 from ops.bench.load import Answer, Client, Target
 from ops.bench.report import Figure, at_least, at_most
 
-AT_ONCE: Final = 50
 NEW_PASSWORD: Final = "seven measured harbours at noon"  # noqa: S105 - of people made up
 _HOUR: Final = timedelta(hours=1)
 
 # Hashing is not measured here, and fifty resets hash fifty passwords.
 _SETTINGS: Final = {"POSTERN_ARGON2_MEMORY": "8KiB", "POSTERN_ARGON2_PASSES": "1"}
 
+# Granted, sent on, or refused.
+_EXPECTED: Final = frozenset({200, 303, 400, 401})
+
 # The bucket for codes lets ten of the fifty through. Here all of them must meet.
 _NO_WAITING: Final = """
     create function bench_no_waiting() returns trigger language plpgsql as 'begin new.wait := 0; return new; end';
     create trigger bench_no_waiting before insert or update on rate_limit_buckets for each row execute function bench_no_waiting();
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """The fifty requests of one round, and what the database must contain afterwards."""
-
-    requests: Sequence[Callable[[Target], Target]]
-    subject: UUID
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ async def redeem(options: Options) -> Sequence[Figure]:
                         result.statuses.update(answer.status for answer in answers)
                         result.successes.append(await trio.to_thread.run_sync(count, server.database_url, one, answers))
                     took = trio.current_time() - began
-                    strange = sum(n for status, n in result.statuses.items() if status not in {200, 400, 401})
+                    strange = sum(n for status, n in result.statuses.items() if status not in _EXPECTED)
                     figures += [
                         Figure(f"{name}: rounds with exactly one success, of {options.rounds}", result.exact, bar=at_least(options.rounds)),
                         Figure(f"{name}: answers that neither grant nor refuse", strange, bar=at_most(0)),
@@ -100,7 +102,7 @@ async def _connections(server: Server) -> AsyncIterator[Sequence[Client]]:
         yield [await closing.enter_async_context(Client.connected(server.target("/"))) for _ in range(AT_ONCE)]
 
 
-async def _at_once(server: Server, clients: Sequence[Client], one: _Round) -> Sequence[Answer]:
+async def _at_once(server: Server, clients: Sequence[Client], one: Round) -> Sequence[Answer]:
     answers: list[Answer] = []
 
     async def ask(client: Client, request: Callable[[Target], Target]) -> None:
@@ -121,18 +123,18 @@ def _getting(path: str) -> Callable[[Target], Target]:
     return lambda target: Target(target.host, target.port, path)
 
 
-async def _verification(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _verification(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     people, tokens = await _mailed(server, postern, rounds, "verify_email")
     return [
-        _Round([_getting(f"/auth/verify-email?token={token.reveal()}")] * AT_ONCE, one.user)
+        Round([_getting(f"/auth/verify-email?token={token.reveal()}")] * AT_ONCE, one.user)
         for one, token in zip(people, tokens, strict=True)
     ]
 
 
-async def _reset(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _reset(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     people, tokens = await _mailed(server, postern, rounds, "reset_password")
     return [
-        _Round([_posting("/api/auth/reset-password", {"token": token.reveal(), "new_password": NEW_PASSWORD})] * AT_ONCE, one.user)
+        Round([_posting("/api/auth/reset-password", {"token": token.reveal(), "new_password": NEW_PASSWORD})] * AT_ONCE, one.user)
         for one, token in zip(people, tokens, strict=True)
     ]
 
@@ -153,7 +155,7 @@ async def _mailed(server: Server, postern: Postern, rounds: int, purpose: str) -
     return people, tokens
 
 
-async def _refresh(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _refresh(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
     tokens = [postern.foundation.secrets.token() for _ in people]
     now = datetime.now(UTC)
@@ -165,40 +167,40 @@ async def _refresh(server: Server, postern: Postern, rounds: int) -> Sequence[_R
             ((token.digest(), one.session, now) for one, token in zip(people, tokens, strict=True)),
         )
     return [
-        _Round([_posting("/api/auth/refresh", {"refresh_token": token.reveal()})] * AT_ONCE, one.session)
+        Round([_posting("/api/auth/refresh", {"refresh_token": token.reveal()})] * AT_ONCE, one.session)
         for one, token in zip(people, tokens, strict=True)
     ]
 
 
-async def _step(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _step(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     """Each has a pre-auth token of its own, and all have the same code."""
     people, secrets = await _with_second_factor(server, postern, rounds)
     tokens = await _preauthenticated(server, postern, [one for one in people for _ in range(AT_ONCE)])
     # The code is computed for each request: it is good for a minute.
     return [
-        _Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user)
+        Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user)
         for one, secret, mine in zip(people, secrets, _batched(tokens), strict=True)
     ]
 
 
-async def _backup_code(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _backup_code(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     """Each has a pre-auth token of its own, and all have the same backup code."""
     people, _ = await _with_second_factor(server, postern, rounds)
     codes = await _backup_codes(server, postern, people, 1)
     tokens = await _preauthenticated(server, postern, [one for one in people for _ in range(AT_ONCE)])
     return [
-        _Round([_second_factor(token, partial(str, code)) for token in mine], one.user)
+        Round([_second_factor(token, partial(str, code)) for token in mine], one.user)
         for one, (code,), mine in zip(people, codes, _batched(tokens), strict=True)
     ]
 
 
-async def _preauthentication(server: Server, postern: Postern, rounds: int) -> Sequence[_Round]:
+async def _preauthentication(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
     """All have the same pre-auth token, and each has a good backup code of its own."""
     people, _ = await _with_second_factor(server, postern, rounds)
     codes = await _backup_codes(server, postern, people, AT_ONCE)
     tokens = await _preauthenticated(server, postern, people)
     return [
-        _Round([_second_factor(token, partial(str, code)) for code in mine], one.user)
+        Round([_second_factor(token, partial(str, code)) for code in mine], one.user)
         for one, token, mine in zip(people, tokens, codes, strict=True)
     ]
 
@@ -263,11 +265,11 @@ async def _preauthenticated(server: Server, postern: Postern, people: Sequence[P
     ]
 
 
-def _granted(_database_url: str, _one: _Round, answers: Sequence[Answer]) -> int:
+def _granted(_database_url: str, _one: Round, answers: Sequence[Answer]) -> int:
     return sum(answer.status == 200 for answer in answers)
 
 
-def _granted_and_used(database_url: str, one: _Round, answers: Sequence[Answer]) -> int:
+def _granted_and_used(database_url: str, one: Round, answers: Sequence[Answer]) -> int:
     """A code whose request did not get in is still good."""
     with psycopg.connect(database_url) as connection:
         query = "select count(used_at) from backup_codes where user_id = %s"
@@ -276,7 +278,7 @@ def _granted_and_used(database_url: str, one: _Round, answers: Sequence[Answer])
     return granted if used == granted else -1
 
 
-def _rotations(database_url: str, one: _Round, answers: Sequence[Answer]) -> int:
+def _rotations(database_url: str, one: Round, answers: Sequence[Answer]) -> int:
     successors = {json.loads(answer.body)["refresh_token"] for answer in answers if answer.status == 200}
     with psycopg.connect(database_url) as connection:
         query = "select count(*) filter (where rotated_at is not null), count(*) from refresh_tokens where session_id = %s"
@@ -291,4 +293,8 @@ _KINDS: Final = (
     ("verification link", _verification, _granted),
     ("reset link", _reset, _granted),
     ("refresh token", _refresh, _rotations),
+    ("authorization code", prepare_codes, given_and_living),
+    ("device code", prepare_device_codes, given_and_living),
+    ("pushed request", prepare_pushed_requests, sent_on),
+    ("sign-in link", prepare_sign_in_links, given_and_living),
 )
