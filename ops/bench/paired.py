@@ -4,7 +4,7 @@ import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 import trio
@@ -71,9 +71,12 @@ class Contestant:
     turns: list[Turn] = field(default_factory=list)
 
     async def take(self) -> Turn:
+        """Raises `DidNotStart` when nothing was answered: there is no cost of a request then."""
         async with self.side.counting() as costs:
             load = await self.load()
-        each = 1e6 / max(1, load.requests)
+        if not load.requests:
+            raise DidNotStart(f"{self.name}: nothing was answered in a whole turn, and {load.failures} requests failed")
+        each = 1e6 / load.requests
         return Turn(load, costs.server * each, costs.unhashed * each, costs.postgres * each)
 
     def median(self, figure: Callable[[Turn], float]) -> float:
@@ -107,12 +110,15 @@ def ratio(first: Contestant, second: Contestant, figure: Callable[[Turn], float]
     return statistics.median(figure(one) / figure(other) for one, other in zip(first.turns, second.turns, strict=True))
 
 
-def each_once(targets: Iterator[Target], connections: int, seconds: float) -> Load:
-    """A load by our own generator, which can send a body. Requests under way at the end are waited for: they cost and they count."""
+def each_once(targets: Iterator[Target], connections: int, seconds: float, most: int | None = None) -> Load:
+    """A load by our own generator, which can send a body. Requests under way at the end are waited for: they cost and they count. A turn
+    ends early after `most` requests, so that targets which are good for one request suffice for every turn.
+    """
 
     async def load() -> Summary:
         tally, until = Tally(), trio.current_time() + seconds
-        await ask_each(takewhile(lambda _: trio.current_time() < until, targets), tally, connections=connections)
+        turn = islice(targets, most)
+        await ask_each(takewhile(lambda _: trio.current_time() < until, turn), tally, connections=connections)
         return tally.summary()
 
     return load

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import cycle, repeat
 from pathlib import Path
 
 import psycopg
@@ -92,6 +92,21 @@ async def test_what_is_under_way_when_the_time_is_over_counts() -> None:
     assert summary.requests == answered == 4
     assert summary.failures == 0
     assert summary.seconds >= 0.3
+
+
+async def test_a_turn_takes_no_more_than_its_share_of_what_is_good_for_one_request() -> None:
+    async with answering(always_ok) as target:
+        turn = each_once(repeat(target.posting({"n": 1}), 25), 4, 30.0, 10)
+        assert [(await turn()).requests for _ in range(3)] == [10, 10, 5]
+
+
+async def test_a_turn_in_which_nothing_was_answered_is_no_figure(postgres: SharedPostgres) -> None:
+    async def load() -> Summary:
+        await trio.lowlevel.checkpoint()
+        return Summary(0, 1.0, 3, 0.0, 0.0, 0.0, 0.0)
+
+    with pytest.raises(DidNotStart, match="nothing was answered in a whole turn, and 3 requests failed"):
+        await Contestant("theirs", Side(os.getpid(), "postgres", postgres), load).take()
 
 
 async def test_a_server_that_tells_everybody_the_same_is_not_measured(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """Authorization codes in PostgreSQL: issued, and redeemed once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -29,9 +28,8 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Presented:
-    """The code as it was before this request, and what this request has made of it."""
+class _Presented(NamedTuple):
+    """The code as it was before this request, and what this request has made of it: the columns of `_REDEEM`, in their order."""
 
     user_id: UUID
     service_id: UUID
@@ -39,12 +37,12 @@ class _Presented:
     redeemed_at: datetime | None
     redeemed_with: bytes | None
     session_id: UUID | None
-    redeemed: bool
-    contended: bool
     nonce: str | None
     scopes: list[str]
     auth_time: datetime
     authenticated_by: list[str]
+    redeemed: bool
+    contended: bool
     expires_at: datetime | None
     ends_at: datetime | None
     parent_id: UUID | None
@@ -146,7 +144,7 @@ class PostgresCodeRedemption:
             "address": storable_address(opening.address),
             "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
         }
-        rows = await ask(self._pool, _Presented, _REDEEM, parameters)
+        rows = await ask_in_order(self._pool, _Presented, _REDEEM, parameters)
         return rows[0].found(context, opening, at) if rows else None
 
 

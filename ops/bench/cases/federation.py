@@ -17,6 +17,7 @@ import psycopg
 import trio
 
 from core.domain.secrets import Token
+from core.domain.services.services import IdTokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.cases.identity import people
 from ops.bench.fill import Person
@@ -114,7 +115,9 @@ def _by_wrk(server: Server, side: Side, seconds: float, *, name: str, path: str,
     return Contestant(name, side, partial(generate, target, CONNECTIONS, seconds, tokens=file))
 
 
-def make_shop(server: Server, persons: Sequence[Person], slug: str = "acme") -> Shop:
+def make_shop(
+    server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+) -> Shop:
     """A service with a secret, of an organization of this slug, where everybody has signed in."""
     shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
     with psycopg.connect(server.database_url, autocommit=True) as connection:
@@ -124,9 +127,9 @@ def make_shop(server: Server, persons: Sequence[Person], slug: str = "acme") -> 
             [shop.organization, slug],
         )
         connection.execute(
-            "insert into all_services (id, org_id, slug, name, service_type, client_id, redirect_uris, created_at, updated_at)"
-            " values (%s, %s, 'shop', 'Shop', 'web', %s, %s, now(), now())",
-            [shop.service, shop.organization, shop.client_id, [CALLBACK]],
+            "insert into all_services (id, org_id, slug, name, service_type, client_id, redirect_uris, id_token_alg, created_at,"
+            " updated_at) values (%s, %s, 'shop', 'Shop', 'web', %s, %s, %s, now(), now())",
+            [shop.service, shop.organization, shop.client_id, [CALLBACK], id_token_algorithm.value],
         )
         connection.execute(
             "insert into client_secrets (id, service_id, prefix, digest, created_at) values (%s, %s, 'cs', %s, now())",
@@ -186,12 +189,12 @@ def _users(server: Server, bearers: Sequence[str]) -> Iterator[Target]:
 
 
 def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
-    """Each of them once."""
+    """Each of them once. All are stored before the first is taken: no turn pays for that."""
+    made = make_codes(server, shop, persons, CODES)
     target = server.target("/auth/token")
     name, _, value = shop.basic.partition(": ")
     headers = {**FORM, name: value}
-    for code in make_codes(server, shop, persons, CODES):
-        yield replace(target, method="POST", headers=headers, body=urlencode(exchange_of(code)).encode())
+    return (replace(target, method="POST", headers=headers, body=urlencode(exchange_of(code)).encode()) for code in made)
 
 
 def exchange_of(code: str) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import trio
 
+from core.domain.services.services import IdTokenAlgorithm
 from ops.bench.cases.federation import FORM, VERIFIER, application_tokens, codes, make_shop
 from ops.bench.cases.identity import PASSWORD, people
 from ops.bench.harness import Options, directory, generate, serving
@@ -29,6 +30,8 @@ PEOPLE: Final = 1000
 CONNECTIONS: Final = 16
 TURNS: Final = 5
 THEIR_CODES: Final = 12_000
+# Of either, and of the turn that warms up too: the quicker one would run out of codes before its last turn.
+CODES_A_TURN: Final = THEIR_CODES // (TURNS + 1)
 CPU: Final = attrgetter("server")
 
 USERINFO: Final = "userinfo"
@@ -69,7 +72,7 @@ async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres, se
     data_dir.mkdir()
     server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
     persons = await people(server, PEOPLE)
-    shop = await trio.to_thread.run_sync(make_shop, server, persons)
+    shop = await trio.to_thread.run_sync(partial(make_shop, server, persons, id_token_algorithm=IdTokenAlgorithm.ES256))
     given = await application_tokens(server, shop, persons)
     side = Side(server.pid, "postern", postgres)
     asked = {
@@ -80,7 +83,7 @@ async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres, se
     loads: dict[str, Load] = {
         what: _load(server.target(path), _kept(data_dir / f"asked-{path[-5:]}", lines), seconds) for what, (path, lines) in asked.items()
     }
-    loads[CODE] = each_once(codes(server, shop, persons), CONNECTIONS, seconds)
+    loads[CODE] = each_once(codes(server, shop, persons), CONNECTIONS, seconds, CODES_A_TURN)
     return {what: Contestant(f"Postern's {what}", side, load) for what, load in loads.items()}
 
 
@@ -101,7 +104,7 @@ async def _theirs(
         USERINFO: _load(replace(target, path="/me"), left / "tokens", seconds),
         INTROSPECTION: _load(replace(target, path="/token/introspection"), left / "introspections", seconds),
         CLIENT_CREDENTIALS: _load(replace(target, path="/token"), left / "credentials", seconds),
-        CODE: each_once(_their_codes(replace(target, path="/token"), left), CONNECTIONS, seconds),
+        CODE: each_once(_their_codes(replace(target, path="/token"), left), CONNECTIONS, seconds, CODES_A_TURN),
     }
     return {what: Contestant(f"oidc-provider's {what}", side, load) for what, load in loads.items()}
 
