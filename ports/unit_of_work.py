@@ -34,6 +34,7 @@ from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.members import MemberStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.roles import RoleStore
+from ports.tenancy.sign_in_rules import SignInRulesStore
 
 
 class UnitOfWork(Protocol):
@@ -65,6 +66,8 @@ class UnitOfWork(Protocol):
     def organizations(self) -> OrganizationStore: ...
     @property
     def members(self) -> MemberStore: ...
+    @property
+    def sign_in_rules(self) -> SignInRulesStore: ...
     @property
     def roles(self) -> RoleStore: ...
     @property

@@ -60,6 +60,10 @@ create table all_organizations (
     logo_url           text,
     primary_color      text,
     device_trust_days  smallint    not null default 30 check (device_trust_days between 0 and 90),
+    mfa_required_since timestamptz,                     -- of members; null: they need no second factor
+    mfa_grace_days     smallint    not null default 7 check (mfa_grace_days between 0 and 90),
+    session_hours      smallint    check (session_hours between 1 and 2160),  -- from the sign-in; null: as long as any session
+    invitation_domains text[]      not null default '{}',                     -- of addresses; empty: any
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
     deleted_at         timestamptz                      -- its rows are on their way out
@@ -73,7 +77,8 @@ create index organizations_going on all_organizations (deleted_at) where deleted
 
 create view organizations as
     select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
-           suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at
+           suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
+           mfa_required_since, mfa_grace_days, session_hours, invitation_domains
       from all_organizations
      where deleted_at is null;
 
@@ -432,6 +437,7 @@ create table devices (
     risk_factors    text[]      not null default '{}',  -- the reasons of that score
     trust_digest    bytea       unique,                 -- the device trust token; null: not trusted
     trusted_until   timestamptz,
+    trusted_at      timestamptz,                        -- when that was given
     revoked_at      timestamptz,
     created_at      timestamptz not null,
     updated_at      timestamptz not null

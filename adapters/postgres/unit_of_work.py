@@ -36,6 +36,7 @@ from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
+from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
@@ -82,6 +83,7 @@ class PostgresUnitOfWork:
     organizations = _Made(OrganizationRows)
     members = _Made(MemberRows)
     roles = _Made(RoleRows)
+    sign_in_rules = _Made(SignInRulesRows)
     api_keys = _Made(ApiKeyRows)
     client_secrets = _Made(ClientSecretRows)
     plans = _Made(PlanRows)

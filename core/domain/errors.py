@@ -86,6 +86,13 @@ class OrganizationNotActive(Forbidden):
     text = "The organization is not active"
 
 
+class SecondFactorRequired(Forbidden):
+    """The organization asks its members for a second factor, and the person has none."""
+
+    code = "MFA_REQUIRED"
+    text = "This organization requires two-step sign-in: set it up for your account first"
+
+
 class NotFound(Refusal):
     code = "NOT_FOUND"
     text = "Not found"

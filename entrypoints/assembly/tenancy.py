@@ -8,12 +8,14 @@ from adapters.postgres.tenancy.members import PostgresMembers
 from adapters.postgres.tenancy.organizations import PostgresOrganizations
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import PostgresRoles
+from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
 from core.usecases.tenancy.access import Access
 from core.usecases.tenancy.callers import Callers
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.roles import Roles
+from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
@@ -26,6 +28,7 @@ class Tenancy:
     members: Members
     invitations: Invitations
     roles: Roles
+    sign_in_rules: OrganizationSignInRules
     access: Access
 
 
@@ -50,5 +53,6 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             secrets=foundation.secrets,
         ),
         roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
+        sign_in_rules=OrganizationSignInRules(new_unit_of_work, PostgresSignInRules(pool), foundation.email_syntax, clock),
         access=Access(PostgresRelations(pool)),
     )

@@ -35,6 +35,9 @@ def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
         said.append("The account is deactivated, so it is refused everywhere.")
     if seen.organization_status is not OrganizationStatus.ACTIVE:
         said.append(f"The organization is {seen.organization_status}: its members can see that it exists, but nothing in it.")
+    if seen.second_factor_due is not None:
+        due = f"{'was' if seen.owes_second_factor else 'is'} due at {seen.second_factor_due:%Y-%m-%d %H:%M} UTC"
+        said.append(f"The organization requires a second factor, and the account has none: it {due}.")
     said += [f"relation    {_relation(one, seen)}" for one in seen.related]
     held = seen.capabilities
     shown = held if capability is None else {one: by for one, by in held.items() if one is capability}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved
 
 
@@ -18,5 +19,5 @@ class BrowserSessionStore(Protocol):
         False when the session has ended.
         """
 
-    async def choose(self, session: SessionId, user: UserId, slug: str) -> bool:
-        """The organization whose affairs the person looks after in this browser; none with an empty slug. False when they are no member."""
+    async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
+        """The organization whose affairs the person looks after in this browser; none with an empty slug. None when they are no member."""

@@ -23,7 +23,8 @@ class DeviceStore(Protocol):
         It undoes a revocation that came in between: a device that has just signed in is in the list and can be revoked again.
         """
 
-    async def trust(self, device: DeviceId, trust_digest: bytes, until: datetime) -> None: ...
+    async def trust(self, device: DeviceId, trust_digest: bytes, at: datetime, until: datetime) -> None:
+        """From `at` until `until`, or until the trust period of one of the person's organizations is over, which may become shorter."""
 
     async def end_trust(self, user: UserId) -> None:
         """No device of this person may skip the second factor any longer."""

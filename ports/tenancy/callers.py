@@ -15,6 +15,9 @@ class CallerLookup(Protocol):
         the user is deactivated, either is unknown, or the impersonator may no longer act in the user's name.
         """
 
+    async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
+        """The same for a session in a service, with whether its organization requires a second factor that the person lacks."""
+
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
         """The same caller, and how they stand to the organization with this slug. None when there is no such organization. A person who is
         not a member stands in no relation to it.

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -50,6 +51,15 @@ def test_a_question_for_one_capability_is_answered_for_that_one() -> None:
     assert lines(MEMBER, Capability.SERVICES_VIEW)[-1] == "capability  services.view          as member"
     assert lines(MEMBER, Capability.BILLING_MANAGE)[-1] == "capability  billing.manage         not held"
     assert len(lines(MEMBER, Capability.SERVICES_VIEW)) == 3
+
+
+def test_a_second_factor_that_is_missing_is_said_before_and_after_it_is_due() -> None:
+    due = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
+    said = "The organization requires a second factor, and the account has none: it {} due at 2026-11-20 23:12 UTC."
+    waiting = replace(MEMBER, second_factor_due=due)
+    assert (lines(waiting)[1], status(waiting, None)) == (said.format("is"), OK)
+    owing = replace(waiting, owes_second_factor=True)
+    assert (lines(owing)[1], status(owing, None)) == (said.format("was"), FAILURE)
 
 
 def test_what_keeps_somebody_out_is_said() -> None:

@@ -96,9 +96,13 @@ class People:
 
     async def somebody_waits(self) -> None:
         """Until a statement waits for a lock that another transaction holds."""
+        await self.all_wait(1)
+
+    async def all_wait(self, number: int) -> None:
+        """Until so many do."""
         waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
         with trio.fail_after(10):
-            while not self.rows(waiting):
+            while len(self.rows(waiting)) < number:
                 await trio.sleep(0.01)
 
     async def token(self, person: Person, *, at: datetime | None = None, **claims: Any) -> str:

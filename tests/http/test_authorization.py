@@ -613,7 +613,11 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}",
     },
     Capability.SETTINGS_MANAGE: {
+        "GET /api/organizations/{org_slug}/sign-in-rules",
         "PATCH /api/organizations/{org_slug}",
+    },
+    f"{Capability.SETTINGS_MANAGE}_in_person": {
+        "PATCH /api/organizations/{org_slug}/sign-in-rules",
     },
     Capability.ROLES_MANAGE: {
         "DELETE /api/organizations/{org_slug}/roles/{role_id}",

@@ -78,6 +78,8 @@ everybody                         POST   /ui/reset-password
 .....   ...  -          browser   POST   /ui/choose-account
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/second-factor-required
+.....   ...  -          browser   POST   /ui/second-factor-required
 everybody                         GET    /ui/authorize
 everybody                         GET    /ui/sign-in
 .....   ...  -          flow      POST   /ui/sign-in
@@ -203,6 +205,8 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles/{role_id}
 .ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/roles/{role_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/sign-in-rules
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/sign-in-rules
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}

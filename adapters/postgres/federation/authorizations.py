@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.second_factor_due import second_factor_due_in
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable
 from core.domain.branding import branding
@@ -18,6 +19,7 @@ from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, S
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.domain.services.services import ServiceType, SignInPolicy
+from core.domain.tenancy.sign_in_rules import session_lifetime
 from ports.federation.authorizations import Encounter
 
 
@@ -40,12 +42,14 @@ class _Encounter:
     organization_is_active: bool
     logo_url: str | None
     primary_color: str | None
+    session_hours: int | None
     user_id: UUID | None
     session_id: UUID | None
     proved_at: datetime | None
     authenticated_by: list[str] | None
     has_second_factor: bool
     is_member: bool
+    second_factor_due: datetime | None
     consented: list[str] | None
     request: Mapping[str, Any] | None
 
@@ -67,6 +71,7 @@ class _Encounter:
             members_only=self.sign_in_policy == SignInPolicy.MEMBERS,
             trusted=self.trusted,
             branding=branding(self.organization_name, self.logo_url, self.primary_color),
+            session_lifetime=session_lifetime(self.session_hours),
         )
 
     def _signed_in(self, caller: Caller) -> SignedIn | None:
@@ -80,6 +85,7 @@ class _Encounter:
             authenticated_by=tuple(self.authenticated_by or ()),
             has_second_factor=self.has_second_factor,
             is_member=self.is_member,
+            second_factor_due=self.second_factor_due,
             consented=self.consented,
         )
 
@@ -115,12 +121,13 @@ class PostgresPushedRequests:
 
 # The caller's session has just been confirmed by the caller's rule. A session whose person has never proved who they are cannot be one of a
 # browser; its beginning stands in for the proof all the same.
-_ENCOUNTER: Final[LiteralString] = """
+_ENCOUNTER: Final[LiteralString] = f"""
            services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
            services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_url, organizations.primary_color,
+           organizations.session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.authenticated_by,
            exists (
@@ -129,6 +136,7 @@ _ENCOUNTER: Final[LiteralString] = """
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
            ) as is_member,
+           {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
            ) as consented"""

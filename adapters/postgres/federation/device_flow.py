@@ -32,6 +32,7 @@ from core.domain.federation.device_flow import (
 from core.domain.identifiers import ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
+from core.domain.tenancy.sign_in_rules import session_lifetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class _Entered:
     name: str
     logo_url: str | None
     primary_color: str | None
+    session_hours: int | None
 
     def entered(self) -> EnteredCode:
         return EnteredCode(
@@ -89,6 +91,7 @@ class _Entered:
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
             branding=branding(self.name, self.logo_url, self.primary_color),
+            session_lifetime=session_lifetime(self.session_hours),
         )
 
 
@@ -251,7 +254,7 @@ _ENTERED: Final = """
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
            services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
-           organizations.logo_url, organizations.primary_color
+           organizations.logo_url, organizations.primary_color, organizations.session_hours
       from device_codes
       join services on services.id = device_codes.service_id
       join organizations on organizations.id = services.org_id

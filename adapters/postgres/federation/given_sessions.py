@@ -10,9 +10,10 @@ from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.second_factor_due import OWES_SECOND_FACTOR
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
-from adapters.postgres.tenancy.callers import ITS_PERSON
+from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
 from core.domain.federation.clients import RegisteredClient
 from core.domain.federation.given_sessions import GivenSession, LivingSession
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
@@ -101,10 +102,11 @@ FIND: Final[LiteralString] = f"""
       left join lateral (
                 select sessions.organization_id, users.email
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-                       {ITS_PERSON}
+                       {ITS_PERSON_IN_SERVICE}
                  where {IS_LIVE}
                    and sessions.service_id is not null
                    and (services.sign_in_policy = 'anyone' or organizations.role is not null)
+                   and not organizations.owes_second_factor
                  limit 1
            ) as living on true
 """
@@ -113,14 +115,13 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
     select sessions.id as session_id, sessions.user_id, users.email, services.client_id, sessions.organization_id, sessions.service_id,
            sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
            tokens.rotated_at is null and {IS_LIVE}
-           and (services.sign_in_policy = 'anyone' or exists (
-                   select from memberships
-                    where memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-               )) as is_open
+           and (services.sign_in_policy = 'anyone' or memberships.role is not null)
+           and not {OWES_SECOND_FACTOR} as is_open
       from refresh_tokens as tokens
       join sessions on sessions.id = tokens.session_id
       join users on users.id = sessions.user_id
       join organizations on organizations.id = sessions.organization_id
       join services on services.id = sessions.service_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
      where tokens.digest = %(digest)s and sessions.scopes is not null
 """

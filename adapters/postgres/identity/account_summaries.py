@@ -1,14 +1,14 @@
 """Summaries of accounts in PostgreSQL: each number is read from an index of the person's own rows."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary
+from core.domain.identity.account_summaries import MOST_REQUIRING, AccountSummary, RequiringOrganization
 from core.domain.identity.risk import FAILED_ATTEMPTS
 
 _LATELY: Final = timedelta(days=7)
@@ -28,6 +28,7 @@ class _Summary:
     organizations: int
     invitations: int
     failed_sign_ins: int
+    requiring: list[tuple[str, float]]
 
     def summary(self) -> AccountSummary:
         return AccountSummary(
@@ -43,6 +44,7 @@ class _Summary:
             organizations=self.organizations,
             invitations=self.invitations,
             failed_sign_ins=self.failed_sign_ins,
+            requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC)) for name, due in self.requiring],
         )
 
 
@@ -54,6 +56,7 @@ class PostgresAccountSummaries:
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
         parameters = {"user": user, "now": now, "lately": now - _LATELY, "failures": [failure.value for failure in FAILED_ATTEMPTS]}
+        parameters["most_requiring"] = MOST_REQUIRING
         rows = await ask(self._pool, _Summary, _FIND, parameters)
         return rows[0].summary() if rows else None
 
@@ -87,7 +90,21 @@ _FIND: Final = """
                           select reason, created_at from login_events where user_id = users.id order by id desc limit 100
                       ) as latest
                 where latest.created_at > %(lately)s and latest.reason = any (%(failures)s)
-           ) as failed_sign_ins
+           ) as failed_sign_ins,
+           coalesce((
+               select jsonb_agg(jsonb_build_array(one.name, extract(epoch from one.due)) order by one.due)
+                 from (
+                          select organizations.name,
+                                 greatest(organizations.mfa_required_since, memberships.created_at)
+                                 + organizations.mfa_grace_days * interval '1 day' as due
+                            from memberships
+                            join organizations on organizations.id = memberships.org_id
+                           where memberships.user_id = users.id and organizations.mfa_required_since is not null
+                             and organizations.status = 'active'
+                           order by due
+                           limit %(most_requiring)s
+                      ) as one
+           ), '[]') as requiring
       from users
      where users.id = %(user)s
 """

@@ -1,12 +1,14 @@
 """Browser sessions in PostgreSQL: the digests of their cookies."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, LiteralString
 
+from adapters.postgres.identity.second_factor_due import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved
 
 
@@ -30,9 +32,10 @@ class BrowserSessionRows:
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
 
-    async def choose(self, session: SessionId, user: UserId, slug: str) -> bool:
+    async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
         parameters = {"session": session, "user": user, "slug": storable_text(slug)}
-        return bool(await self._transaction.ask(IdRow, _CHOOSE, parameters))
+        rows = await self._transaction.ask(Chosen, _CHOOSE, parameters)
+        return rows[0] if rows else None
 
 
 _ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"
@@ -59,18 +62,18 @@ _RENEW: Final = """
 returning proved.id
 """
 
-_CHOOSE: Final = """
+_CHOOSE: Final[LiteralString] = f"""
     with chosen as (
-             select organizations.id
+             select organizations.id, {second_factor_due("memberships.user_id")} as second_factor_due
                from organizations
                join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
               where organizations.slug = %(slug)s::text
           union all
-             select null::uuid where %(slug)s::text = ''
+             select null::uuid, null::timestamptz where %(slug)s::text = ''
          )
   update browser_sessions
      set chosen_organization = chosen.id
     from chosen, sessions
    where browser_sessions.session_id = %(session)s and sessions.id = browser_sessions.session_id and sessions.user_id = %(user)s
-returning sessions.id
+returning chosen.second_factor_due
 """

@@ -55,11 +55,27 @@ _KNOWLEDGE: Final[LiteralString] = """(
                {trust_days}
            )
 )"""
-_SHOWN: Final = """
+_STRICTEST: Final = """
+                   select min(organizations.device_trust_days)
+                     from memberships
+                     join organizations on organizations.id = memberships.org_id
+                    where memberships.user_id = devices.user_id and organizations.status = 'active'
+"""
+# The period counts from when the trust was given, also where it has become shorter since. Trust from before that was kept had 30 days.
+_TRUSTED_UNTIL: Final[LiteralString] = f"""
+                   case
+                       when devices.trusted_until is not null
+                       then least(
+                                devices.trusted_until,
+                                coalesce(devices.trusted_at, devices.trusted_until - interval '30 days')
+                                + ({_STRICTEST}) * interval '1 day'
+                            )
+                   end"""
+_SHOWN: Final[LiteralString] = f"""
                'by_token', (
                    select jsonb_build_object(
                               'id', devices.id,
-                              'trusted_until', extract(epoch from devices.trusted_until),
+                              'trusted_until', extract(epoch from {_TRUSTED_UNTIL}),
                               'brings_trust', coalesce(devices.trust_digest = %(trust_digest)s, false)
                           )
                      from devices
@@ -209,8 +225,8 @@ class DeviceRows:
             },
         )
 
-    async def trust(self, device: DeviceId, trust_digest: bytes, until: datetime) -> None:
-        await self._transaction.tell(_TRUST, {"id": device, "digest": trust_digest, "until": until})
+    async def trust(self, device: DeviceId, trust_digest: bytes, at: datetime, until: datetime) -> None:
+        await self._transaction.tell(_TRUST, {"id": device, "digest": trust_digest, "at": at, "until": until})
 
     async def end_trust(self, user: UserId) -> None:
         await self._transaction.tell(_END_TRUST, {"user": user})
@@ -279,7 +295,7 @@ _USED: Final = """
      where id = %(id)s
 """
 
-_TRUST: Final = "update devices set trust_digest = %(digest)s, trusted_until = %(until)s where id = %(id)s"
+_TRUST: Final = "update devices set trust_digest = %(digest)s, trusted_until = %(until)s, trusted_at = %(at)s where id = %(id)s"
 
 # Locked in the order in which a deletion locks them.
 _END_TRUST: Final = """
@@ -296,9 +312,9 @@ _END_TRUST: Final = """
    where devices.id = trusted.id
 """
 
-_COLUMNS: Final[LiteralString] = """
+_COLUMNS: Final[LiteralString] = f"""
     id, user_id, name, device_type, browser, browser_version, os, os_version, last_used_at, host(last_address) as last_address,
-    last_country, last_city, risk_score, trusted_until, created_at, updated_at, revoked_at, risk_factors
+    last_country, last_city, risk_score, {_TRUSTED_UNTIL} as trusted_until, created_at, updated_at, revoked_at, risk_factors
 """
 
 _HOLD: Final[LiteralString] = f"select {_COLUMNS} from devices where id = %(id)s for no key update"

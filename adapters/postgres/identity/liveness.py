@@ -2,12 +2,14 @@
 
 from typing import Final, LiteralString
 
-# A session counts while it has not ended, its user is active, and so is the platform owner who acts in the user's name, if one does. Nobody
-# acts in the name of a platform owner, even of a person who has become one since.
+# A session counts while it has not ended, nor outlasted what its organization allows, its user is active, and so is the platform owner who
+# acts in the user's name, if one does. Nobody acts in the name of a platform owner, even of a person who has become one since.
 IS_LIVE: Final = """
            sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
+       and (organizations.session_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
        and users.deactivated_at is null
        and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted, nor is its service
        and (sessions.service_id is null or services.id is not null)

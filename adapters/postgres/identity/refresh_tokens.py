@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.second_factor_due import OWES_SECOND_FACTOR
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
 from core.domain.email import Email
@@ -48,6 +49,7 @@ class _Presented:
     parent_id: UUID | None
     email_is_verified: bool
     role: str | None
+    owes_second_factor: bool
 
     def presented(self) -> PresentedToken:
         impersonated = None
@@ -83,6 +85,7 @@ class _Presented:
             subscription=subscription_state(self.subscription),
             email_is_verified=self.email_is_verified,
             role=self.role or "",
+            owes_second_factor=self.owes_second_factor,
         )
 
 
@@ -122,6 +125,7 @@ _ROTATE: Final[LiteralString] = f"""
                     users.email_verified_at is not null as email_is_verified,
                     coalesce(memberships.role is not null or services.sign_in_policy = 'anyone', false) as is_member,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
+                    {OWES_SECOND_FACTOR} as owes_second_factor,
                     {SUBSCRIPTION_STATE} as subscription
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
@@ -141,7 +145,8 @@ _ROTATE: Final[LiteralString] = f"""
                 and refresh_tokens.rotated_at is null
                 and found.is_live
                 and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
-                and (found.organization_id is null or (found.is_member and found.organization_is_active))
+                and (found.organization_id is null
+                  or found.is_member and found.organization_is_active and not found.owes_second_factor)
           returning refresh_tokens.session_id
          ),
          added as (
@@ -172,7 +177,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
-         found.email_is_verified, found.role,
+         found.email_is_verified, found.role, found.owes_second_factor,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

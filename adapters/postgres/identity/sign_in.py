@@ -9,6 +9,7 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.second_factor_due import second_factor_due_in
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
@@ -99,12 +100,20 @@ class _Attempt(DestinationRow):
 class _Confirmed:
     """The account, and beside it the service, or nothing in its columns."""
 
-    def __init__(self, *, has_been_there: bool, subscription: Mapping[str, Any] | None, is_admitted: bool | None, **columns: Any) -> None:
+    def __init__(
+        self,
+        *,
+        has_been_there: bool,
+        subscription: Mapping[str, Any] | None,
+        is_admitted: bool | None,
+        owes_second_factor: bool,
+        **columns: Any,
+    ) -> None:
         of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
         destination = DestinationRow(**of_destination).destination()
         self.confirmed = Confirmed(
             AccountRow(**columns).account(),
-            None if destination is None else replace(destination, admits=is_admitted or False),
+            None if destination is None else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
             has_been_there,
             subscription_state(subscription),
         )
@@ -317,6 +326,7 @@ _CONFIRMED: Final[LiteralString] = f"""
            services.sign_in_policy = 'anyone' or exists (
                select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
            ) as is_admitted,
+           coalesce({second_factor_due_in("services.org_id", "users.id")} <= now(), false) as owes_second_factor,
            exists (
                select
                  from service_users

@@ -9,6 +9,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.second_factor_due import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
@@ -18,6 +19,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
 from core.domain.tenancy.members import Standing
+from core.domain.tenancy.sign_in_rules import session_lifetime
 
 _Presented = tuple[SessionId, UserId]
 _Visit = tuple[SessionId, UserId, str]
@@ -63,13 +65,21 @@ class _Standing(NamedTuple):
     wanted_id: UUID | None
     wanted_is_active: bool | None
     wanted_role: str | None
+    second_factor_due: datetime | None
+    outlasted_hours: int | None
     relations: list[str]
 
     def standing(self, slug: str) -> Standing | None:
         if self.wanted_id is None:
             return None
         return Standing(
-            OrganizationId(self.wanted_id), slug, bool(self.wanted_is_active), self.wanted_role or "", frozenset(self.relations)
+            OrganizationId(self.wanted_id),
+            slug,
+            bool(self.wanted_is_active),
+            self.wanted_role or "",
+            frozenset(self.relations),
+            self.second_factor_due,
+            session_lifetime(self.outlasted_hours),
         )
 
 
@@ -80,6 +90,10 @@ class _Browser(NamedTuple):
     proved_at: datetime | None
     second_factor_at: datetime | None
     chosen_slug: str | None
+
+
+def _in_service(*columns: Any) -> tuple[_Caller, bool]:
+    return _Caller(*columns[:-1]), columns[-1]
 
 
 def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
@@ -96,11 +110,15 @@ class PostgresCallers:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._callers = SharedLookups(self._find)
+        self._in_services = SharedLookups(self._find_in_services)
         self._members = SharedLookups(self._find_members)
         self._browsers = SharedLookups(self._find_browsers)
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._callers.find((session, user))
+
+    async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
+        return await self._in_services.find((session, user))
 
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
         return await self._members.find((session, user, slug))
@@ -109,11 +127,17 @@ class PostgresCallers:
         return await self._browsers.find(digest)
 
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
-        parameters = {"sessions": array([session.hex for session, _ in asked]), "users": array([user.hex for _, user in asked])}
         found = {}
-        for row in await ask_in_order(self._pool, _Caller, FIND, parameters):
+        for row in await ask_in_order(self._pool, _Caller, FIND, _presented(asked)):
             key = session, user = asked[row.place - 1]
             found[key] = row.caller(session, user)
+        return found
+
+    async def _find_in_services(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
+        found = {}
+        for row, owes_second_factor in await ask_in_order(self._pool, _in_service, FIND_IN_SERVICE, _presented(asked)):
+            key = session, user = asked[row.place - 1]
+            found[key] = replace(row.caller(session, user), owes_second_factor=owes_second_factor)
         return found
 
     async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, Standing | None]]:
@@ -141,13 +165,19 @@ class PostgresCallers:
         return found
 
 
+def _presented(asked: Sequence[_Presented]) -> Mapping[str, Any]:
+    return {"sessions": array([session.hex for session, _ in asked]), "users": array([user.hex for _, user in asked])}
+
+
 # One look into each index at a time, for one question and for a hundred. The planner plans a subquery with a limit by itself, with its
 # values as given; for a plain join it reads a whole table as soon as that looks cheaper. And an array that comes out of a subquery has the
 # same estimated length for any content: so PostgreSQL keeps one plan for all, instead of planning each length again.
-ITS_PERSON: Final = """
+def _its_person(of_membership: LiteralString = "") -> LiteralString:
+    return f"""
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
-                select organizations.id, organizations.slug, organizations.status, memberships.role
+                select organizations.id, organizations.slug, organizations.status, organizations.session_hours,
+                       memberships.role {of_membership}
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
                  where sessions.organization_id is not null and organizations.id = sessions.organization_id
@@ -161,9 +191,15 @@ ITS_PERSON: Final = """
            ) as services on true
 """
 
-_LIVE_SESSION: Final = f"""
+
+ITS_PERSON: Final[LiteralString] = _its_person()
+# Only in a service does it decide who is admitted: PostgreSQL makes ready every part of a statement, also those that will find nothing.
+ITS_PERSON_IN_SERVICE: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor")
+
+_SESSION: Final = """
      cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-{ITS_PERSON}"""
+"""
+_LIVE_SESSION: Final[LiteralString] = f"{_SESSION}{ITS_PERSON}"
 
 _CALLER: Final = """
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
@@ -180,14 +216,26 @@ FIND: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
+FIND_IN_SERVICE: Final[LiteralString] = f"""
+    select {_CALLER}, coalesce(organizations.owes_second_factor, false)
+      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
+           {_SESSION}{ITS_PERSON_IN_SERVICE}
+     where {IS_LIVE}
+"""
+
 FIND_MEMBER: Final[LiteralString] = f"""
     select {_CALLER}, wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
-           {RELATIONS_OF_MEMBER} as relations
+           wanted.second_factor_due, wanted.outlasted_hours, {RELATIONS_OF_MEMBER} as relations
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[]), (select %(slugs)s::text[])) with ordinality
         as asked (session, person, slug, place)
            {_LIVE_SESSION}
       left join lateral (
-                select organizations.id, organizations.status, memberships.role
+                select organizations.id, organizations.status, memberships.role,
+                       {second_factor_due(ACTING)} as second_factor_due,
+                       case
+                           when coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' <= now()
+                           then organizations.session_hours
+                       end as outlasted_hours
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id
                  where organizations.slug = asked.slug

@@ -81,6 +81,7 @@ class _Prospect:
     lapsed_email: str | None
     lapsed_role: str | None
     lapsed_at: datetime | None
+    invitation_domains: list[str]
 
     def prospect(self, organization: OrganizationId) -> Prospect:
         lapsed = None
@@ -89,7 +90,8 @@ class _Prospect:
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
         looks = branding(self.name, self.logo_url, self.primary_color)
         held = capabilities_of(self.inviter_relations)
-        return Prospect(looks, inviter, held, self.is_member, Language.of(self.language), lapsed, self.to_address, self.to_anybody)
+        language = Language.of(self.language)
+        return Prospect(looks, inviter, held, self.is_member, language, lapsed, self.to_address, self.to_anybody, self.invitation_domains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class _Offer(_Invitation):
     user_language: str | None
     is_member: bool
     backer_relations: list[str] | None
+    invitation_domains: list[str]
 
     def offer(self) -> Offer:
         # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
@@ -139,6 +142,7 @@ class _Offer(_Invitation):
             self._account(),
             self.is_member,
             capabilities_of(self.backer_relations or []),
+            self.invitation_domains,
         )
 
     def _account(self) -> Account | None:
@@ -297,7 +301,7 @@ _PROSPECT: Final[LiteralString] = f"""
               where org_id = %(organization)s and email_key = %(email_key)s and status = 'pending' and expires_at <= %(at)s
           returning id, email, role, expires_at
          )
-  select wanted.name, wanted.logo_url, wanted.primary_color,
+  select wanted.name, wanted.logo_url, wanted.primary_color, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {RELATIONS_OF_MEMBER} as inviter_relations,
          exists (
@@ -356,7 +360,7 @@ _SELECT_OFFER: Final = f"""
     select {_INVITATION},
            organizations.slug, organizations.name, organizations.logo_url, organizations.primary_color,
            organizations.status = 'active' as is_active, organizations.member_count,
-           organizations.max_users, tiers.default_max_users,
+           organizations.invitation_domains, organizations.max_users, tiers.default_max_users,
            array(
                select relation
                  from relations

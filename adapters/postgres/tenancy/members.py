@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.second_factor_due import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -18,6 +19,7 @@ from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.members import Entry, ListedMember, MemberList, Membership
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
+from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
 from ports.tenancy.members import KnownMember
 
@@ -60,13 +62,16 @@ class _Entry:
     role: str | None
     role_id: UUID | None
     joined_at: datetime | None
+    second_factor_due: datetime | None
+    session_hours: int | None
 
     def entry(self, slug: str, user: UserId) -> Entry:
         membership = None
         if self.membership_id is not None and self.role is not None and self.joined_at is not None:
             belonging = _Membership(self.membership_id, self.organization_id, user, self.role, self.role_id, self.joined_at)
             membership = belonging.membership()
-        return Entry(OrganizationId(self.organization_id), slug, self.is_active, membership)
+        lifetime = session_lifetime(self.session_hours)
+        return Entry(OrganizationId(self.organization_id), slug, self.is_active, membership, self.second_factor_due, lifetime)
 
 
 class MemberRows:
@@ -223,9 +228,10 @@ _HOLD_MEMBERSHIP: Final = """
        for key share
 """
 
-_ENTER: Final = """
+_ENTER: Final[LiteralString] = f"""
     select organizations.id as organization_id, organizations.status = 'active' as is_active,
-           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
+           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
+           {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours
       from organizations
       left join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
      where organizations.slug = %(slug)s

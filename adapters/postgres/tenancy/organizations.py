@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.second_factor_due import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
@@ -143,6 +144,7 @@ class _OverviewRow(WithTierRow):
     membership_role_id: UUID | None
     membership_created_at: datetime
     service_count: int
+    second_factor_due: datetime | None
 
     def overview(self) -> OrganizationOverview:
         organization = self.organization()
@@ -154,7 +156,7 @@ class _OverviewRow(WithTierRow):
             self.membership_created_at,
             None if self.membership_role_id is None else RoleId(self.membership_role_id),
         )
-        return OrganizationOverview(organization, membership, self.member_count, self.service_count, self.tier())
+        return OrganizationOverview(organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due)
 
 
 def _columns(organization: Organization) -> dict[str, Any]:
@@ -211,7 +213,8 @@ _OVERVIEW: Final = f"""
            {TIER},
            memberships.id as membership_id, memberships.user_id as membership_user_id, memberships.role as membership_role,
            memberships.role_id as membership_role_id, memberships.created_at as membership_created_at,
-           (select count(*) from services where services.org_id = organizations.id) as service_count
+           (select count(*) from services where services.org_id = organizations.id) as service_count,
+           {second_factor_due("memberships.user_id")} as second_factor_due
       from memberships
       join organizations on organizations.id = memberships.org_id
       join tiers on tiers.id = organizations.tier_id

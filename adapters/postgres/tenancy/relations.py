@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.second_factor_due import second_factor_due_in
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
@@ -40,6 +41,8 @@ class _Standing:
     role: str | None
     relation: str | None
     by_role: str | None
+    second_factor_due: datetime | None
+    owes_second_factor: bool
 
 
 class PostgresRelations:
@@ -61,16 +64,20 @@ class PostgresRelations:
             OrganizationStatus(first.status),
             first.role or "",
             related,
+            first.second_factor_due,
+            first.owes_second_factor,
         )
 
 
 _EXPLAIN: Final[LiteralString] = f"""
-    select users.email, users.deactivated_at, wanted.slug, wanted.status, memberships.role, related.relation, roles.slug as by_role
+    select users.email, users.deactivated_at, wanted.slug, wanted.status, memberships.role, related.relation, roles.slug as by_role,
+           rule.due as second_factor_due, coalesce(rule.due <= now(), false) as owes_second_factor
       from users
       join organizations as wanted on wanted.slug = %(slug)s
       left join memberships on memberships.org_id = wanted.id and memberships.user_id = users.id
       left join lateral ({_RELATED}) as related on true
       left join roles on roles.id = related.by_role
+      left join lateral (select {second_factor_due_in("wanted.id", "users.id")} as due) as rule on true
      where users.email_key = %(email_key)s
      order by roles.slug nulls first, related.relation <> 'holder', related.relation
 """

@@ -186,7 +186,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "An id": ("events.target_id", "audit_entries.target_id", "all_signing_keys.id"),
     "Of an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
-        *("all_organizations.rejection_reason", "all_organizations.suspension_reason"),
+        *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),

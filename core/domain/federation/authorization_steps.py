@@ -34,6 +34,8 @@ class Application:
     """Members of its own organization are not asked for consent."""
     branding: Branding = POSTERN
     """Of its organization: the pages between the request and the code belong to it."""
+    session_lifetime: timedelta | None = None
+    """How long its organization lets sessions last from the sign-in on. None: as long as any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,8 @@ class SignedIn:
     has_second_factor: bool
     is_member: bool
     """Of the application's organization."""
+    second_factor_due: datetime | None = None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
     consented: Sequence[str] | None
     """What the person has allowed the application. None: it never asked, or the person took it back."""
 
@@ -60,6 +64,8 @@ class Progress:
     """When the request was kept for a person who had something to do. None: it has just arrived."""
     account_chosen: bool = False
     consented: bool = False
+    set_up_later: bool = False
+    """They were asked for a second factor, and have time to set it up."""
 
 
 class Step(Enum):
@@ -69,6 +75,8 @@ class Step(Enum):
     SECOND_FACTOR = auto()
     """Sign in again, with both factors."""
     CHOOSE_ACCOUNT = auto()
+    SET_UP_SECOND_FACTOR = auto()
+    """The organization requires one of its members. Until the grace period is over, they may put it off."""
     CONSENT = auto()
     TURN_AWAY = auto()
     """The application is not for this person."""
@@ -112,7 +120,7 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
         return Step.CREATE if Prompt.CREATE in request.prompts else Step.SIGN_IN
     # They signed in for this request, and not before it.
     afresh = progress.began is not None and signed_in.proved_at >= progress.began
-    if not afresh and (step := _sign_in_step(request, signed_in, progress, now)) is not None:
+    if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the person of the ID token")
@@ -122,16 +130,28 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
         raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "The person has no second factor")
     if application.members_only and not signed_in.is_member:
         return Step.TURN_AWAY
+    if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
+        return Step.SET_UP_SECOND_FACTOR
     return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
 
 
-def _sign_in_step(request: AuthorizationRequest, signed_in: SignedIn, progress: Progress, now: datetime) -> Step | None:
+def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: Progress, now: datetime, *, afresh: bool) -> bool:
+    """Within the grace period, people are reminded when they sign in, and never where nobody may be asked."""
+    if due is None:
+        return False
+    return due <= now or (afresh and not progress.set_up_later and Prompt.NONE not in request.prompts)
+
+
+def _sign_in_step(
+    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, now: datetime
+) -> Step | None:
     """What a session that was there before the request is not enough for."""
     if Prompt.CREATE in request.prompts:
         return Step.CREATE
     if not progress.account_chosen and (Prompt.SELECT_ACCOUNT in request.prompts or _names_somebody_else(request.login_hint, signed_in)):
         return Step.CHOOSE_ACCOUNT
-    too_old = request.max_age is not None and now - signed_in.proved_at > timedelta(seconds=request.max_age)
+    age, lifetime = now - signed_in.proved_at, application.session_lifetime
+    too_old = (request.max_age is not None and age > timedelta(seconds=request.max_age)) or (lifetime is not None and age >= lifetime)
     somebody_else = request.subject not in {None, signed_in.user}
     return Step.SIGN_IN if too_old or somebody_else or Prompt.LOGIN in request.prompts else None
 
@@ -160,6 +180,7 @@ _UNASKED: Final = {
     Step.SIGN_IN: (Word.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
     Step.SECOND_FACTOR: (Word.INTERACTION_REQUIRED, "The person has to show a second factor"),
     Step.CHOOSE_ACCOUNT: (Word.ACCOUNT_SELECTION_REQUIRED, "Somebody else is signed in than the request names"),
+    Step.SET_UP_SECOND_FACTOR: (Word.INTERACTION_REQUIRED, "The person has to set up a second factor for this organization"),
     Step.CONSENT: (Word.CONSENT_REQUIRED, "The person has to allow it"),
     Step.TURN_AWAY: (Word.ACCESS_DENIED, "The application is for members of its organization"),
 }

@@ -164,6 +164,12 @@ class EnteredCode:
     user: UserId | None = None
     """Who has decided."""
     branding: Branding = POSTERN
+    session_lifetime: timedelta | None = None
+    """How long the organization lets sessions last from the sign-in on. None: as long as any."""
+
+    def outlasts(self, proved: Proved, now: datetime) -> bool:
+        """The sign-in is younger than a session of the device may become: an older one would be over before it begins."""
+        return self.session_lifetime is None or (proved.at is not None and now - proved.at < self.session_lifetime)
 
     def require_pending(self, now: datetime) -> None:
         """Raises `UserCodeUnknown`, `DeviceCodeExpired`, or `OrganizationNotActive`."""

@@ -1,5 +1,6 @@
 """Account summaries: what a person sees first of their own account."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -8,6 +9,18 @@ from core.domain.email import Email
 
 # So few that the person should make new ones.
 FEW_BACKUP_CODES: Final = 2
+
+
+MOST_REQUIRING: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RequiringOrganization:
+    """One that requires a second factor of its members."""
+
+    name: str
+    due: datetime
+    """The end of the time in which the person can set it up, and still work there without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +42,13 @@ class AccountSummary:
     """Those that the person can still answer."""
     failed_sign_ins: int
     """Of the last hundred attempts, those of the last week that were refused for a wrong password or code."""
+
+    requiring: Sequence["RequiringOrganization"] = ()
+    """The organizations that require a second factor of the person as a member, the most urgent first. At most `MOST_REQUIRING`."""
+
+    @property
+    def must_set_up(self) -> bool:
+        return bool(self.requiring) and self.second_factor_since is None
 
     @property
     def has_few_backup_codes(self) -> bool:

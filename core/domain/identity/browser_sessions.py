@@ -5,6 +5,7 @@ signs in to have sessions opened from it.
 import hmac
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 
 from core.domain.identifiers import FlowId
@@ -33,6 +34,14 @@ class SignedInBrowser:
     token: Token
     """The value of the session's cookie."""
     remembered: Remembered | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The organization that a person looks after in a browser."""
+
+    second_factor_due: datetime | None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
 
 
 def session_token(flow: FlowId, browser: Secret, proof: Secret, key: bytes) -> Token:

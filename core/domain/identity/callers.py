@@ -48,6 +48,10 @@ class Caller:
     email_is_verified: bool = False
     is_admitted: bool = True
     """The sign-in policy of the session's service lets them in."""
+    owes_second_factor: bool = False
+    """The organization of the session requires one of its members, and the time in which to set it up is over. Looked up for sessions in a
+    service alone.
+    """
     scopes: tuple[str, ...] | None = None
     """What the calling application was given. None: no application was given this session."""
 

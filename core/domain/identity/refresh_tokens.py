@@ -39,6 +39,8 @@ class PresentedToken:
     email_is_verified: bool = False
     role: str = ""
     """In the organization of the session; empty for a person who is no member."""
+    owes_second_factor: bool = False
+    """That organization requires one of its members, and the time in which to set it up is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class RefreshOutcome(Enum):
     NOT_A_MEMBER = auto()
     BEYOND_SCOPES = auto()
     ORGANIZATION_NOT_ACTIVE = auto()
+    SECOND_FACTOR_REQUIRED = auto()
 
 
 def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
@@ -99,6 +102,8 @@ def _forbidden(presented: PresentedToken, holder: Holder | None) -> RefreshOutco
             return RefreshOutcome.NOT_A_MEMBER
         if not presented.organization_is_active:
             return RefreshOutcome.ORGANIZATION_NOT_ACTIVE
+        if presented.owes_second_factor:
+            return RefreshOutcome.SECOND_FACTOR_REQUIRED
     if holder is not None and not set(holder.scopes) <= set(presented.session.scopes or ()):
         return RefreshOutcome.BEYOND_SCOPES
     return None

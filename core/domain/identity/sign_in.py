@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import MEMBERS_ONLY
@@ -71,6 +71,8 @@ class Destination:
     """Its organization is active."""
     admits: bool = True
     """Its sign-in policy lets the person in. As long as nobody knows who comes, it does."""
+    owes_second_factor: bool = False
+    """Its organization requires one of its members, and the time in which the person had to set it up is over."""
 
 
 def context_in(named: ServiceName | None, found: Destination | None) -> Context:
@@ -79,13 +81,15 @@ def context_in(named: ServiceName | None, found: Destination | None) -> Context:
 
 
 def open_context(destination: Destination | None) -> Context:
-    """Raises `NotFound`, `OrganizationNotActive`, or `Forbidden` where only members are let in."""
+    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` where only members are let in, and `SecondFactorRequired`."""
     if destination is None:
         raise NotFound("There is no such service", words="service_unknown")
     if not destination.is_open:
         raise OrganizationNotActive
     if not destination.admits:
         raise Forbidden(MEMBERS_ONLY, words="members_only")
+    if destination.owes_second_factor:
+        raise SecondFactorRequired
     return destination.context
 
 

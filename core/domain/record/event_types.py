@@ -137,6 +137,7 @@ _FURTHER: Final = (
         "Organization management",
         ("organization.created", "Organization created"),
         ("organization.owner.changed", "Ownership transferred"),
+        ("organization.sign_in_rules.updated", "Sign-in rules changed"),
     ),
     # The platform's owners are no part of a tenant's systems, so webhooks get none of their decisions.
     *_types(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.tenancy.organizations import OrganizationStatus
@@ -26,11 +27,16 @@ class Accessor:
     organization_status: OrganizationStatus
     role: str
     related: Sequence[Related]
+    second_factor_due: datetime | None = None
+    """When a member has to have the second factor that the organization requires, and that they lack."""
+    owes_second_factor: bool = False
+    """That moment has passed."""
 
     @property
     def gets_in(self) -> bool:
         """What the check of every request sees once the person is signed in."""
-        return self.is_active and bool(self.role and self.related) and self.organization_status is OrganizationStatus.ACTIVE
+        belongs = bool(self.role and self.related) and not self.owes_second_factor
+        return self.is_active and belongs and self.organization_status is OrganizationStatus.ACTIVE
 
     @property
     def capabilities(self) -> Mapping[Capability, Sequence[Related]]:

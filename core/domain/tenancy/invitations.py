@@ -2,6 +2,7 @@
 declined or cancelled, or until a week has passed. After that it is closed for good.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +16,7 @@ from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
+from core.domain.tenancy.sign_in_rules import is_invitable
 from core.domain.tenancy.tiers import UserLimit
 
 LIFETIME: Final = timedelta(days=7)
@@ -109,6 +111,8 @@ class Prospect:
     """When the organization sent this address the `MOST_TO_ONE_ADDRESS`th invitation, counted back from now."""
     to_anybody: datetime | None
     """When it sent anybody the `MOST_IN_ALL`th invitation, counted back from now. None when that is too long ago to count."""
+    domains: Sequence[str] = ()
+    """Those that the organization sends invitations to. Empty: any."""
 
     def seconds_to_wait(self, now: datetime) -> float:
         """0 when the next invitation may follow at once."""
@@ -135,6 +139,8 @@ class Offer:
     """What the person behind the invitation may do now: the manager who answers for the invited person, otherwise the inviter. Empty when
     that person has left or is deactivated.
     """
+    domains: Sequence[str] = ()
+    """Those that the organization sends invitations to. Empty: any."""
 
     @property
     def offered(self) -> Assignable:
@@ -158,11 +164,19 @@ class Offer:
             raise OrganizationNotActive
         if self.is_member:
             raise BadRequest("The invited person is already a member", words="invitation_to_member")
+        require_invitable(self.invitation.email, self.domains)
         if self.account is not None and self.account.deactivated_at is not None:
             # The organization must not learn what became of an account.
             raise BadRequest("This invitation cannot be accepted", words="invitation_unacceptable", detail="the account is deactivated")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
+
+
+def require_invitable(email: Email, domains: Sequence[str]) -> None:
+    """Raises `BadRequest` for an address of a domain that the organization's sign-in rules leave out."""
+    if not is_invitable(email, domains):
+        message = f"email: this organization invites only addresses of {', '.join(domains)}"
+        raise BadRequest(message, words="invitation_domain", values={"domains": ", ".join(domains)})
 
 
 def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.email import Email
@@ -66,6 +66,10 @@ class Standing:
     role: str
     """Empty for people who are not members."""
     relations: frozenset[str]
+    second_factor_due: datetime | None = None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    outlasted: timedelta | None = None
+    """How long the organization lets sessions last, if the person signed in to this one longer ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,10 @@ class Entry:
     organization_slug: str
     organization_is_active: bool
     membership: Membership | None
+    second_factor_due: datetime | None = None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    session_lifetime: timedelta | None = None
+    """How long the organization lets sessions last from the sign-in on. None: as long as any."""
 
 
 @dataclass(frozen=True, slots=True)

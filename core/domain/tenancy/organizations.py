@@ -84,6 +84,8 @@ class OrganizationOverview:
     member_count: int
     service_count: int
     tier: Tier
+    second_factor_due: datetime | None = None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
 
 
 def organization_slug(text: str) -> str:

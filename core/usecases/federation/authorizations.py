@@ -100,19 +100,21 @@ class Authorizations:
             return Finished(self._refused(answers_to, refusal), met.application)
         return await self._settled(request, met, Progress())
 
-    async def resume(self, flow: Flow, caller: Caller | None, *, account_chosen: bool = False) -> Outcome:
-        """A request whose person has done something for it: signed in, or chosen this account. The flow ends with an answer. Raises what
-        `arrive` does, and `FlowOver`.
+    async def resume(self, flow: Flow, caller: Caller | None, *, account_chosen: bool = False, set_up_later: bool = False) -> Outcome:
+        """A request whose person has done something for it: signed in, chosen this account, or put off to set up a second factor. The flow
+        ends with an answer. Raises what `arrive` does, and `FlowOver`.
         """
         request = _kept(flow)
         met = _found(await self._encounters.find(request.client_id, caller))
-        return await self._settled(request, met, Progress(flow.created_at, account_chosen=account_chosen), flow)
+        return await self._settled(request, met, Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later), flow)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor) -> Outcome:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
         met = _found(await self._encounters.find(request.client_id, caller))
-        return await self._settled(request, met, Progress(flow.created_at, account_chosen=True, consented=True), flow, actor)
+        return await self._settled(
+            request, met, Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True), flow, actor
+        )
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`."""

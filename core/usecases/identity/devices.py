@@ -96,7 +96,7 @@ class Devices:
         if not period:
             return remembered
         trust_token = self._secrets.token()
-        await uow.devices.trust(device, trust_token.digest(), now + period)
+        await uow.devices.trust(device, trust_token.digest(), now, now + period)
         return replace(remembered, trust_token=trust_token, trusted_for=period)
 
     async def list(self, user: UserId) -> Sequence[Device]:

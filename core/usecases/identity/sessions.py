@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER
@@ -184,8 +184,8 @@ class Sessions:
     async def refresh(self, token: Token, client: Client) -> TokenPair:
         """Exchanges a refresh token, in the context that its session has. Raises `BadRequest` for what cannot be a token; `Unauthorized`
         for one that is unknown, whose session has ended, or that comes back after it was exchanged; `Forbidden` when the user has left the
-        session's organization; `OrganizationNotActive` when that is not active. A session that an application was given is unknown here:
-        the application has to say who it is.
+        session's organization; `OrganizationNotActive` when that is not active, and `SecondFactorRequired` when it requires one that the
+        user lacks. A session that an application was given is unknown here: the application has to say who it is.
         """
         return await self.tokens((await self.continued(token, client)).opened)
 
@@ -222,6 +222,8 @@ class Sessions:
                     raise Forbidden(NOT_A_MEMBER, words="not_a_member")
                 case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
                     raise OrganizationNotActive
+                case RefreshOutcome.SECOND_FACTOR_REQUIRED:
+                    raise SecondFactorRequired
                 case RefreshOutcome.ENDED:
                     raise Unauthorized(_REFUSED)
                 case _:  # contended: look again

@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import MEMBERS_ONLY, NOT_A_MEMBER, Caller, Participation
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
 from core.domain.tenancy.roles import capabilities_of
+from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from ports.clock import Clock
 from ports.presence import Presence
 from ports.tenancy.callers import CallerLookup
@@ -42,10 +43,12 @@ class Callers:
 
     async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
         """Raises `TokenExpired`; `TokenInvalid` when it is not an access token of ours; `Unauthorized` when its session or user has ended;
-        `Forbidden` when the user is not a member of the organization that it names; `OrganizationNotActive`.
+        `Forbidden` when the user is not a member of the organization that it names; `OrganizationNotActive`; `SecondFactorRequired` in a
+        service of an organization that requires one. In the organization itself the person may still set one up.
         """
         claims = await self._claims(token)
-        caller = await self._lookup.find(claims.session, claims.user)
+        find = self._lookup.find_in_service if claims.service else self._lookup.find
+        caller = await find(claims.session, claims.user)
         if caller is None:
             raise Unauthorized("The session has ended", words="session_ended")
         self._confirm(claims, caller)
@@ -61,7 +64,7 @@ class Callers:
     ) -> Member:
         """The caller as a member of this organization. Raises what `resolve` does, and `NotFound` when there is no such organization. A
         token for the platform opens every organization of its user. One for an organization opens only that one, and one for a service
-        opens none.
+        opens none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's sign-in rules ask.
         """
         claims = await self._claims(token)
         found = await self._lookup.find_member(claims.session, claims.user, slug)
@@ -82,7 +85,11 @@ class Callers:
             raise Forbidden(NOT_A_MEMBER, words="not_a_member")
         if participation is Participation.ACTIVE and not standing.organization_is_active:
             raise OrganizationNotActive
-        self._presence.seen(caller.session, self._clock.now())
+        if standing.outlasted is not None:
+            raise outlasted(standing.outlasted)
+        now = self._clock.now()
+        require_second_factor(standing.second_factor_due, now)
+        self._presence.seen(caller.session, now)
         return Member(
             replace(caller, authentication_methods=claims.methods),
             standing.organization,
@@ -132,6 +139,8 @@ def _require_participation(caller: Caller, participation: Participation) -> None
         raise Forbidden(NOT_A_MEMBER, words="not_a_member")
     if not caller.is_admitted:
         raise Forbidden(MEMBERS_ONLY, words="members_only")
+    if caller.service and caller.owes_second_factor:
+        raise SecondFactorRequired
     if participation is Participation.ACTIVE and not caller.organization_is_active:
         raise OrganizationNotActive
 

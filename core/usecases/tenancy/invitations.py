@@ -29,6 +29,7 @@ from core.domain.tenancy.invitations import (
     expired,
     invited,
     joined,
+    require_invitable,
     require_may_offer,
     require_pending,
     revoked,
@@ -107,6 +108,7 @@ class Invitations:
             if offered is None:
                 raise BadRequest("role: the organization has no such role")
             require_may_offer(offered, prospect.capabilities)
+            require_invitable(email, prospect.domains)
             if prospect.is_member:
                 raise BadRequest("email: this person is already a member")
             wait = prospect.seconds_to_wait(now)

@@ -20,6 +20,7 @@ from core.domain.tenancy.members import (
     session_opened,
 )
 from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable, require_no_more
+from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from ports.clock import Clock
@@ -111,7 +112,8 @@ class Members:
 
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
         """A new session of the caller's in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
-        `OrganizationNotActive`, and `Unauthorized` when the session has ended since the request came in.
+        `OrganizationNotActive`, what the organization's sign-in rules ask (`ReauthenticationRequired`, `SecondFactorRequired`), and
+        `Unauthorized` when the session has ended since the request came in.
         """
         async with self._unit_of_work() as uow:
             # The order in which a removal takes its locks too: the membership, then the sessions.
@@ -125,6 +127,10 @@ class Members:
                 raise Forbidden(NOT_A_MEMBER, words="not_a_member")
             if not entry.organization_is_active:
                 raise OrganizationNotActive
+            now, proved = self._clock.now(), opener.session.proved
+            if entry.session_lifetime is not None and (proved.at is None or proved.at + entry.session_lifetime <= now):
+                raise outlasted(entry.session_lifetime)
+            require_second_factor(entry.second_factor_due, now)
             opened = await self._sessions.open(
                 uow,
                 opener.account,

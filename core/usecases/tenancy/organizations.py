@@ -25,6 +25,7 @@ from core.domain.tenancy.organizations import (
     purge_job,
 )
 from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
@@ -63,10 +64,14 @@ class Organizations:
         self._ids = ids
 
     async def choose(self, caller: Caller, slug: str) -> None:
-        """Which organization the person looks after in their browser; none with an empty slug. Raises `Forbidden` for others' ones."""
+        """Which organization the person looks after in their browser; none with an empty slug. Raises `Forbidden` for others' ones, and
+        `SecondFactorRequired` for one that is closed to the person until they set one up.
+        """
         async with self._unit_of_work() as uow:
-            if not await uow.browser_sessions.choose(caller.session, caller.user, slug):
+            chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
+            if chosen is None:
                 raise Forbidden(NOT_A_MEMBER)
+            require_second_factor(chosen.second_factor_due, self._clock.now())
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:

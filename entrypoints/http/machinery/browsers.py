@@ -24,6 +24,7 @@ from entrypoints.http.machinery.calls import Request
 SIGN_IN: Final = "/ui/sign-in"
 HOME: Final = "/ui"
 PROVE: Final = "/ui/prove"
+SECOND_FACTOR: Final = "/ui/second-factor"
 _SESSION: Final = "session"
 _BROWSER: Final = "browser"
 

@@ -7,7 +7,17 @@ name. A further kind of caller (a SCIM token) is one more object of this shape.
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Refusal, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.errors import (
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    ReauthenticationRequired,
+    Refusal,
+    SecondFactorRequired,
+    TokenExpired,
+    TokenInvalid,
+    Unauthorized,
+)
 from core.domain.federation.oauth_errors import InsufficientScope
 from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
@@ -146,7 +156,7 @@ class _Member:
         self.admitted = admitted
         self.capability = capability
         self.owner = owner
-        self.refuses = (*_refused_sessions(admitted), NotFound)
+        self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired, SecondFactorRequired)
 
     def owes_limit(self, method: str) -> bool:
         """While impersonating, nobody may make or give what lasts: keys, secrets, invitations, roles."""
@@ -307,7 +317,8 @@ def bearer_token(request: Request) -> str:
 
 def _refused_sessions(admitted: Admitted) -> tuple[type[Refusal], ...]:
     inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if admitted.participation is Participation.ACTIVE else ()
-    return (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive)
+    in_service: tuple[type[Refusal], ...] = (SecondFactorRequired,) if Context.SERVICE in admitted.contexts else ()
+    return (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive, *in_service)
 
 
 _EVERYWHERE: Final = frozenset(Context)

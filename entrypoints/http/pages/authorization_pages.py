@@ -31,6 +31,7 @@ from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"
 CHOOSE_ACCOUNT: Final = "/ui/choose-account"
+SECOND_FACTOR_REQUIRED: Final = "/ui/second-factor-required"
 
 LEAVING: Final = PagePolicy(scripts=(SELF,), form_action=None, opener="unsafe-none")
 """A page that people leave for an application. Its form leads to where that has registered, and a sign-in that the application opened in a
@@ -180,6 +181,7 @@ _PLACES: Final = {
     Step.SIGN_IN: SIGN_IN,
     Step.SECOND_FACTOR: SIGN_IN,
     Step.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    Step.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
     Step.CONSENT: CONSENT,
     Step.TURN_AWAY: CONSENT,
 }

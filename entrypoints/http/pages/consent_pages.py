@@ -37,8 +37,8 @@ class AccountForm(BoundForm, frozen=True, kw_only=True):
 async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask whether an application may have what it asks for"""
     flow = await flow_of(call, postern, call.query.flow)
-    # The page shows the account, so whoever goes on has chosen it.
-    outcome = await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True)
+    # The page shows the account, so whoever goes on has chosen it; and whoever has time to set up a second factor was asked before this.
+    outcome = await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True, set_up_later=True)
     match outcome:
         case Unfinished(step=Step.CONSENT):
             return Answer(_consent(call, postern, flow, outcome), 200)

@@ -8,13 +8,13 @@ from typing import Any, Final, Required, TypedDict
 
 from typing_extensions import Unpack
 
-from core.domain.errors import Refusal
+from core.domain.errors import Refusal, SecondFactorRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
-from entrypoints.http.machinery.browsers import SIGN_IN, PageOutOfDate
+from entrypoints.http.machinery.browsers import SECOND_FACTOR, SIGN_IN, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
@@ -85,6 +85,8 @@ class PageErrors:
         onward = ""
         if isinstance(refused, FlowOver | PageOutOfDate):
             advice, onward = "stale.text", SIGN_IN
+        if isinstance(refused, SecondFactorRequired):
+            advice, onward = "two_step.required_advice", SECOND_FACTOR
         return shipped_pages().said(in_words(refused, text), text(advice) if advice else "", language, good=False, onward=onward)
 
 

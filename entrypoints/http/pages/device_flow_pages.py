@@ -25,7 +25,7 @@ from core.domain.federation.device_flow import (
 from core.domain.identifiers import DeviceCodeId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.risk import Approach
 from core.domain.rate_limits import client_key
 from core.domain.secrets import Token
@@ -92,7 +92,9 @@ async def send_user_code(call: Call[UserCodeForm, None, None, Caller | None], po
         said = in_words(refusal, shipped_pages().text(call.language))
         return Answer(_code_page(call, browser, typed, {"user_code": said}), 400)
     request = {"device_code": str(found.id), "user_code": masked(user_code, browser, found.id)}
-    wanted = Wanted(organization=found.context.organization_slug, service_name=found.service_name)
+    too_old = caller is not None and not found.outlasts(caller.proved, postern.foundation.clock.now())
+    prompt = Prompt.LOGIN if too_old else None
+    wanted = Wanted(prompt=prompt, organization=found.context.organization_slug, service_name=found.service_name)
     return await begin(call, postern, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 

@@ -1,8 +1,10 @@
 """`/ui/choose-organization`: which of several organizations a person looks after in this browser."""
 
+from urllib.parse import quote
+
 import msgspec
 
-from core.domain.errors import Forbidden
+from core.domain.errors import Forbidden, SecondFactorRequired
 from core.domain.tenancy.organizations import LONGEST_SLUG
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
@@ -10,6 +12,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import CHOOSE_ORGANIZATION, own_place
 
@@ -42,6 +45,12 @@ async def show_choice_of_organization(call: Call[None, ChoiceLink], postern: Pos
 
 @page.post(CHOOSE_ORGANIZATION, caller=BROWSER, limit=UNLIMITED, refuses=(Forbidden,))
 async def choose_organization(call: Call[ChoiceForm], postern: Postern) -> Answer[NoBody]:
-    """Choose the organization that it is about"""
-    await postern.tenancy.organizations.choose(call.caller, call.body.organization[: LONGEST_SLUG + 1])
+    """Choose the organization that it is about
+
+    One that is closed to a member without a second factor leads to where it is set up, and back.
+    """
+    try:
+        await postern.tenancy.organizations.choose(call.caller, call.body.organization[: LONGEST_SLUG + 1])
+    except SecondFactorRequired:
+        return redirect(set_up_first(f"{CHOOSE_ORGANIZATION}?to={quote(own_place(call.body.to), safe='/')}"))
     return redirect(own_place(call.body.to))

@@ -1,8 +1,9 @@
 """What an application brings people to: consent, the choice of an account, being turned away, signing out."""
 
+from datetime import timedelta
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, PALE, State
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -17,6 +18,15 @@ _CONSENT: Final[dict[str, Any]] = {
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name}
+_REQUIRED: Final[dict[str, Any]] = {
+    **_TURNED,
+    "set_up": "/ui/second-factor",
+    "action": "/ui/second-factor-required",
+    "elsewhere": "/ui/consent",
+    "onward": "/ui/authorize",
+    "due": NOW + timedelta(days=6),
+    "has_time": True,
+}
 _LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
 _LONG: Final = "The timesheets of the northern branch, with receipts"
 
@@ -54,6 +64,19 @@ STATES: Final = (
     State("choose an account, long", "choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
     State("turned away", "turned_away.html", _TURNED, ACME),
     State("turned away, long", "turned_away.html", {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG}, ENDLESS),
+    State("second factor required", "second_factor_required.html", _REQUIRED, ACME),
+    State(
+        "second factor required, no time left, long",
+        "second_factor_required.html",
+        {**_REQUIRED, "service": _LONG, "organization": ENDLESS.name, "email": LONG, "has_time": False},
+        ENDLESS,
+    ),
+    State(
+        "second factor required, from the right",
+        "second_factor_required.html",
+        {**_REQUIRED, "service": "الفواتير", "organization": FROM_THE_RIGHT.name},
+        FROM_THE_RIGHT,
+    ),
     State("choose an organization", "choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
     State("choose an organization, none", "choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
     State("sign out", "sign_out.html", _LOGOUT),

@@ -1,6 +1,6 @@
 """The pages of one's own account: empty, full, with long names and with names from right to left."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace as Thing
 from typing import Any, Final
 
@@ -43,7 +43,7 @@ def _account(state: str, template: str, here: str, /, **values: Any) -> State:
 
 
 def _summary(**values: Any) -> Thing:
-    usual = {
+    usual: dict[str, Any] = {
         "email": _ADA,
         "pending_email": None,
         "password_changed_at": _LAST_YEAR,
@@ -57,6 +57,8 @@ def _summary(**values: Any) -> Thing:
         "invitations": 0,
         "failed_sign_ins": 0,
         "created_at": _LAST_YEAR,
+        "must_set_up": False,
+        "requiring": [],
     }
     return Thing(**{**usual, **values})
 
@@ -136,12 +138,13 @@ _LOGINS: Final = [
 ]
 
 
-def _organization(name: str, role: str = "member", status: str = "active") -> Thing:
+def _organization(name: str, role: str = "member", status: str = "active", second_factor_due: datetime | None = None) -> Thing:
     return Thing(
         organization=Thing(slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
         membership=Thing(role=role, created_at=_LAST_YEAR),
         member_count=4,
         service_count=2,
+        second_factor_due=second_factor_due,
     )
 
 
@@ -160,7 +163,17 @@ _APPLICATIONS: Final = [
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
     _application("الفواتير", FROM_THE_RIGHT.name, [], None),
 ]
-_TWO_STEP: Final[dict[str, Any]] = {"action": "/ui/second-factor", "renew": "/ui/second-factor/renew", "turn_off": "/ui/second-factor/off"}
+_TWO_STEP: Final[dict[str, Any]] = {
+    "action": "/ui/second-factor",
+    "renew": "/ui/second-factor/renew",
+    "turn_off": "/ui/second-factor/off",
+    "hidden": {},
+}
+_REQUIRING: Final = [
+    Thing(name=ENDLESS.name, due=_YESTERDAY),
+    Thing(name="Acme Metals", due=NOW + timedelta(days=6)),
+    Thing(name=FROM_THE_RIGHT.name, due=NOW + timedelta(days=13)),
+]
 _PASSWORD: Final[dict[str, Any]] = {"action": "/ui/password", "has_password": True, "changed_at": _LAST_YEAR, "shortest": 8, "longest": 128}
 _QR: Final = Markup(
     '<svg width="180" height="180" viewBox="0 0 45 45"><path fill="#000" d="M4 4h7v7H4zM34 4h7v7h-7zM4 34h7v7H4zM16 16h9v9h-9z"/></svg>'
@@ -168,7 +181,7 @@ _QR: Final = Markup(
 _SET_UP: Final[dict[str, Any]] = {
     "action": "/ui/second-factor/set-up",
     "back": "/ui/second-factor",
-    "form": "form",
+    "hidden": {"form": "form"},
     "qr_code": _QR,
     "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
     "uri": "otpauth://totp/Postern:ada",
@@ -201,6 +214,8 @@ STATES: Final = (
             has_few_backup_codes=True,
             invitations=2,
             failed_sign_ins=7,
+            must_set_up=True,
+            requiring=_REQUIRING,
         ),
     ),
     _account("account, profile", "profile.html", "/ui/profile", **_LANGUAGE, summary=_summary(), done=Words("profile.done_mailed")),
@@ -227,6 +242,13 @@ STATES: Final = (
     _account("account, first password", "password.html", "/ui/password", **{**_PASSWORD, "has_password": False, "changed_at": None}),
     _account(
         "account, two-step sign-in off", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary(second_factor_since=None)
+    ),
+    _account(
+        "account, two-step sign-in required",
+        "two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(second_factor_since=None, must_set_up=True, requiring=_REQUIRING),
     ),
     _account("account, two-step sign-in on", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
     _account(
@@ -307,6 +329,15 @@ STATES: Final = (
         explained=Words("session_end.text"),
         label=Words("session_end.button"),
     ),
+    _account(
+        "account, turning two-step sign-in off where it is required",
+        "confirm.html",
+        "/ui/second-factor",
+        **{**_CONFIRM, "ends": ["Acme Metals", ENDLESS.name, FROM_THE_RIGHT.name]},
+        title=Words("two_step_off_closing.title"),
+        explained=Words("two_step_off_closing.text"),
+        label=Words("two_step_off.button"),
+    ),
     _account("account, sign-ins, none", "sign_ins.html", "/ui/sign-ins", logins=[], failure=None, named={}, older="", newest=""),
     _account(
         "account, sign-ins",
@@ -345,7 +376,8 @@ STATES: Final = (
         "account, organization",
         "organization.html",
         "/ui/organizations",
-        one=_organization("Acme Metals"),
+        one=_organization("Acme Metals", second_factor_due=NOW + timedelta(days=6)),
+        set_up="/ui/second-factor",
         not_active="",
         is_open=False,
         action="/",
@@ -357,6 +389,7 @@ STATES: Final = (
         "/ui/organizations",
         one=_organization(ENDLESS.name, status="suspended"),
         not_active="organization.not_active.suspended",
+        set_up="",
         is_open=True,
         action="/",
         back="/",

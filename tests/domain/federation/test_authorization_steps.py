@@ -74,6 +74,28 @@ def test_who_has_done_all_before_has_nothing_to_do() -> None:
     assert step(prompts=NONE) is Step.DONE
 
 
+def test_a_member_is_reminded_of_the_second_factor_at_the_sign_in_and_must_have_it_when_it_is_due() -> None:
+    soon, over = NOW + timedelta(seconds=1), NOW
+    member = replace(JUST_NOW, is_member=True)
+    assert step(replace(member, second_factor_due=soon), BEGUN) is Step.SET_UP_SECOND_FACTOR
+    assert step(replace(member, second_factor_due=soon), replace(BEGUN, set_up_later=True)) is Step.DONE
+    # Who was signed in before is left in peace, and so is who may not be asked.
+    assert step(replace(ADA, is_member=True, second_factor_due=soon)) is Step.DONE
+    assert step(replace(member, second_factor_due=soon), BEGUN, prompts=NONE) is Step.DONE
+    for who in (replace(member, second_factor_due=over), replace(ADA, is_member=True, second_factor_due=over)):
+        assert step(who, replace(BEGUN, consented=True, set_up_later=True)) is Step.SET_UP_SECOND_FACTOR
+        assert refused(who, prompts=NONE) is Word.INTERACTION_REQUIRED
+
+
+def test_an_organization_says_how_old_a_sign_in_may_be() -> None:
+    hour = replace(APPLICATION, session_lifetime=timedelta(hours=1))
+    assert step(application=hour) is Step.SIGN_IN
+    assert step(JUST_NOW, BEGUN, hour) is Step.DONE
+    assert step(replace(ADA, proved_at=NOW - timedelta(minutes=59)), application=hour) is Step.DONE
+    assert step(replace(ADA, proved_at=NOW - timedelta(minutes=59)), application=hour, max_age=60) is Step.SIGN_IN
+    assert refused(application=hour, prompts=NONE) is Word.LOGIN_REQUIRED
+
+
 def test_nobody_signs_in_or_creates_an_account() -> None:
     assert step(None) is Step.SIGN_IN
     assert step(None, BEGUN) is Step.SIGN_IN

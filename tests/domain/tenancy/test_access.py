@@ -35,6 +35,7 @@ def test_who_gets_in_is_active_related_and_a_member_of_an_active_organization() 
         replace(ADA, is_active=False),
         replace(ADA, role=""),
         replace(ADA, related=[]),
+        replace(ADA, owes_second_factor=True),
         *(replace(ADA, organization_status=status) for status in OrganizationStatus if status is not OrganizationStatus.ACTIVE),
     ],
 )

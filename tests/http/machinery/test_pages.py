@@ -164,13 +164,13 @@ def test_a_page_says_who_may_call_and_under_which_limits() -> None:
 
 
 # An application may have opened them in a pop-up.
-BEFORE_AN_APPLICATION = {"/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent"}
+BEFORE_AN_APPLICATION = {"/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent", "/ui/second-factor-required"}
 
 
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """On every declared page: styles and images of ours, scripts of ours if any, forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 84
+    assert len(pages) == 86
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
@@ -181,4 +181,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
     # A form of these leads to an application, whose address no policy can name.
     leaving = {str(one) for one in pages if one.policy is not None and one.policy.form_action is None}
-    assert leaving == {"GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize", "POST /ui/choose-account", "POST /ui/consent"}
+    assert leaving == {
+        *("GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize"),
+        *("POST /ui/choose-account", "POST /ui/consent", "GET /ui/second-factor-required", "POST /ui/second-factor-required"),
+    }

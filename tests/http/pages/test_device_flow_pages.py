@@ -261,3 +261,30 @@ async def test_wrong_codes_count_by_address_and_by_person(home: Home) -> None:
     sent = {**tab.page.forms[0].fields, "user_code": "BCDF-GHJK"}
     seen = [(await home.tabs.request("POST", DEVICE, sent)).status for _ in range(ENTRIES_OF_PERSON.burst + 1)]
     assert seen == [400] * ENTRIES_OF_PERSON.burst + [429]
+
+
+async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(home: Home) -> None:
+    await home.sign_in()
+    home.people.change("update all_organizations set session_hours = 1")
+    await home.decision(await home.ask_for_codes())
+    home.people.change("update sessions set proved_at = now() - interval '61 minutes'")
+    codes = await home.ask_for_codes(scope="openid")
+    tab = await home.tabs.tab().open(DEVICE)
+    await tab.send(user_code=codes.user_code)
+    assert tab.place.startswith("/ui/sign-in/password?flow=")
+    await tab.send(password=PASSWORD)
+    assert tab.place.startswith("/ui/device/decision?flow=")
+    await tab.send(answer="approve")
+    assert (await home.userinfo(home.kept((await home.poll(codes)).ok())["access_token"])).status == 200
+
+
+async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: Home) -> None:
+    home.tenants.join(home.ada, home.acme)
+    await home.sign_in()
+    tab = await home.decision(await home.ask_for_codes())
+    home.people.change("update all_organizations set mfa_required_since = now(), mfa_grace_days = 0")
+    await tab.send([form.action for form in tab.page.forms].index("/ui/device/decision"), answer="approve")
+    assert tab.status == 403
+    assert "This organization requires two-step sign-in" in tab.page.text
+    assert "/ui/second-factor" in tab.page.links
+    assert home.state() == ["pending"]

@@ -75,3 +75,23 @@ async def test_who_belongs_to_none_reads_how_that_comes(tabs: Tabs, ada: Person)
     await tab.send(email=ada.email)
     await tab.send(password=PASSWORD)
     assert "You belong to no organization" in tab.page.text
+
+
+async def test_one_that_is_closed_until_a_second_factor_is_set_up_leads_there(
+    tabs: Tabs, postern: Postern, people: People, ada: Person
+) -> None:
+    tenants = Tenants(postern, people)
+    for slug in ("acme", "globex"):
+        tenants.join(ada, tenants.add(slug))
+    people.change("update all_organizations set mfa_required_since = now(), mfa_grace_days = 0 where slug = 'globex'")
+    tab = await tabs.tab().open("/ui/sign-in")
+    await tab.send(email=ada.email)
+    await tab.send(password=PASSWORD)
+    assert tab.place == PAGE
+    await tab.send(organization="globex")
+    assert tab.place == f"/ui/second-factor?to={PAGE}%3Fto%3D/ui"
+    assert "Globex requires two-step sign-in" in tab.page.text
+    assert (await whoever(tabs, postern)).chosen_organization == ""
+    await tab.open(PAGE)
+    await tab.send(organization="acme")
+    assert (await whoever(tabs, postern)).chosen_organization == "acme"

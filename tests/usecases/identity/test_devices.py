@@ -222,6 +222,23 @@ async def test_a_trusted_device_may_skip_the_second_factor_for_its_time(house: H
     assert text(first.trust_token) not in str(await house.query("select * from devices"))
 
 
+async def test_a_trust_period_that_becomes_shorter_counts_from_when_the_trust_was_given(house: House) -> None:
+    ada = await house.person()
+    await house.join(ada, 90)
+    first, _ = await house.sign_in(ada, trust=True)
+    house.clock.at = NOW + timedelta(days=5)
+    for days, skips in ((6, True), (5, False), (0, False), (90, True)):
+        await house.query("update organizations set device_trust_days = %(days)s", days=days)
+        assert (await house.look(ada, returning(first))).may_skip_second_factor is skips
+        # And the list of devices says so.
+        assert (await house.devices.get(user_of(ada), first.device)).is_trusted(house.clock.at) is skips
+    # Trust that was given before its beginning was kept, for the thirty days that there were.
+    await house.query("update devices set trusted_at = null, trusted_until = %(until)s", until=NOW + timedelta(days=30))
+    for days, skips in ((6, True), (5, False)):
+        await house.query("update organizations set device_trust_days = %(days)s", days=days)
+        assert (await house.look(ada, returning(first))).may_skip_second_factor is skips
+
+
 async def test_an_organization_that_trusts_no_device_gets_none_trusted(house: House) -> None:
     ada = await house.person()
     await house.join(ada, 0)

@@ -45,6 +45,9 @@ class House:
         self.asked.append((session, user))
         return Caller(user, Email("ada@example.org"), session, is_platform_owner=True, **self.stored) if self.live else None
 
+    async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
+        return await self.find(session, user)
+
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
         assert slug == "acme"
         caller = await self.find(session, user)

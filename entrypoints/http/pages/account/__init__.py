@@ -7,6 +7,7 @@ A form that did what it should redirects to a page that says so, by the word in 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -14,7 +15,7 @@ from core.domain.errors import Refusal
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import BROWSER, HOME, token_for
+from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.refusals import in_words
@@ -24,7 +25,6 @@ Page = Answer[bytes] | Answer[NoBody]
 
 PROFILE: Final = "/ui/profile"
 PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
-SECOND_FACTOR: Final = "/ui/second-factor"
 DEVICES: Final = "/ui/devices"
 SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
@@ -120,6 +120,11 @@ def ask(
 def isolated(name: str) -> str:
     """A name for the middle of a sentence: one that is written from right to left does not turn the rest around."""
     return f"\u2068{name}\u2069"
+
+
+def set_up_first(place: str) -> str:
+    """Where a member sets up the second factor that their organization requires, and comes back to this place."""
+    return f"{SECOND_FACTOR}?to={quote(place, safe='/')}"
 
 
 def back_to(place: str, done: str) -> Answer[NoBody]:

@@ -6,17 +6,26 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, OrganizationNotActive, Refusal, TeamLimitExceeded
+from core.domain.errors import (
+    BadRequest,
+    Forbidden,
+    InvitationExpired,
+    NotFound,
+    OrganizationNotActive,
+    Refusal,
+    SecondFactorRequired,
+    TeamLimitExceeded,
+)
 from core.domain.identifiers import InvitationId
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import OwnInvitation
 from core.domain.tenancy.organizations import OrganizationOverview
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
-from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, show
+from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _OPENED: Final = {"opened": "organization.done_opened"}
@@ -78,6 +87,7 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
                 is_open=one.organization.slug == call.caller.chosen_organization,
                 action=f"{ORGANIZATIONS}/{one.organization.slug}",
                 back=ORGANIZATIONS,
+                set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
                 done=_OPENED.get(call.query.done, ""),
             )
     raise NotFound("There is no such organization")
@@ -88,6 +98,8 @@ async def open_organization(call: Call[BoundForm, None, OrganizationPath], poste
     """Open one of your organizations: it is the one that this browser is about, until another is opened"""
     try:
         await postern.tenancy.organizations.choose(call.caller, call.path.org_slug)
+    except SecondFactorRequired:
+        return redirect(set_up_first(f"{ORGANIZATIONS}/{call.path.org_slug}"))
     except Forbidden:
         # Whether there is such an organization is nobody's business who does not belong to it.
         raise NotFound("There is no such organization") from None

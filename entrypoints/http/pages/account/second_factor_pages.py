@@ -1,6 +1,8 @@
 """`/ui/second-factor`: two-step sign-in, turned on with a QR code and a first code, and turned off again."""
 
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
@@ -11,11 +13,12 @@ from core.domain.identity.mfa import LONGEST_CODE, SetUp
 from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.browsers import BROWSER, SECOND_FACTOR, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY, PAGE_LOADS
-from entrypoints.http.pages.account import SECOND_FACTOR, AnyCall, Done, Page, ask, back_to, show
+from entrypoints.http.pages.account import AnyCall, Done, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.flows import own_place
 
 _SET_UP: Final = f"{SECOND_FACTOR}/set-up"
 _CODES: Final = f"{SECOND_FACTOR}/backup-codes"
@@ -24,13 +27,24 @@ _OFF: Final = f"{SECOND_FACTOR}/turn-off"
 _DONE: Final = {"off": "two_step.done_off", "expired": "two_step.done_expired"}
 
 
+class SetUpLink(Done, frozen=True):
+    to: str = ""
+    """The page of ours that the person came from, and goes on to once a second factor is set up."""
+
+
 class CodesLink(msgspec.Struct, frozen=True):
     form: UUID | None = None
+    to: str = ""
+
+
+class SetUpForm(BoundForm, frozen=True, kw_only=True):
+    to: str = ""
 
 
 class FirstCodeForm(BoundForm, frozen=True, kw_only=True):
     form: UUID
     code: str = ""
+    to: str = ""
 
 
 class RenewForm(BoundForm, frozen=True, kw_only=True):
@@ -38,17 +52,26 @@ class RenewForm(BoundForm, frozen=True, kw_only=True):
 
 
 @page.get(SECOND_FACTOR, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
-async def show_second_factor_state(call: Call[None, Done], postern: Postern) -> bytes:
+async def show_second_factor_state(call: Call[None, SetUpLink], postern: Postern) -> bytes:
     """See whether two-step sign-in is on"""
     summary = await postern.identity.account_summaries.of(call.caller.user)
     done = _DONE.get(call.query.done, "")
     return show(
-        call, postern, "two_step.html", SECOND_FACTOR, summary=summary, action=SECOND_FACTOR, renew=_RENEW, turn_off=_OFF, done=done
+        call,
+        postern,
+        "two_step.html",
+        SECOND_FACTOR,
+        summary=summary,
+        action=SECOND_FACTOR,
+        renew=_RENEW,
+        turn_off=_OFF,
+        hidden=_hidden(call.query.to),
+        done=done,
     )
 
 
 @page.post(SECOND_FACTOR, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM)
-async def begin_set_up(call: Call[BoundForm], postern: Postern) -> Page:
+async def begin_set_up(call: Call[SetUpForm], postern: Postern) -> Page:
     """Begin to set up two-step sign-in
 
     Makes a new secret, and leads to the page that shows it. Two-step sign-in that is on already stays as it is.
@@ -56,17 +79,17 @@ async def begin_set_up(call: Call[BoundForm], postern: Postern) -> Page:
     try:
         await postern.identity.mfa.set_up(call.caller, call.actor)
     except BadRequest:
-        return redirect(SECOND_FACTOR)
-    return redirect(_SET_UP)
+        return redirect(_onward(call.body.to))
+    return redirect(_with(_SET_UP, to=call.body.to))
 
 
 @page.get(_SET_UP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
-async def show_set_up(call: Call, postern: Postern) -> Page:
+async def show_set_up(call: Call[None, SetUpLink], postern: Postern) -> Page:
     """Show the secret, and ask for a first code"""
     pending = await postern.identity.mfa.pending(call.caller)
     if pending is None:
         return back_to(SECOND_FACTOR, "expired")
-    return Answer(_set_up(call, postern, pending), 200)
+    return Answer(_set_up(call, postern, pending, call.query.to), 200)
 
 
 @page.post(_SET_UP, caller=BROWSER, limit=(MFA_VERIFY, MFA_CHANGES), policy=WITH_FORM, refuses=(RateLimited,))
@@ -81,8 +104,8 @@ async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
     except BadRequest as refusal:
         pending = await postern.identity.mfa.pending(call.caller)
         if pending is not None:
-            return Answer(_set_up(call, postern, pending, refusal), 400)
-    return redirect(f"{_CODES}?form={form.form}")
+            return Answer(_set_up(call, postern, pending, form.to, refusal), 400)
+    return redirect(_with(_CODES, form=str(form.form), to=form.to))
 
 
 @page.get(_CODES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
@@ -93,9 +116,9 @@ async def show_backup_codes(call: Call[None, CodesLink], postern: Postern) -> Pa
     """
     codes = None if call.query.form is None else await postern.identity.mfa.shown_codes(call.caller, call.query.form)
     if codes is None:
-        return redirect(SECOND_FACTOR)
+        return redirect(_onward(call.query.to))
     shown = [code.reveal() for code in codes]
-    return Answer(show(call, postern, "backup_codes.html", SECOND_FACTOR, codes=shown, onward=SECOND_FACTOR), 200)
+    return Answer(show(call, postern, "backup_codes.html", SECOND_FACTOR, codes=shown, onward=_onward(call.query.to)), 200)
 
 
 @page.get(_RENEW, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)
@@ -117,10 +140,12 @@ async def renew_own_backup_codes(call: Call[RenewForm], postern: Postern) -> Pag
     return redirect(f"{_CODES}?form={call.body.form}")
 
 
-@page.get(_OFF, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)
-def ask_to_turn_off(call: Call, postern: Postern) -> bytes:
+@page.get(_OFF, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR, refuses=(Unauthorized,))
+async def ask_to_turn_off(call: Call, postern: Postern) -> bytes:
     """Ask before two-step sign-in is turned off"""
-    return ask(call, postern, SECOND_FACTOR, _OFF, name="two_step_off", button="two_step_off.button", back=SECOND_FACTOR)
+    requiring = [one.name for one in (await postern.identity.account_summaries.of(call.caller.user)).requiring]
+    name = "two_step_off_closing" if requiring else "two_step_off"
+    return ask(call, postern, SECOND_FACTOR, _OFF, name=name, button="two_step_off.button", back=SECOND_FACTOR, ends=requiring)
 
 
 @page.post(_OFF, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)
@@ -130,15 +155,28 @@ async def turn_off(call: Call[BoundForm], postern: Postern) -> Page:
     return back_to(SECOND_FACTOR, "off")
 
 
-def _set_up(call: AnyCall, postern: Postern, pending: SetUp, refusal: Refusal | None = None) -> bytes:
+def _onward(to: str) -> str:
+    return own_place(to) if to else SECOND_FACTOR
+
+
+def _hidden(to: str) -> Mapping[str, str]:
+    return {"to": own_place(to)} if to else {}
+
+
+def _with(place: str, **query: str) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{place}?{urlencode(given, safe='/')}" if given else place
+
+
+def _set_up(call: AnyCall, postern: Postern, pending: SetUp, to: str, refusal: Refusal | None = None) -> bytes:
     return show(
         call,
         postern,
         "set_up.html",
         SECOND_FACTOR,
         action=_SET_UP,
-        back=SECOND_FACTOR,
-        form=_new_form(postern),
+        back=_onward(to),
+        hidden={"form": _new_form(postern), **_hidden(to)},
         # Drawn by us: what it encodes is in its lines, and nowhere as text.
         qr_code=Markup(pending.qr_code.reveal()),  # noqa: S704
         secret=pending.secret.reveal(),

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, SecondFactorRequired, Unauthorized
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -77,7 +77,7 @@ class Tokens(msgspec.Struct, frozen=True):
     "/api/auth/login",
     caller=ANYONE,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, Unauthorized, OrganizationNotActive, NotFound, RateLimited, Overloaded),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, NotFound, RateLimited, Overloaded),
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:

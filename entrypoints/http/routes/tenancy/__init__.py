@@ -3,6 +3,6 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.tenancy import invitations, members, organizations, roles
+from entrypoints.http.routes.tenancy import invitations, members, organizations, roles, sign_in_rules
 
-ROUTES: Final = Endpoints.of(organizations, members, roles, invitations)
+ROUTES: Final = Endpoints.of(organizations, sign_in_rules, members, roles, invitations)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import Member, Membership
@@ -35,6 +35,7 @@ from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 
 _TAGS = ("members",)
+_SELECTION = (NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired)
 _MEMBER = "/api/organizations/{org_slug}/members/{user_id}"
 
 
@@ -248,12 +249,12 @@ async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], po
     )
 
 
-@endpoint.post("/api/organizations/{org_slug}/select", caller=OWN_PERSON, refuses=(NotFound, OrganizationNotActive), tags=_TAGS)
+@endpoint.post("/api/organizations/{org_slug}/select", caller=OWN_PERSON, refuses=_SELECTION, tags=_TAGS)
 async def select_organization(call: Call[None, None, MembersPath], postern: Postern) -> OrganizationSelected:
     """Get tokens for an organization
 
     Opens a session in the organization, beside the one that you call this with, which may be for the platform or for another organization.
-    The new session ends when that one does.
+    The new session ends when that one does. The organization's sign-in rules may ask for a second factor or a more recent sign-in first.
     """
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account

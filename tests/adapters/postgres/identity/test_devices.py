@@ -49,7 +49,7 @@ async def add(store: Store, account: Account, name: str, agent: UserAgent = CHRO
 
 async def trust(store: Store, one: DeviceId, name: str, until: datetime) -> None:
     async with store.unit_of_work() as uow:
-        await uow.devices.trust(one, token(name).digest(), until)
+        await uow.devices.trust(one, token(name).digest(), NOON, until)
         await uow.commit()
 
 

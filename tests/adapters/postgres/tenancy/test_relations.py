@@ -115,6 +115,20 @@ async def test_the_answer_names_the_person_and_the_organization_as_they_are(stor
     assert await lookup.find(ADA, "acme") is None
 
 
+async def test_a_second_factor_that_a_member_owes_is_told(store: Store) -> None:
+    acme, (ada, session) = await Tenants(store).add(), await store.sign_up()
+    await Tenants(store).join(acme, ada, "admin")
+    lookup = PostgresRelations(store.pool)
+    for days, owes in ((2, False), (0, True)):
+        await store.query("update organizations set mfa_required_since = now(), mfa_grace_days = %(days)s", {"days": days})
+        seen, found = await lookup.find(ADA, "acme"), await standing(store, ada, session)
+        assert seen is not None
+        assert found is not None
+        assert (seen.owes_second_factor, seen.gets_in) == (owes, not owes)
+        # The same that the check of a request sees.
+        assert seen.second_factor_due == found.second_factor_due is not None
+
+
 async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_free(store: Store) -> None:
     tenants = Tenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()
@@ -180,14 +194,14 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
             "users": array([user.hex for _, user in asked]),
             "slugs": array_of_texts(["acme"] * len(asked)),
         }
-        for statement in (callers.FIND, callers.FIND_MEMBER):
+        for statement in (callers.FIND, callers.FIND_IN_SERVICE, callers.FIND_MEMBER):
             async with store.pool.connection() as connection:
                 cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), values)
                 found = await cursor.fetchone()
             assert found is not None
             nodes = _nodes(found[0][0]["Plan"])
-            # There are no services here, and an empty table may be looked at in any way.
-            assert {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} <= {"all_services"}
+            # There are no services and no second factors here, and an empty table may be looked at in any way.
+            assert {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} <= {"all_services", "mfa_secrets"}
             read = [(node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in nodes]
             assert max(read) <= 3 * len(asked), [(node.get("Relation Name"), rows) for node, rows in zip(nodes, read, strict=True)]
     assert (await standing(store, ada, session)) == Standing(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"}))

@@ -199,3 +199,61 @@ async def test_a_second_factor_of_another_person_is_none_of_this(home: Home) -> 
     eve.cookies = home.browser(home.people.add("eve@example.org")).cookies
     tab = await eve.tab().open(PAGE)
     assert "Set up two-step sign-in" in tab.page.text
+
+
+def require(home: Home, slug: str, *, grace_days: int = 0) -> None:
+    """An organization of hers that has required it for a day."""
+    tenant = home.tenants.add(slug)
+    home.tenants.join(home.ada, tenant)
+    home.people.change(
+        "update all_organizations set mfa_required_since = now() - interval '1 day', mfa_grace_days = %s where id = %s",
+        grace_days,
+        tenant.id,
+    )
+    home.people.change("update memberships set created_at = now() - interval '1 year'")
+
+
+async def test_a_member_reads_which_organization_requires_it_and_until_when(home: Home) -> None:
+    require(home, "acme")
+    require(home, "globex", grace_days=9)
+    home.tenants.join(home.ada, home.tenants.add("initech"))
+    for page, words in (
+        ("/ui", "Acme requires two-step sign-in, and is closed to you"),
+        (PAGE, "Globex requires two-step sign-in. Set it up by "),
+        ("/ui/organizations/acme", "closed to you until you set it up"),
+        ("/ui/organizations/globex", "Set it up by "),
+    ):
+        assert words in (await home.open(page)).page.text
+    assert "Initech" not in (await home.open(PAGE)).page.text
+    assert "requires" not in (await home.open("/ui/organizations/initech")).page.text
+    await home.has_second_factor()
+    for page in ("/ui", PAGE, "/ui/organizations/acme"):
+        assert "requires" not in (await home.open(page)).page.text
+    assert "will be closed to you: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
+
+
+async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home: Home) -> None:
+    require(home, "acme")
+    await home.open("/ui/organizations/acme")
+    await home.send()
+    assert home.tab.place == f"{PAGE}?to=/ui/organizations/acme"
+    assert (await home.caller()).chosen_organization == ""
+    await home.send()
+    assert home.tab.place == f"{SET_UP}?to=/ui/organizations/acme"
+    assert "/ui/organizations/acme" in home.tab.page.links
+    await home.send(code=app_of(home).now())
+    home.log.remember(*codes_on(home.tab.shown.body))
+    assert "/ui/organizations/acme" in home.tab.page.links
+    await home.open("/ui/organizations/acme")
+    await home.send()
+    assert (await home.caller()).chosen_organization == "acme"
+    # Whoever comes with it on goes where they wanted to.
+    form = (await home.open("/ui/organizations/acme")).page.forms[0]
+    answer = await home.tabs.request("POST", PAGE, {"form_token": form.fields["form_token"], "to": "/ui/devices"})
+    assert answer.header("location") == "/ui/devices"
+
+
+async def test_it_leads_back_to_no_other_site(home: Home) -> None:
+    for place in ("https://evil.example", "//evil.example", "/auth/token", "/ui\\evil"):
+        await home.open(f"{PAGE}?to={place}")
+        assert home.form.fields["to"] == "/ui"

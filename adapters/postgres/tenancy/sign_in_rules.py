@@ -1,0 +1,88 @@
+"""The sign-in rules of organizations in PostgreSQL: columns of the organization, so that who reads it has them at hand."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.tenancy.sign_in_rules import SignInRules
+from ports.tenancy.sign_in_rules import HeldRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    mfa_required_since: datetime | None
+    mfa_grace_days: int
+    device_trust_days: int
+    session_hours: int | None
+    invitation_domains: list[str]
+
+    def rules(self) -> SignInRules:
+        return SignInRules(
+            mfa_required_since=self.mfa_required_since,
+            mfa_grace_days=self.mfa_grace_days,
+            device_trust_days=self.device_trust_days,
+            session_hours=self.session_hours,
+            invitation_domains=tuple(self.invitation_domains),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held(_Rules):
+    has_second_factor: bool
+
+
+class SignInRulesRows:
+    """Implements `ports.tenancy.sign_in_rules.SignInRulesStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
+        (row,) = await self._transaction.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
+        return HeldRules(row.rules(), row.has_second_factor)
+
+    async def save(self, organization: OrganizationId, rules: SignInRules) -> None:
+        parameters = {
+            "id": organization,
+            "mfa_required_since": rules.mfa_required_since,
+            "mfa_grace_days": rules.mfa_grace_days,
+            "device_trust_days": rules.device_trust_days,
+            "session_hours": rules.session_hours,
+            "invitation_domains": [storable_text(domain) for domain in rules.invitation_domains],
+        }
+        await self._transaction.tell(_SAVE, parameters)
+
+
+class PostgresSignInRules:
+    """Implements `ports.tenancy.sign_in_rules.SignInRulesLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, organization: OrganizationId) -> SignInRules | None:
+        rows = await ask(self._pool, _Rules, _GET, {"id": organization})
+        return rows[0].rules() if rows else None
+
+
+_COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains"
+
+_FIND_HELD: Final[LiteralString] = f"""
+    select {_COLUMNS},
+           exists (select from mfa_secrets where user_id = %(user)s and enabled_at is not null) as has_second_factor
+      from organizations
+     where id = %(id)s
+"""
+
+_GET: Final[LiteralString] = f"select {_COLUMNS} from organizations where id = %(id)s"
+
+_SAVE: Final = """
+    update organizations
+       set mfa_required_since = %(mfa_required_since)s, mfa_grace_days = %(mfa_grace_days)s, device_trust_days = %(device_trust_days)s,
+           session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s
+     where id = %(id)s
+"""

@@ -1,0 +1,132 @@
+"""Sign-in rules: what an organization asks of those who work in it. Whether its members need a second factor, how long a device is trusted
+to do without it, how long sessions last, and to whom invitations go.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.email import Email
+from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFactorRequired
+from core.domain.identifiers import OrganizationId
+from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+
+DEFAULT_GRACE_DAYS: Final = 7
+LONGEST_GRACE_DAYS: Final = 90
+# Ninety days, as sessions last at most unless the operator says otherwise.
+LONGEST_SESSION_HOURS: Final = 90 * 24
+MOST_DOMAINS: Final = 50
+
+
+class MfaPolicy(StrEnum):
+    """Whether members need a second factor."""
+
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRules:
+    mfa_required_since: datetime | None = None
+    """None: members need no second factor."""
+    mfa_grace_days: int = DEFAULT_GRACE_DAYS
+    """How long a member has to set one up, from the rule on or from joining, whichever is later."""
+    device_trust_days: int = DEFAULT_TRUST_DAYS
+    session_hours: int | None = None
+    """From the sign-in on. None: as long as any session of the installation."""
+    invitation_domains: tuple[str, ...] = ()
+    """Those that compare as an address does. Empty: invitations go to any address."""
+
+    @property
+    def mfa_policy(self) -> MfaPolicy:
+        return MfaPolicy.OPTIONAL if self.mfa_required_since is None else MfaPolicy.REQUIRED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRulesChange:
+    """What is None stays as it is; a session lifetime of None is that of the installation."""
+
+    mfa_policy: MfaPolicy | None = None
+    mfa_grace_days: int | None = None
+    device_trust_days: int | None = None
+    session_hours: int | Unchanged | None = UNCHANGED
+    invitation_domains: Sequence[str] | None = None
+
+    def require_allowed(self) -> None:
+        """Raises `BadRequest`, which names the field."""
+        _require_within("mfa_grace_days", self.mfa_grace_days, 0, LONGEST_GRACE_DAYS)
+        _require_within("device_trust_days", self.device_trust_days, 0, LONGEST_TRUST_DAYS)
+        if not isinstance(self.session_hours, Unchanged):
+            _require_within("session_lifetime_hours", self.session_hours, 1, LONGEST_SESSION_HOURS)
+        if self.invitation_domains is not None and len(self.invitation_domains) > MOST_DOMAINS:
+            raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}")
+        if self == SignInRulesChange():
+            raise BadRequest("Send at least one of the rules")
+
+    def applied(self, before: SignInRules, now: datetime) -> SignInRules:
+        """A rule that stands already keeps its beginning, and so the grace period of everybody."""
+        since = before.mfa_required_since
+        if self.mfa_policy is MfaPolicy.OPTIONAL:
+            since = None
+        elif self.mfa_policy is MfaPolicy.REQUIRED and since is None:
+            since = now
+        return replace(
+            before,
+            mfa_required_since=since,
+            mfa_grace_days=before.mfa_grace_days if self.mfa_grace_days is None else self.mfa_grace_days,
+            device_trust_days=before.device_trust_days if self.device_trust_days is None else self.device_trust_days,
+            session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
+            invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
+        )
+
+
+def _require_within(name: str, number: int | None, least: int, most: int) -> None:
+    if number is not None and not least <= number <= most:
+        raise BadRequest(f"{name}: {least} to {most}")
+
+
+def require_second_factor(due: datetime | None, now: datetime) -> None:
+    """`due` is when the grace period of a member ends who has no second factor. None: nothing is asked of them."""
+    if due is not None and due <= now:
+        raise SecondFactorRequired
+
+
+def outlasted(lifetime: timedelta) -> ReauthenticationRequired:
+    """Asks for another sign-in: the session goes on elsewhere, and is too old for this organization. A code of the second factor is not
+    enough, since enabling one is a proof, too, and whoever has taken over a session could keep it by that.
+    """
+    message = "This organization asks for a more recent sign-in: send your password to POST /api/auth/reauthenticate, or sign in again"
+    return ReauthenticationRequired(message, max_age=lifetime, words="password_needed_again")
+
+
+def is_invitable(email: Email, domains: Sequence[str]) -> bool:
+    """A domain stands for itself alone, and for none below it."""
+    return not domains or email.domain in domains
+
+
+def session_lifetime(hours: int | None) -> timedelta | None:
+    return None if hours is None else timedelta(hours=hours)
+
+
+def sign_in_rules_updated(organization: OrganizationId, before: SignInRules, after: SignInRules, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    changed = [rule for rule in new if old[rule] != new[rule]]
+    details: dict[str, Json] = {f"old_{rule}": old[rule] for rule in changed} | {f"new_{rule}": new[rule] for rule in changed}
+    target = Target("organization", str(organization))
+    return Event("organization.sign_in_rules.updated", actor, target, organization, details)
+
+
+def _told(rules: SignInRules) -> Mapping[str, Json]:
+    return {
+        "mfa_policy": rules.mfa_policy.value,
+        "mfa_grace_days": rules.mfa_grace_days,
+        "device_trust_days": rules.device_trust_days,
+        "session_lifetime_hours": rules.session_hours,
+        "invitation_domains": list(rules.invitation_domains),
+    }

@@ -1,0 +1,64 @@
+"""Sign-in rules: read and changed by those who manage an organization's settings."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.domain.errors import BadRequest, NotFound, SecondFactorRequired
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.sign_in_rules import SignInRules, SignInRulesChange, sign_in_rules_updated
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.identity.accounts import EmailSyntax
+from ports.tenancy.sign_in_rules import SignInRulesLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class OrganizationSignInRules:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: SignInRulesLookup, syntax: EmailSyntax, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._syntax = syntax
+        self._clock = clock
+
+    async def get(self, member: Member) -> SignInRules:
+        """Raises `NotFound` when the organization has been deleted since the request came in."""
+        rules = await self._lookup.get(member.organization)
+        if rules is None:
+            raise NotFound("There is no such organization", words="organization_unknown")
+        return rules
+
+    async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:
+        """They count from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may no longer change them, and
+        `SecondFactorRequired` for a caller without a second factor who makes the organization require one: nobody shuts themselves out.
+        """
+        change.require_allowed()
+        if change.invitation_domains is not None:
+            change = replace(change, invitation_domains=self._domains(change.invitation_domains))
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            held = await uow.sign_in_rules.find(member.organization, member.user)
+            before = held.rules
+            after = change.applied(before, self._clock.now())
+            if after == before:
+                return before
+            if after.mfa_required_since is not None and before.mfa_required_since is None and not held.has_second_factor:
+                raise SecondFactorRequired("mfa_policy: set up a second factor of your own first", words="mfa_required_of_you")
+            await uow.sign_in_rules.save(member.organization, after)
+            await uow.record(sign_in_rules_updated(member.organization, before, after, actor))
+            await uow.commit()
+        return after
+
+    def _domains(self, texts: Sequence[str]) -> Sequence[str]:
+        """As the domains of addresses are compared, each once."""
+        return sorted({self._domain(text.strip()) for text in texts})
+
+    def _domain(self, text: str) -> str:
+        try:
+            email = self._syntax.parse(f"somebody@{text}")
+        except BadRequest as refusal:
+            raise BadRequest(
+                "invitation_domains: each must be the domain of an e-mail address, such as acme.example", detail=refusal.detail
+            ) from None
+        return email.domain

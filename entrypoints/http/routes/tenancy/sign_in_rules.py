@@ -1,0 +1,119 @@
+"""The sign-in rules of an organization: what it asks of its members' sign-ins, and to whom it sends invitations."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.devices import LONGEST_TRUST_DAYS
+from core.domain.identity.proofs import StepUp
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.sign_in_rules import (
+    LONGEST_GRACE_DAYS,
+    LONGEST_SESSION_HOURS,
+    MOST_DOMAINS,
+    MfaPolicy,
+    SignInRules,
+    SignInRulesChange,
+)
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, changed, example, given
+from entrypoints.http.machinery.limits import UNLIMITED
+
+_TAGS = ("organizations",)
+_RULES = "/api/organizations/{org_slug}/sign-in-rules"
+
+_GraceDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_GRACE_DAYS, examples=[14])]
+_TrustDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_TRUST_DAYS, examples=[30])]
+_SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
+_Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+_Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
+
+
+class SignInRulesPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is; send at least one field."""
+
+    mfa_policy: Annotated[MfaPolicy, example("required")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether members need a second factor."""
+    mfa_grace_days: _GraceDays | msgspec.UnsetType = msgspec.UNSET
+    """For how many days members without a second factor still get in, from the rule on, or from joining if that is later."""
+    device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
+    """For how many days a member's device may skip the second factor; 0 for none. The strictest of a person's organizations decides."""
+    session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
+    """How many hours after a sign-in its sessions work in the organization and its services; null for as long as the installation lets
+    them.
+    """
+    invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
+    """The domains of the addresses that may be invited, without those below them. The list replaces the old one; empty for any address."""
+
+
+class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What an organization asks of its members' sign-ins, and to whom it sends invitations."""
+
+    mfa_policy: Annotated[MfaPolicy, example("required")]
+    """Whether members need a second factor."""
+    mfa_required_since: datetime | None
+    """Since when they do; null if they do not."""
+    mfa_grace_days: Annotated[int, example(14)]
+    """For how many days members without a second factor still get in, from `mfa_required_since` on, or from joining if that is later."""
+    device_trust_days: Annotated[int, example(30)]
+    """For how many days a member's device may skip the second factor; 0 for none."""
+    session_lifetime_hours: Annotated[int, example(12)] | None
+    """How many hours after a sign-in its sessions work in the organization and its services; null for as long as the installation lets
+    them.
+    """
+    invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
+    """The domains of the addresses that may be invited; empty for any address."""
+
+
+@endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
+async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+    """Get the sign-in rules of an organization"""
+    return _record(await postern.tenancy.sign_in_rules.get(call.caller))
+
+
+@endpoint.patch(
+    _RULES,
+    caller=able(Capability.SETTINGS_MANAGE, impersonated=False),
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+    """Change the sign-in rules of an organization
+
+    They count from the next request and sign-in on. Members who have no second factor when the time to set one up is over get
+    `MFA_REQUIRED` from the organization and its services; sign-in and the set-up itself stay open to them. To require a second factor you
+    need one yourself. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    body = call.body
+    change = SignInRulesChange(
+        mfa_policy=given(body.mfa_policy),
+        mfa_grace_days=given(body.mfa_grace_days),
+        device_trust_days=given(body.device_trust_days),
+        session_hours=changed(body.session_lifetime_hours),
+        invitation_domains=given(body.invitation_domains),
+    )
+    return _record(await postern.tenancy.sign_in_rules.change(call.caller, change, call.actor))
+
+
+def _record(rules: SignInRules) -> SignInRulesRecord:
+    return SignInRulesRecord(
+        mfa_policy=rules.mfa_policy,
+        mfa_required_since=rules.mfa_required_since,
+        mfa_grace_days=rules.mfa_grace_days,
+        device_trust_days=rules.device_trust_days,
+        session_lifetime_hours=rules.session_hours,
+        invitation_domains=rules.invitation_domains,
+    )

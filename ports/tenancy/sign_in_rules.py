@@ -1,0 +1,31 @@
+"""Where an organization's sign-in rules are kept."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.tenancy.sign_in_rules import SignInRules
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRules:
+    """The rules of an organization that is held, and whether the person who asks has a second factor."""
+
+    rules: SignInRules
+    has_second_factor: bool
+
+
+class SignInRulesStore(Protocol):
+    """Part of the unit of work. Those who enforce the rules read them in the statement that they make anyway."""
+
+    async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
+        """After the organization is held, so that one change follows the other."""
+
+    async def save(self, organization: OrganizationId, rules: SignInRules) -> None: ...
+
+
+class SignInRulesLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def get(self, organization: OrganizationId) -> SignInRules | None:
+        """None when there is no such organization."""

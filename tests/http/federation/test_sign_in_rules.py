@@ -1,0 +1,191 @@
+"""What the sign-in rules of an organization do to the people whom its applications sign in."""
+
+import re
+
+import pyotp
+import pytest
+
+from core.domain.errors import SecondFactorRequired
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab
+from tests.http.client import refused
+from tests.http.federation.arriving import Arriving, is_page, left, told
+from tests.http.federation.devices import Sets
+from tests.http.federation.relying import Relying, oauth
+from tests.http.people import People, Person
+from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.tenants import Tenant
+
+REQUIRED = "/ui/second-factor-required"
+SET_UP = "/ui/second-factor"
+
+
+def require(people: People, tenant: Tenant, *, ago: str = "2 days", grace_days: int = 0) -> None:
+    people.change(
+        "update all_organizations set mfa_required_since = now() - %s::interval, mfa_grace_days = %s where id = %s",
+        ago,
+        grace_days,
+        tenant.id,
+    )
+    people.change("update memberships set created_at = now() - interval '1 year' where org_id = %s", tenant.id)
+
+
+def limit_sessions(people: People, tenant: Tenant, hours: int) -> None:
+    people.change("update all_organizations set session_hours = %s where id = %s", hours, tenant.id)
+
+
+def protect(people: People, person: Person) -> None:
+    people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())", person.user)
+
+
+@pytest.fixture
+async def grace(house: Arriving) -> Person:
+    """A member of acme who can sign in, and has no second factor."""
+    return house.tenants.join(await house.people.with_password(PASSWORD, "grace@acme.example"), house.acme)
+
+
+async def sign_in(house: Arriving, person: Person) -> Tab:
+    tab = await house.browser().tab().open(house.asking())
+    await tab.send(email=person.email)
+    return await tab.send(password=PASSWORD)
+
+
+async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_may_put_it_off(house: Arriving, grace: Person) -> None:
+    house.allow(grace)
+    require(house.people, house.acme, grace_days=3)
+    tab = await sign_in(house, grace)
+    assert tab.place.startswith(f"{REQUIRED}?flow=")
+    assert "Acme requires two-step sign-in" in tab.page.text
+    assert "You have until" in tab.page.text
+    later = [form for form in tab.page.forms if form.action == REQUIRED]
+    assert len(later) == 1
+    await tab.send(tab.page.forms.index(later[0]))
+    left(tab)
+    # They are reminded when they sign in, not by each application that they go to.
+    told(await tab.tabs.request("GET", house.asking()))
+    told(await tab.tabs.request("GET", house.asking(prompt="none")))
+
+
+async def test_who_puts_it_off_is_asked_for_consent_and_not_again(house: Arriving, grace: Person) -> None:
+    require(house.people, house.acme, grace_days=3)
+    tab = await sign_in(house, grace)
+    await tab.send([form.action for form in tab.page.forms].index(REQUIRED))
+    assert tab.place.startswith("/ui/consent")
+    await tab.send(answer="allow")
+    left(tab)
+
+
+async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_application(house: Arriving, grace: Person) -> None:
+    house.allow(grace)
+    require(house.people, house.acme)
+    tab = await sign_in(house, grace)
+    assert "The time to set it up is over" in tab.page.text
+    assert REQUIRED not in [form.action for form in tab.page.forms]
+    # Whoever sends the form all the same gets no further, by this page or another one.
+    flow = tab.place.partition("flow=")[2]
+    form = {"flow": flow, "form_token": tab.page.forms[0].fields["form_token"]}
+    answer = await tab.tabs.request("POST", REQUIRED, form)
+    assert (answer.status, answer.header("location")) == (303, f"{REQUIRED}?flow={flow}")
+    for place in ("/ui/authorize", "/ui/consent"):
+        assert (await tab.tabs.tab().open(f"{place}?flow={flow}")).place == tab.place
+    await tab.tabs.request("POST", "/ui/consent", {**form, "answer": "allow"})
+    assert told(await tab.tabs.request("GET", house.asking(prompt="none")))["error"] == "interaction_required"
+    assert house.codes() == []
+    await tab.send(0)
+    assert tab.place.startswith(f"{SET_UP}/set-up?to=/ui/authorize")
+    found = re.search(rb'id="secret">([A-Z2-7]{32})<', tab.shown.body)
+    assert found is not None
+    house.log.remember(found[1].decode())
+    await tab.send(len(tab.page.forms) - 1, code="12")
+    assert tab.status == 400
+    await tab.send(len(tab.page.forms) - 1, code=pyotp.TOTP(found[1].decode()).now())
+    (onward,) = [link for link in tab.page.links if link.startswith("/ui/authorize?flow=")]
+    await tab.open(onward)
+    left(tab)
+    assert len(house.codes()) == 1
+
+
+async def test_the_page_that_is_loaded_again_after_the_set_up_leaves(house: Arriving, grace: Person) -> None:
+    house.allow(grace)
+    require(house.people, house.acme)
+    tab = await sign_in(house, grace)
+    protect(house.people, grace)
+    await tab.open(tab.place)
+    left(tab)
+
+
+async def test_one_may_go_back_or_take_another_account(house: Arriving, grace: Person) -> None:
+    require(house.people, house.acme)
+    tab = await sign_in(house, grace)
+    last = len(tab.page.forms) - 1
+    other = await tab.tabs.tab().open(tab.place)
+    await other.send(last, answer="another")
+    assert other.place.startswith("/ui/sign-in?flow=")
+    await tab.send(last, answer="deny")
+    assert left(tab)["error"] == "access_denied"
+
+
+async def test_nobody_else_is_asked(house: Arriving, grace: Person, ada: Person) -> None:
+    house.allow(ada)
+    house.allow(grace)
+    globex = house.tenants.add("globex")
+    house.tenants.join(grace, globex)
+    require(house.people, globex)
+    told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
+    require(house.people, house.acme)
+    # An end user is no member.
+    told(await house.signed_in(ada).request("GET", house.asking()))
+    protect(house.people, grace)
+    told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
+
+
+async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    limit_sessions(house.people, house.acme, 1)
+    told(await house.signed_in(ada, age=3500).request("GET", house.asking()))
+    old = house.signed_in(house.tenants.session(ada), age=3700)
+    assert told(await old.request("GET", house.asking(prompt="none")))["error"] == "login_required"
+    assert (await old.tab().open(house.asking())).place.startswith("/ui/sign-in/password?flow=")
+    # The person's own account stays open in that browser.
+    is_page(await old.request("GET", "/ui"), 200)
+
+
+async def test_the_session_of_an_application_ends_with_the_rules(relying: Relying) -> None:
+    relying.tenants.join(relying.ada, relying.acme)
+    tokens = await relying.signed_in(relying.shop)
+    lasting = await relying.signed_in(relying.shop, scopes="openid offline_access")
+    require(relying.people, relying.acme)
+    assert refused(await relying.userinfo(tokens["access_token"])) == (403, "MFA_REQUIRED")
+    for token in (tokens["access_token"], tokens["refresh_token"]):
+        assert await relying.introspect(relying.shop, token) == {"active": False}
+    assert oauth(await relying.refresh(relying.shop, lasting["refresh_token"])) == (400, "invalid_grant")
+    # It waits for the set-up and is not used up.
+    protect(relying.people, relying.ada)
+    assert (await relying.userinfo(tokens["access_token"])).status == 200
+    lasting = (await relying.refresh(relying.shop, lasting["refresh_token"])).ok()
+    relying.log.remember(lasting["access_token"], lasting["refresh_token"])
+    limit_sessions(relying.people, relying.acme, 1)
+    relying.people.change("update sessions set proved_at = now() - interval '61 minutes' where scopes is not null")
+    assert refused(await relying.userinfo(lasting["access_token"])) == (401, "UNAUTHORIZED")
+    for token in (lasting["access_token"], lasting["refresh_token"]):
+        assert await relying.introspect(relying.shop, token) == {"active": False}
+    assert oauth(await relying.refresh(relying.shop, lasting["refresh_token"])) == (400, "invalid_grant")
+
+
+async def test_what_stands_for_no_person_goes_on(relying: Relying) -> None:
+    require(relying.people, relying.acme)
+    limit_sessions(relying.people, relying.acme, 1)
+    own = (await relying.ask(fields={"grant_type": "client_credentials"}, headers=relying.shop.basic)).ok()["access_token"]
+    assert (await relying.introspect(relying.shop, own))["active"]
+
+
+async def test_a_device_is_let_in_by_no_member_who_owes_a_second_factor(postern: Postern, people: People, log: CapturedLog) -> None:
+    sets = Sets(postern, people, unlimited(postern), log)
+    sets.tenants.join(sets.ada, sets.acme)
+    approved, waiting = await sets.ask_for_codes(), await sets.ask_for_codes()
+    await sets.approve(approved)
+    require(people, sets.acme)
+    with pytest.raises(SecondFactorRequired):
+        await sets.approve(waiting)
+    assert oauth(await sets.poll(approved)) == (400, "access_denied")
