@@ -99,6 +99,9 @@ class SystemSecrets:
             digits += _BASE62[digit]
         return Token(f"{kind}_{name}_{digits}")
 
+    def key_bytes(self, length: int) -> bytes:
+        return secrets.token_bytes(length)
+
     def letters(self, alphabet: str, length: int) -> Secret:
         return Secret("".join(secrets.choice(alphabet) for _ in range(length)))
 

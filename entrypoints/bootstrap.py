@@ -49,6 +49,12 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                 federation=assemble_federation(settings, foundation, identity),
                 platform=assemble_platform(foundation, identity),
                 actors=assemble_actors(
-                    foundation, record, identity, tenancy, services, login_event_retention=settings.login_event_retention
+                    foundation,
+                    record,
+                    identity,
+                    tenancy,
+                    services,
+                    login_event_retention=settings.login_event_retention,
+                    delivery_retention=settings.delivery_retention,
                 ),
             )

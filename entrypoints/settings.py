@@ -59,6 +59,7 @@ _MAIL: Final = "Mail"
 _TOKENS: Final = "Tokens and passwords"
 _SIGN_IN: Final = "Sign-in"
 _ORGANIZATIONS: Final = "Organizations"
+_OUTBOUND: Final = "Outbound calls"
 _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
@@ -216,6 +217,35 @@ class Settings:
         _ORGANIZATIONS,
         "With `on`, everybody can found organizations that are active at once. With `off`, a new one waits until a platform owner approves "
         "it.",
+    )
+
+    outbound_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        forms.networks,
+        "",
+        _OUTBOUND,
+        "Networks that destinations named by organizations, such as webhooks, may be in, beside public addresses; separated by commas. "
+        "Every organization can then reach all that is in them: name single machines rather than whole networks.",
+    )
+    outbound_proxy: Secret | None = _optional(
+        forms.proxy,
+        "calls go straight to their destination",
+        _OUTBOUND,
+        "An HTTP proxy, `http://user:password@host:3128`, through which these calls leave. Postern still resolves and checks every name "
+        "itself, and asks the proxy for a connection to the checked address. Proxies that the environment names are not used.",
+        secret=True,
+    )
+    outbound_ca_file: Path | None = _optional(
+        forms.path,
+        "the machine's own authorities alone",
+        _OUTBOUND,
+        "A file with certificates of private authorities (PEM) that these calls trust as well.",
+    )
+
+    delivery_retention: timedelta = _setting(
+        forms.duration(86_400, 365 * 86_400),
+        "30d",
+        _OUTBOUND,
+        "How long deliveries to webhooks are kept, with what the receiver answered. A replay can bring back events that are older.",
     )
 
     rate_limits: bool = _setting(

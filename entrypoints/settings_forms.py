@@ -113,6 +113,18 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _proxy(text: str) -> Secret:
+    sentence = "the address of an HTTP proxy, http://user:password@host:3128"
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme == "http" and parts.hostname and parts.port != 0 and parts.path in {"", "/"} and not parts.query
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Malformed(sentence)
+    return Secret(text)
+
+
 def _list(text: str) -> list[str]:
     return [part for part in (one.strip() for one in text.split(",")) if part]
 
@@ -226,6 +238,7 @@ text: Final = Form(str)
 secret: Final = Form(Secret)
 password: Final = Form(Password)
 database_url: Final = Form(_database_url)
+proxy: Final = Form(_proxy)
 mail: Final = Form(_mail)
 sender: Final = Form(_sender)
 switch: Final = Form(_switch, lambda value: "on" if value else "off")

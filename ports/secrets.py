@@ -17,6 +17,9 @@ class Secrets(Protocol):
         before the last underscore is public and tells it apart in a list.
         """
 
+    def key_bytes(self, length: int) -> bytes:
+        """Random bytes for a key of ours."""
+
     def letters(self, alphabet: str, length: int) -> Secret:
         """As many letters of this alphabet, for a person to type. Choose both so that they cannot be guessed while they count."""
 

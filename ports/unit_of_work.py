@@ -35,6 +35,8 @@ from ports.tenancy.members import MemberStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
+from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
+from ports.tenancy.webhooks import WebhookStore
 
 
 class UnitOfWork(Protocol):
@@ -70,6 +72,10 @@ class UnitOfWork(Protocol):
     def sign_in_rules(self) -> SignInRulesStore: ...
     @property
     def roles(self) -> RoleStore: ...
+    @property
+    def webhooks(self) -> WebhookStore: ...
+    @property
+    def webhook_deliveries(self) -> WebhookDeliveryStore: ...
     @property
     def api_keys(self) -> ApiKeyStore: ...
     @property

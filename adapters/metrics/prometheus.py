@@ -34,6 +34,7 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 # Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
+_KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -44,7 +45,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 class PrometheusMetrics:
     """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # noqa: PLR0915 - a list
         directory = os.environ.get(_SHARED_DIRECTORY)
         self._registry = CollectorRegistry()
         self._page = self._registry if directory is None else _summed(self._registry, Path(directory))
@@ -89,6 +90,14 @@ class PrometheusMetrics:
             for outcome in ("succeeded", "failed"):
                 self._jobs_processed.labels(kind, outcome)
         self._webhooks = self._histogram("sso_webhook_delivery_latency_seconds", "Time for a webhook delivery attempt", (), _JOB_BUCKETS)
+
+        self._webhook_wait = self._histogram(
+            "sso_webhook_delivery_wait_seconds", "Time from when a webhook delivery was due to its attempt", (), _JOB_BUCKETS
+        )
+        self._webhook_attempts = self._counter("sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", ("outcome",))
+        for outcome in _KNOWN_DELIVERIES:
+            self._webhook_attempts.labels(outcome)
+        self._webhooks_paused = self._counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
         self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
@@ -151,8 +160,13 @@ class PrometheusMetrics:
         self._jobs.labels(kind).observe(seconds)
         self._jobs_processed.labels(kind, "succeeded" if succeeded else "failed").inc()
 
-    def webhook_delivered(self, seconds: float) -> None:
+    def webhook_attempted(self, outcome: str, seconds: float, waited: float) -> None:
         self._webhooks.observe(seconds)
+        self._webhook_wait.observe(waited)
+        self._webhook_attempts.labels(outcome).inc()
+
+    def webhook_paused(self) -> None:
+        self._webhooks_paused.inc()
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -782,6 +782,48 @@ create table events (
 create index events_of_organization on events (organization_id, id);
 create index events_personal on events (occurred_at) where personal is not null;
 
+-- Where an organization wants to hear of its events. The row is also what a dispatcher claims: the destination.
+create table webhooks (
+    id                     uuid        primary key,
+    org_id                 uuid        not null references all_organizations on delete cascade,
+    name                   text        not null,
+    url                    text        not null,
+    events                 text[]      not null,       -- the types that it subscribes to
+    is_active              boolean     not null default true,
+    paused_at              timestamptz,                -- we have disabled it, since it failed for days
+    sealed_secret          bytea       not null,
+    previous_sealed_secret bytea,                      -- signs as well, until `previous_until`
+    previous_until         timestamptz,
+    failing_since          timestamptz,                -- the first failure after the last success; null: the last attempt succeeded
+    rests_until            timestamptz,                -- the receiver has asked for it
+    lease                  uuid,
+    leased_until           timestamptz,
+    created_at             timestamptz not null,
+    updated_at             timestamptz not null,
+    unique (org_id, name),
+    constraint webhooks_subscribe check (cardinality(events) > 0),
+    constraint webhooks_paused check (paused_at is null or not is_active)
+) with (fillfactor = 70);
+
+-- An event on its way to a webhook, written by the statement that publishes the event. What is sent is made from the event at each attempt.
+create table webhook_deliveries (
+    id            uuid        primary key,
+    webhook_id    uuid        not null references webhooks on delete cascade,
+    event_id      uuid        not null,                -- no reference: it would cost an index, and events go with their organization
+    event_name    text        not null,
+    attempts      smallint    not null default 0,
+    next_at       timestamptz,                         -- null: delivered, or given up
+    delivered_at  timestamptz,
+    status_code   smallint,                            -- of the last answer
+    response_body text,                                -- its beginning
+    error         text,
+    created_at    timestamptz not null,
+    updated_at    timestamptz not null,
+    unique (webhook_id, event_id)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index webhook_deliveries_due    on webhook_deliveries (webhook_id, next_at) where next_at is not null;
+create index webhook_deliveries_oldest on webhook_deliveries (created_at);       -- the janitor's
+
 -- The audit log is append-only: entries and links are never changed or deleted. The personal part of an entry stands apart, so that it can be
 -- forgotten; the entry keeps a salted digest of it.
 create table audit_entries (

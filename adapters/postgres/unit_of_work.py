@@ -37,6 +37,8 @@ from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
+from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
+from adapters.postgres.tenancy.webhooks import WebhookRows
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
@@ -84,6 +86,8 @@ class PostgresUnitOfWork:
     members = _Made(MemberRows)
     roles = _Made(RoleRows)
     sign_in_rules = _Made(SignInRulesRows)
+    webhooks = _Made(WebhookRows)
+    webhook_deliveries = _Made(WebhookDeliveryRows)
     api_keys = _Made(ApiKeyRows)
     client_secrets = _Made(ClientSecretRows)
     plans = _Made(PlanRows)

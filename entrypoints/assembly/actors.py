@@ -15,6 +15,7 @@ from actors.purger import Purger
 from actors.reencrypter import reencrypter
 from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
+from actors.webhook_dispatcher import WebhookDispatcher
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
@@ -38,6 +39,7 @@ def assemble_actors(
     services: Services,
     *,
     login_event_retention: timedelta,
+    delivery_retention: timedelta,
 ) -> tuple[Actor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
@@ -56,7 +58,10 @@ def assemble_actors(
         purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
         AuditLinker(record.audit, spread=spread),
         InvitationSweeper(tenancy.invitations, spread=spread),
-        Janitor(housekeeping.sweeps(pool, login_event_retention=login_event_retention), spread=spread),
+        WebhookDispatcher(tenancy.webhook_deliveries, foundation.doorbell, spread=spread),
+        Janitor(
+            housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
+        ),
         MetricsRefresher(
             metrics,
             database=foundation.database,

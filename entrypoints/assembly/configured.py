@@ -1,5 +1,6 @@
 """What the settings configure. Each part is made here, or refused with a sentence that names the setting."""
 
+import ssl
 from contextlib import ExitStack
 from typing import Final
 
@@ -9,6 +10,9 @@ from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from adapters.location import LocationDatabaseUnusable, locations
 from adapters.mail.transports import MailSettingsError, transport_for
 from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.outbound.client import GuardedClient
+from adapters.outbound.dialer import Dialer
+from adapters.outbound.names import SystemNames
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
 from entrypoints.failures import StartFailed
@@ -46,6 +50,17 @@ def mail_transport(settings: Settings) -> MailTransport:
         return transport_for(settings.mail_url, settings.mail_sender, clock=SystemClock(), password=settings.mail_password)
     except MailSettingsError as error:
         raise SettingsError(f"POSTERN_MAIL, POSTERN_MAIL_SENDER or POSTERN_MAIL_PASSWORD cannot be used: {error}") from None
+
+
+def guarded_client(settings: Settings) -> GuardedClient:
+    """Raises `StartFailed`."""
+    authorities = settings.outbound_ca_file
+    if authorities is not None:
+        try:
+            ssl.create_default_context(cafile=str(authorities))
+        except (OSError, ssl.SSLError) as error:
+            raise StartFailed(f"POSTERN_OUTBOUND_CA_FILE {authorities} cannot be used: {error.strerror}") from None
+    return GuardedClient(Dialer(SystemNames(), settings.outbound_networks, settings.outbound_proxy), authorities)
 
 
 def argon2_parameters(settings: Settings) -> Argon2Parameters:

@@ -30,7 +30,7 @@ from core.domain.identity.links import Links
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
-from entrypoints.assembly.configured import key_ring, mail_transport
+from entrypoints.assembly.configured import guarded_client, key_ring, mail_transport
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
@@ -41,6 +41,7 @@ from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
+from ports.outbound import Outbound
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
@@ -71,6 +72,7 @@ class Foundation:
     brandings: Brandings
     mail_templates: MailTemplates
     mail: MailTransport
+    outbound: Outbound
     links: Links
     signing_keys: SigningKeys
     key_care: KeyCare
@@ -86,6 +88,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     metrics = PrometheusMetrics()
     keyring = key_ring(settings)
     mail = mail_transport(settings)
+    outbound = guarded_client(settings)
     target = conninfo(settings)
     pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)
     try:
@@ -117,6 +120,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             brandings=PostgresBrandings(pool),
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url),
             mail=mail,
+            outbound=outbound,
             links=Links(settings.public_url, settings.public_frontend_url),
             signing_keys=signing_keys,
             key_care=KeyCare(signing_keys, keyring, clock),
@@ -125,4 +129,5 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
         )
     finally:
+        await outbound.aclose()
         await pool.aclose()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
@@ -39,6 +39,9 @@ class SessionStore(Protocol):
 
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         """False when this person has no such session, or it is revoked already: of two callers, one gets True."""
+
+    async def organization(self, session: SessionId) -> OrganizationId | None:
+        """The one that it was opened in. None when it was opened in none."""
 
     async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
         """Their own, and those that they opened in other people's names. `but` is spared with its line: those that it was opened from, and

@@ -125,3 +125,20 @@ async def test_a_file_of_places_or_proxies_that_cannot_be_used_is_named(tmp_path
         async with bootstrap.open_postern(settings):
             pass
     assert log.events("database_away")
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_authorities_that_cannot_be_used_stop_the_start(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "authorities.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(StartFailed, match="POSTERN_OUTBOUND_CA_FILE"):
+        configured.guarded_client(_settings(tmp_path, POSTERN_OUTBOUND_CA_FILE=str(file)))
+
+
+@pytest.mark.parametrize("value", ["https://proxy:1", "proxy:3128", "http://:1", "http://proxy:x", "http://proxy/path"])
+def test_what_is_no_proxy_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(SettingsError, match="POSTERN_OUTBOUND_PROXY must be the address of an HTTP proxy") as refused:
+        _settings(tmp_path, POSTERN_OUTBOUND_PROXY=value)
+    assert value not in str(refused.value)
+    assert _settings(tmp_path, POSTERN_OUTBOUND_PROXY="http://proxy:3128").outbound_proxy is not None

@@ -99,7 +99,10 @@ def test_a_secret_is_never_shown(name: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET)
     values = {
         "POSTERN_ENCRYPTION_KEYS": "x",
-        name: f"postgresql://me:{SECRET}@host/db" if name == "POSTERN_DATABASE_URL" else SECRET,
+        name: {
+            "POSTERN_DATABASE_URL": f"postgresql://me:{SECRET}@host/db",
+            "POSTERN_OUTBOUND_PROXY": f"http://me:{SECRET}@proxy:3128",
+        }.get(name, SECRET),
     }
     settings = read(values)
     assert SECRET not in repr(settings)

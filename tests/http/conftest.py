@@ -30,6 +30,8 @@ def postern_on(database_url: str, directory: Path) -> AbstractAsyncContextManage
             "POSTERN_DATABASE_URL": database_url,
             "POSTERN_DATA_DIR": str(directory),
             "POSTERN_BASE_URL": BASE_URL,
+            # Where the receivers of tests are.
+            "POSTERN_OUTBOUND_NETWORKS": "127.0.0.1",
             # The key under which the signing keys of tests/signing.py are sealed.
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
             # As cheap as the settings allow: what hashing costs is tested where it is done.

@@ -668,6 +668,21 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys",
         "POST /api/organizations/{org_slug}/services/{service_slug}/client-secrets",
     },
+    Capability.WEBHOOKS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/webhooks/{webhook_id}",
+        "GET /api/organizations/{org_slug}/webhooks",
+        "GET /api/organizations/{org_slug}/webhooks/event-types",
+        "GET /api/organizations/{org_slug}/webhooks/{webhook_id}",
+        "GET /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries",
+        "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+        "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay",
+        "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/test",
+    },
+    f"{Capability.WEBHOOKS_MANAGE}_in_person": {
+        "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}",
+        "POST /api/organizations/{org_slug}/webhooks",
+        "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret",
+    },
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",

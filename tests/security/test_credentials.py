@@ -212,6 +212,19 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
+# Its webhooks
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/event-types
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/replay
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/test
+
 # Its services
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services

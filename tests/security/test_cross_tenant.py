@@ -89,6 +89,7 @@ class Street(Cast):
             ("invitations", {"email": f"guest-{more}@{name}.example", "role": "member"}, 200),
             ("invitations", {"email": f"clerk-{more}@{name}.example", "role": house.role.slug}, 200),
             ("roles", {"slug": f"{name}-{more}", "name": f"Of {name}", "permissions": ["services.view"]}, 201),
+            ("webhooks", {"name": f"Of {name} {more}", "url": f"https://{name}.example/", "events": ["user.joined", "role.created"]}, 200),
             (f"services/{house.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
             (f"services/{house.service.slug}/api-keys", {"name": f"Of {name} {more}", "permissions": ["read:users"]}, 201),
         ):
@@ -102,11 +103,14 @@ class Street(Cast):
             ("roles", "org_id"),
             ("invitations", "org_id"),
             ("services", "org_id"),
+            ("webhooks", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
             rows = self.people.rows(f"select id from {table} where {column} = %s order by id", house.tenant.id)
             house.ids[table] = [row["id"] for row in rows]
+        rows = self.people.rows("select id from webhook_deliveries where webhook_id = any (%s) order by id", house.ids["webhooks"])
+        house.ids["webhook_deliveries"] = [row["id"] for row in rows]
         for table in OF_SERVICE:
             rows = self.people.rows(f"select id from {table} where service_id = %s order by id", house.service.id)
             house.ids[table] = [row["id"] for row in rows]
@@ -141,6 +145,8 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
+    "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys": lambda _: {"name": "X", "permissions": ["read:users"]},
     "POST /api/organizations/{org_slug}/services/{service_slug}/plans": lambda _: {"name": "X", "price_cents": 0, "currency": "usd"},
 }
@@ -157,6 +163,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/roles",
     "POST /api/organizations/{org_slug}/select",
     "POST /api/organizations/{org_slug}/services",
+    "POST /api/organizations/{org_slug}/webhooks",
 }
 
 
@@ -169,10 +176,22 @@ def test_every_route_of_an_organization_is_tried() -> None:
 def at(one: Endpoint, house: House, identity: object, service: str = "") -> str:
     """Of this house, and of its service if the path names one before it comes to what the last parameter is an id of."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
+    path = path.replace("{webhook_id}", str(house.ids["webhooks"][0]))
     return path.replace("{org_slug}", house.slug).replace("{service_slug}", service or house.service.slug)
 
 
-KEPT = ("all_organizations", "memberships", "relations", "roles", "invitations", "services", "service_users", "sessions", "audit_entries")
+KEPT = (
+    "all_organizations",
+    "memberships",
+    "relations",
+    "roles",
+    "invitations",
+    "services",
+    "service_users",
+    "sessions",
+    "audit_entries",
+    "webhooks",
+)
 OF_SERVICE = ("client_secrets", "plans", "api_keys")
 
 

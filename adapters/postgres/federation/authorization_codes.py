@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.record.events import fan_out
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -239,6 +240,10 @@ _REDEEM: Final[LiteralString] = f"""
                     ),
                     %(at)s
                from redeemed, code, place
+          returning id, name, organization_id, target_id
+         ),
+         queued as (
+             {fan_out("told", "told.id", "told.name", "told.organization_id", "told.target_id")}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)

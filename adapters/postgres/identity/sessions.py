@@ -10,7 +10,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.revoking import LINE, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
 from ports.identity.sessions import Opener
@@ -35,6 +35,11 @@ class ParentRow:
             self.parent_depth,
             Proved(self.proved_at, self.second_factor_at),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _InOrganization:
+    organization_id: UUID | None
 
 
 # Columns of a statement that reads `sessions`.
@@ -98,6 +103,10 @@ class SessionRows:
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         return bool(await self._transaction.ask(IdRow, _REVOKE, {"id": session, "user": user}))
 
+    async def organization(self, session: SessionId) -> OrganizationId | None:
+        rows = await self._transaction.ask(_InOrganization, _ORGANIZATION, {"id": session})
+        return None if not rows or rows[0].organization_id is None else OrganizationId(rows[0].organization_id)
+
     async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
         return len(await self._transaction.ask(IdRow, _REVOKE_ALL, {"user": user, "but": but}))
 
@@ -110,6 +119,8 @@ class SessionRows:
     async def revoke_of_device(self, device: DeviceId) -> int:
         return len(await self._transaction.ask(IdRow, _REVOKE_OF_DEVICE, {"device": device}))
 
+
+_ORGANIZATION: Final = "select organization_id from sessions where id = %(id)s"
 
 # A statement of its own: the next one sees what was committed while this one waited.
 _HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"

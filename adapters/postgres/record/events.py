@@ -11,11 +11,12 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import CHANNEL, Transaction
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.json import Json
 from core.domain.record.audit import kept_user_agent
 from core.domain.record.audit_chains import PLATFORM_CHAIN
+from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, Event
 from ports.clock import Clock
 from ports.ids import Ids
@@ -38,9 +39,15 @@ class EventRows:
         at = self._clock.now()
         published = [event for event in events if event.published]
         if len(published) == 1:
-            await self._transaction.tell_along(_PUBLISH_ONE, self._alone(published[0], at))
+            alone = self._alone(published[0], at)
+            await self._transaction.tell_along(_PUBLISH_ONE, alone)
+            if published[0].organization is not None:
+                await self._transaction.tell_along(_FAN_OUT_ONE, {name: alone[name] for name in _FANNED_OUT})
         elif published:
-            await self._transaction.tell_along(_PUBLISH, {"events": Jsonb([self._published(event, at) for event in published])})
+            told = {"events": Jsonb([self._published(event, at) for event in published])}
+            await self._transaction.tell_along(_PUBLISH, told)
+            if any(event.organization is not None for event in published):
+                await self._transaction.tell_along(_FAN_OUT, told)
         entries = [AuditEntryId(self._ids.new()) if event.audited else None for event in events]
         audited = [_audited(event, entry, at) for event, entry in zip(events, entries, strict=True) if entry is not None]
         if audited:
@@ -136,6 +143,38 @@ _PUBLISH: Final[LiteralString] = """
                  details jsonb, personal jsonb, occurred_at timestamptz)
 """
 
+
+def fan_out(
+    source: LiteralString, event: LiteralString, name: LiteralString, organization: LiteralString, target: LiteralString
+) -> LiteralString:
+    """A delivery for each webhook of the organization that subscribes to the event. In the statement that writes the event: nobody has to
+    find out later what was published, in an order of commits that nobody knows. Dispatchers are told only if there is something for them,
+    since a notification makes commits wait for each other; several of one transaction are sent as one.
+
+    The new ids begin with the time of the event's.
+    """
+    return f"""
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
+    select (left({event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, {event}, {name}, now(), now(), now()
+      from {source}
+      join webhooks on webhooks.org_id = {organization}
+     where webhooks.is_active
+       and ({name} = any (webhooks.events) or {name} = '{TEST_EVENT}' and webhooks.id::text = {target})
+ returning pg_notify('{CHANNEL}', '{WEBHOOK_TOPIC}')
+    """
+
+
+_FANNED_OUT: Final = ("id", "name", "organization", "target_id")
+
+_FAN_OUT_ONE: Final[LiteralString] = fan_out(
+    "(values (true)) as this (event)", "%(id)s::uuid", "%(name)s::text", "%(organization)s::uuid", "%(target_id)s::text"
+)
+
+_FAN_OUT: Final[LiteralString] = fan_out(
+    "jsonb_to_recordset(%(events)s) as told (id uuid, name text, organization_id uuid, target_id text)",
+    *("told.id", "told.name", "told.organization_id", "told.target_id"),
+)
+
 # The entries, what is set apart of them, and their places in the queue of entries that wait to be linked.
 _AUDIT: Final[LiteralString] = f"""
     with told as (
@@ -187,6 +226,12 @@ _IN_EVERY_LOG: Final[LiteralString] = """
     )
 """
 
-_PUBLISH_EVERYWHERE: Final[LiteralString] = _PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s"))
+_PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
+    with published as (
+             {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s"))}
+         returning id, name, organization_id, target_id
+         )
+    {fan_out("published", "published.id", "published.name", "published.organization_id", "published.target_id")}
+"""
 
 _AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s"))

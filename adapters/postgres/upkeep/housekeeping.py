@@ -6,6 +6,7 @@ from typing import ClassVar, LiteralString
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.statements import tell
+from adapters.postgres.tenancy.webhook_queue import FORSAKE
 from ports.database import Housekeeping
 
 
@@ -146,6 +147,12 @@ class PastEventDetails(_Sweep):
     """
 
 
+class ForsakenDeliveries(_Sweep):
+    """Of webhooks that are disabled, and of organizations that are not active. They are given up, not deleted."""
+
+    statement = FORSAKE
+
+
 class _Retained(_Sweep):
     """What is kept as long as a setting says."""
 
@@ -169,9 +176,16 @@ class PastMfaEvents(_Retained):
     statement = _delete("mfa_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
-def sweeps(pool: Pool, *, login_event_retention: timedelta) -> tuple[Housekeeping, ...]:
+class PastDeliveries(_Retained):
+    """What became of events on their way to webhooks."""
+
+    statement = _delete("webhook_deliveries", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
+
+
+def sweeps(pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta) -> tuple[Housekeeping, ...]:
     """All of them."""
     return (
         *(sweep(pool) for sweep in _Sweep.__subclasses__() if not issubclass(sweep, _Retained)),
-        *(sweep(pool, login_event_retention) for sweep in _Retained.__subclasses__()),
+        *(sweep(pool, login_event_retention) for sweep in (PastLoginEvents, PastMfaEvents)),
+        PastDeliveries(pool, delivery_retention),
     )

@@ -75,6 +75,21 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         {SWEPT}""",
     **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
     "services": _rows_of("all_services", "org_id"),
+    # Of all its webhooks together: there are a few, each with an index of its own deliveries.
+    "webhook_deliveries": f"""
+        with batch as (
+                 select deliveries.id
+                   from webhooks
+                  cross join lateral (
+                            select id from webhook_deliveries where webhook_id = webhooks.id and id > %(after)s order by id limit %(limit)s
+                        ) as deliveries
+                  where webhooks.org_id = {_GOING}
+                  order by deliveries.id
+                  limit %(limit)s
+             ),
+             gone as (delete from webhook_deliveries using batch where webhook_deliveries.id = batch.id returning 1)
+        {SWEPT}""",
+    "webhooks": _rows_of("webhooks", "org_id"),
     "events": _rows_of("events", "organization_id"),
     # These belong to the people; the risk of their next sign-in is judged by them.
     "login_events": f"""

@@ -133,6 +133,13 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "events.personal": Personal(
         "What an event says about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
     ),
+    "webhook_deliveries.response_body": Personal(
+        "What an organization's receiver answered.",
+        None,
+        Eraser.JANITOR,
+        "`POSTERN_DELIVERY_RETENTION`, 30 days by default.",
+        "PastDeliveries",
+    ),
     "audit_personal.address": _of_entry("Where an audited act was done from."),
     "audit_personal.user_agent": _of_entry("What the client calls itself."),
     "audit_personal.details": _of_entry("What the entry says about a person: an address, a name, a reason."),
@@ -161,6 +168,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "jobs.state",
             "plans.currency",
         ),
+        *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors"),
@@ -192,7 +200,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),
         *("all_services.jwks", "all_services.post_logout_redirect_uris", "authorization_codes.redirect_uri"),
         *("plans.name", "plans.features", "plans.billing_price_id"),
-        *("api_keys.name", "api_keys.prefix", "client_secrets.prefix"),
+        *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
     ),
     "Details of an act. What they say about a person is kept in a column of its own": ("events.details", "audit_entries.details"),
     "A key, or a digest of random bits": (
@@ -202,6 +210,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
         *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
+        *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
     ),
     "A digest that says nothing without what it was made from; the salt is erased together with that": (
         *("audit_entries.personal_digest", "audit_links.digest"),

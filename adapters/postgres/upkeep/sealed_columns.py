@@ -40,6 +40,8 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),
     "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
+    "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
+    "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),
 }
 
 

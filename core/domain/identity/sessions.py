@@ -145,8 +145,8 @@ def context_class(authenticated_by: Sequence[str]) -> str:
     return TWO_FACTORS if "mfa" in authenticated_by else ONE_FACTOR
 
 
-def session_ended(user: UserId, actor: Actor, session: SessionId) -> Event:
-    return Event("user.logout", actor, Target("user", str(user)), details={"session_id": str(session)})
+def session_ended(user: UserId, organization: OrganizationId | None, actor: Actor, session: SessionId) -> Event:
+    return Event("user.logout", actor, Target("user", str(user)), organization, details={"session_id": str(session)})
 
 
 def sessions_revoked(user: UserId, actor: Actor, count: int) -> Event:

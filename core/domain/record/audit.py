@@ -37,6 +37,7 @@ class TargetType(StrEnum):
     DOMAIN = "domain"
     BRANDING = "branding"
     ROLE = "role"
+    WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True)

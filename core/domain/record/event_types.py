@@ -157,6 +157,15 @@ _FURTHER: Final = (
         ("role.deleted", "Role deleted"),
     ),
     *_types(
+        "Webhooks",
+        ("webhook.created", "Webhook created"),
+        ("webhook.updated", "Webhook updated"),
+        ("webhook.deleted", "Webhook deleted"),
+        ("webhook.secret_rotated", "Secret of a webhook rotated"),
+        ("webhook.paused", "Webhook paused after days of failures"),
+        ("webhook.tested", "Webhook tested"),
+    ),
+    *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
     ),
@@ -182,16 +191,15 @@ _FURTHER: Final = (
         audited=False,
     ),
     *_types(
+        "Sign-in",
+        ("user.logout", "User signed out"),
+    ),
+    *_types(
         "Security",
         ("security.session.reauthenticated", "Identity proved again within a session"),
         ("security.sign_in_link.created", "Sign-in link made"),
         ("security.sign_in_link.used", "Sign-in link used"),
         published=False,
-        audience=Audience.PERSON,
-    ),
-    *_types(
-        "Accounts",
-        ("user.logout", "User signed out"),
         audience=Audience.PERSON,
     ),
     *_types(
@@ -223,3 +231,14 @@ _BY_NAME: Final[Mapping[str, EventType]] = {one.name: one for one in EVENT_TYPES
 
 # What can stand in an organization's log.
 AUDIT_ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is Audience.ORGANIZATION)
+
+TEST_EVENT: Final = "webhook.tested"
+"""Goes to the webhook that is tested, whatever that subscribes to."""
+
+WEBHOOK_TOPIC: Final = "webhooks"
+"""Whose doorbell rings when an event has webhooks to go to."""
+
+# What an organization's webhooks can subscribe to: what it may know, as it happens.
+WEBHOOK_EVENTS: Final = tuple(
+    one for one in EVENT_TYPES if one.published and one.audience is Audience.ORGANIZATION and one.name != TEST_EVENT
+)

@@ -239,7 +239,7 @@ class Sessions:
             # A request that opens a session from this one waits and finds it ended, or has added the new one already.
             await uow.accounts.hold(user)
             if await uow.sessions.revoke(session, user):
-                await uow.record(session_ended(user, actor, session))
+                await uow.record(session_ended(user, await uow.sessions.organization(session), actor, session))
                 await uow.commit()
 
     async def sign_out_others(self, user: UserId, but: SessionId, actor: Actor) -> int:

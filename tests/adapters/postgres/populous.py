@@ -76,6 +76,13 @@ _FILL: Final = """
       from roles where org_id = %(organization)s;
     insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
     select gen_random_uuid(), 'thing.done', %(organization)s, 'user', id::text, '{}', now() from users;
+    insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, n::text, 'https://receiver.example', '{user.joined}', '', now(), now()
+      from generate_series(1, 3) as n;
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, created_at, updated_at)
+    select gen_random_uuid(), webhooks.id, events.id, 'user.joined', now(), now()
+      from webhooks join events on events.organization_id = webhooks.org_id
+     where webhooks.org_id = %(organization)s;
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
     insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, created_at)

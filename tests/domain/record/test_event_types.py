@@ -11,7 +11,8 @@ import pytest
 from adapters.texts.reading import shipped
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT
-from core.domain.record.event_types import AUDIT_ACTIONS, EVENT_TYPES, Audience, UnknownEventType, event_type
+from core.domain.record.event_data import EVENT_DATA
+from core.domain.record.event_types import AUDIT_ACTIONS, EVENT_TYPES, TEST_EVENT, WEBHOOK_EVENTS, Audience, UnknownEventType, event_type
 from core.domain.record.events import SYSTEM, Event, Target
 from tests.places import ROOT
 
@@ -45,7 +46,7 @@ ACME: Final = OrganizationId(UUID(int=1))
 def syntax() -> Iterator[tuple[str, ast.AST]]:
     for folder in ("core", "adapters", "actors", "entrypoints"):
         for file in (ROOT / folder).rglob("*.py"):
-            if file.name != "event_types.py":
+            if file.name not in {"event_types.py", "event_data.py"}:
                 for node in ast.walk(ast.parse(file.read_text())):
                     yield str(file.relative_to(ROOT)), node
 
@@ -134,3 +135,15 @@ def test_every_type_is_named_once_and_has_words_for_people() -> None:
         for words in (one.label, one.category):
             assert re.fullmatch(r"[A-Z][A-Za-z' -]+[a-z]", words), words
         assert one.audited or one.published, one.name
+
+
+def test_webhooks_are_told_of_what_organizations_may_know_and_of_nothing_else() -> None:
+    assert all(one.published and one.audience is Audience.ORGANIZATION for one in WEBHOOK_EVENTS)
+    # The test event goes to one webhook, and nobody subscribes to it.
+    assert {one.name for one in EVENT_TYPES if one.published} - {one.name for one in WEBHOOK_EVENTS} == {TEST_EVENT}
+
+
+def test_what_each_event_tells_is_described() -> None:
+    assert set(EVENT_DATA) == {one.name for one in WEBHOOK_EVENTS} | {TEST_EVENT}
+    for data in EVENT_DATA.values():
+        assert re.fullmatch(r"[A-Z].+\.", data.description)

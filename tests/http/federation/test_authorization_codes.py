@@ -46,6 +46,21 @@ async def test_the_sign_in_is_on_record_without_the_address_of_the_applications_
     assert [(one["name"], one["organization_id"]) for one in relying.told()] == [("user.login.success", relying.acme.id)] * 2
 
 
+async def test_the_webhooks_of_the_organization_and_no_others_are_told_of_the_sign_in(relying: Relying) -> None:
+    for organization in (relying.acme, relying.globex):
+        relying.people.change(
+            "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, 'crm', 'https://crm.example/', '{user.login.success}', 'x', now(), now())",
+            organization.id,
+        )
+    await relying.signed_in(relying.shop)
+    told = relying.people.rows(
+        "select webhooks.org_id, webhook_deliveries.event_name, events.name from webhook_deliveries"
+        " join webhooks on webhooks.id = webhook_id join events on events.id = event_id"
+    )
+    assert told == [{"org_id": relying.acme.id, "event_name": "user.login.success", "name": "user.login.success"}]
+
+
 async def test_what_an_id_token_says(relying: Relying) -> None:
     relying.tenants.join(relying.ada, relying.acme, "admin")
     code = await relying.code(relying.shop, scopes="openid email profile organization", amr=("pwd", "otp", "mfa"))

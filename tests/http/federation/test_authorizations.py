@@ -401,7 +401,11 @@ async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> No
         " '{}', now() + n * interval '1 minute' from generate_series(-2, 1) as n",
         house.app.id,
     )
-    (sweep,) = [one for one in sweeps(house.postern.foundation.pool, login_event_retention=timedelta(days=1)) if isinstance(one, Expired)]
+    (sweep,) = [
+        one
+        for one in sweeps(house.postern.foundation.pool, login_event_retention=timedelta(days=1), delivery_retention=timedelta(days=1))
+        if isinstance(one, Expired)
+    ]
     assert await sweep.delete_expired(2) == 2
     assert await sweep.delete_expired(100) == 1
     assert len(house.people.rows("select * from pushed_requests")) == 1

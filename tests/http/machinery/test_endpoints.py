@@ -81,7 +81,12 @@ def test_a_limit_may_be_said_to_be_none_and_is_not_owed_by_all() -> None:
 def test_making_keys_and_secrets_is_limited() -> None:
     limited = {str(one) for one in ROUTES if CREDENTIALS in one.limits}
     service = "/api/organizations/{org_slug}/services/{service_slug}"
-    assert limited == {f"POST {service}/api-keys", f"POST {service}/client-secrets"}
+    webhooks = "/api/organizations/{org_slug}/webhooks"
+    webhook = f"{webhooks}/{{webhook_id}}"
+    assert limited == {
+        *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
+        *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),
+    }
 
 
 @pytest.mark.parametrize("path", ["", "shops", "/shops/", "//shops", "/shops/{shop", "/shops/a{shop}", "/shops/:shop", "/shops?x", "/a b"])

@@ -3,6 +3,14 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.tenancy import invitations, members, organizations, roles, sign_in_rules
+from entrypoints.http.routes.tenancy import (
+    invitations,
+    members,
+    organizations,
+    roles,
+    sign_in_rules,
+    webhook_deliveries,
+    webhooks,
+)
 
-ROUTES: Final = Endpoints.of(organizations, sign_in_rules, members, roles, invitations)
+ROUTES: Final = Endpoints.of(organizations, sign_in_rules, members, roles, invitations, webhooks, webhook_deliveries)

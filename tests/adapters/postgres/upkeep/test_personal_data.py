@@ -179,7 +179,9 @@ async def test_what_is_known_of_a_person_after_the_sweep_is_of_what_was_kept(sto
 
 
 async def test_the_janitor_has_every_sweep(store: Store) -> None:
-    made = {type(sweep).__name__ for sweep in housekeeping.sweeps(store.pool, login_event_retention=YEAR)}
+    made = {
+        type(sweep).__name__ for sweep in housekeeping.sweeps(store.pool, login_event_retention=YEAR, delivery_retention=timedelta(days=30))
+    }
     named = {name for name, one in vars(housekeeping).items() if isinstance(one, type) and hasattr(one, "statement")}
     assert made == named
     assert {one.sweep for one in PERSONAL.values()} - {None} <= made

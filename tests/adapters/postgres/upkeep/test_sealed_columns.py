@@ -77,6 +77,6 @@ async def test_every_sealed_column_of_the_schema_is_listed(store: Store) -> None
         select table_name || '.' || column_name as name
           from information_schema.columns
           join information_schema.tables using (table_schema, table_name)
-         where table_schema = 'public' and table_type = 'BASE TABLE' and column_name like 'sealed%'
+         where table_schema = 'public' and table_type = 'BASE TABLE' and column_name like '%sealed_%'
     """)
     assert {row["name"] for row in rows} == set(PostgresSealedColumns(store.pool, store.keyring).columns)

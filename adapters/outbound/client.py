@@ -1,0 +1,126 @@
+"""The client for destinations that tenants name: HTTP/1.1 on Trio, over connections that the dialer has checked and that are kept for a
+while. No redirects, no proxies of the environment, no compression, short answers, and one deadline over all of it.
+"""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpcore
+import trio
+
+from adapters.outbound.dialer import Dialer
+from core.domain.outbound.destinations import Destination
+from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest
+
+LONGEST_ANSWER: Final = 64 << 10
+# Many tenants' receivers are quiet for minutes. What is kept costs a descriptor here and one there.
+_MOST_KEPT: Final = 256
+_KEPT_FOR: Final = 30.0
+
+
+class GuardedClient:
+    """Implements `ports.outbound.Outbound`. `authorities` is a file with certificates that are trusted beside the machine's own."""
+
+    def __init__(self, dialer: Dialer, authorities: Path | None = None) -> None:
+        self._dialer = dialer
+        self._authorities = authorities
+        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._first = trio.Lock()
+
+    def may_call(self, destination: Destination) -> bool:
+        return destination.address is None or self._dialer.permits(destination.address)
+
+    async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
+        with trio.move_on_after(timeout.total_seconds()), _explained():
+            while True:
+                try:
+                    return await self._post(request)
+                except _KeptConnectionLost:
+                    # The other side closed it as we began to write. The next one is kept too, or a new one.
+                    continue
+        raise OutboundFailed(Failure.TIMEOUT)
+
+    async def _post(self, request: OutboundRequest) -> OutboundAnswer:
+        pool = self._pool or await self._opened()
+        to = request.destination
+        headers = {"host": to.authority, "accept-encoding": "identity", "content-length": str(len(request.body)), **request.headers}
+        url = httpcore.URL(scheme=to.scheme, host=to.host, port=to.port, target=to.target)
+        steps: list[str] = []
+
+        async def noted(step: str, _details: dict[str, Any]) -> None:
+            steps.append(step)
+
+        answered = False
+        try:
+            async with pool.stream(
+                "POST", url, headers=list(headers.items()), content=request.body, extensions={"trace": noted}
+            ) as response:
+                answered = True
+                body = b""
+                # Cancelled rather than left: only then the library's generators end here, and the connection with them.
+                with trio.CancelScope() as enough:
+                    async for part in response.aiter_stream():
+                        body += part
+                        if len(body) >= LONGEST_ANSWER:
+                            enough.cancel()
+        except (httpcore.NetworkError, httpcore.RemoteProtocolError):
+            if not answered and "connection.connect_tcp.started" not in steps:
+                raise _KeptConnectionLost from None
+            raise
+        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+        return OutboundAnswer(response.status, named, body[:LONGEST_ANSWER])
+
+    async def _opened(self) -> httpcore.AsyncConnectionPool:
+        """To read a few hundred certificates takes twenty milliseconds, in which nothing else would happen here."""
+        async with self._first:
+            if self._pool is None:
+                context = await trio.to_thread.run_sync(_context, self._authorities)
+                self._pool = httpcore.AsyncConnectionPool(
+                    ssl_context=context,
+                    max_connections=None,
+                    max_keepalive_connections=_MOST_KEPT,
+                    keepalive_expiry=_KEPT_FOR,
+                    network_backend=self._dialer,
+                )
+        return self._pool
+
+    async def aclose(self) -> None:
+        if self._pool is not None:
+            await self._pool.aclose()
+
+
+class _KeptConnectionLost(httpcore.NetworkError):
+    """Before any of an answer arrived."""
+
+
+def _context(authorities: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if authorities is not None:
+        context.load_verify_locations(authorities)
+    return context
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """The library's errors in our words."""
+    try:
+        yield
+    except httpcore.ConnectError as error:
+        raise OutboundFailed(Failure.TLS if _of_tls(error) else Failure.UNREACHABLE) from None
+    except (httpcore.NetworkError, httpcore.TimeoutException):
+        raise OutboundFailed(Failure.UNREACHABLE) from None
+    except (httpcore.ProtocolError, httpcore.UnsupportedProtocol):
+        raise OutboundFailed(Failure.MALFORMED) from None
+
+
+def _of_tls(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

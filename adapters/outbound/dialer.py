@@ -1,0 +1,120 @@
+"""Opens connections to checked addresses only. The name is resolved once: all of its addresses are checked, and one of those that were
+checked is connected to. So a name that answers differently a moment later changes nothing.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import httpcore
+import structlog
+import trio
+
+from adapters.outbound.names import Names
+from core.domain.outbound.addresses import Address, Network, is_permitted
+from core.domain.secrets import Secret
+from ports.outbound import Failure, OutboundFailed
+
+log = structlog.get_logger()
+
+# Before the next address is tried; the last one has the whole rest of the deadline.
+_PATIENCE: Final = 2.0
+_LONGEST_HEAD: Final = 8192
+
+
+class Dialer(httpcore.AsyncNetworkBackend):
+    """What httpcore connects with. It resolves nothing itself, so there is no other way out. `network` is for tests."""
+
+    def __init__(
+        self,
+        names: Names,
+        allowed: Sequence[Network] = (),
+        proxy: Secret | None = None,
+        network: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._names = names
+        self._allowed = tuple(allowed)
+        self._proxy = proxy
+        self._network = network or httpcore.TrioBackend()
+
+    def permits(self, address: Address) -> bool:
+        return is_permitted(address, self._allowed)
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's own; the client has one deadline over all
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Raises `OutboundFailed`."""
+        del timeout, local_address, socket_options
+        addresses = await self._resolved(host)
+        for address in addresses:
+            if not self.permits(address):
+                log.warning("outbound_refused", host=host, address=str(address))
+                raise OutboundFailed(Failure.REFUSED)
+        return await self._first(addresses, port)
+
+    async def _resolved(self, host: str) -> Sequence[Address]:
+        try:
+            return [ip_address(host)]
+        except ValueError:
+            found = await self._names.addresses(host)
+        if not found:
+            raise OutboundFailed(Failure.UNRESOLVED)
+        return found
+
+    async def _first(self, addresses: Sequence[Address], port: int) -> httpcore.AsyncNetworkStream:
+        """A connection to the first address that answers."""
+        *others, last = addresses
+        for address in others:
+            with trio.move_on_after(_PATIENCE):
+                try:
+                    return await self._connected(address, port)
+                except OutboundFailed:
+                    pass
+        return await self._connected(last, port)
+
+    async def _connected(self, address: Address, port: int) -> httpcore.AsyncNetworkStream:
+        try:
+            if self._proxy is None:
+                return await self._network.connect_tcp(str(address), port)
+            return await self._through(
+                urlsplit(self._proxy.reveal()), f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+            )
+        except (httpcore.NetworkError, httpcore.TimeoutException):
+            raise OutboundFailed(Failure.UNREACHABLE) from None
+
+    async def _through(self, proxy: Any, target: str) -> httpcore.AsyncNetworkStream:
+        """Asks the operator's proxy for a connection to the checked address (RFC 9110 section 9.3.6). The proxy itself is not checked."""
+        addresses = await self._resolved(proxy.hostname)
+        stream = await self._network.connect_tcp(str(addresses[0]), proxy.port or 3128)
+        try:
+            lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+            if proxy.username is not None:
+                who = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+                lines.append(f"Proxy-Authorization: Basic {b64encode(who.encode()).decode()}")
+            await stream.write("\r\n".join([*lines, "", ""]).encode())
+            await _require_tunnel(stream)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await stream.aclose()
+            raise
+        return stream
+
+
+async def _require_tunnel(stream: httpcore.AsyncNetworkStream) -> None:
+    head = b""
+    while b"\r\n\r\n" not in head:
+        received = await stream.read(_LONGEST_HEAD)
+        head += received
+        if not received or len(head) > _LONGEST_HEAD:
+            raise OutboundFailed(Failure.UNREACHABLE)
+    # What follows the head belongs to the destination, which has not been asked for anything yet.
+    if head.split(b" ", 2)[1:2] != [b"200"] or not head.endswith(b"\r\n\r\n"):
+        log.warning("outbound_proxy_refused", answer=head.partition(b"\r\n")[0].decode("ascii", "replace"))
+        raise OutboundFailed(Failure.UNREACHABLE)

@@ -1,0 +1,84 @@
+"""Names to addresses: the machine's own list first, then DNS. Asked on Trio and not by `getaddrinfo`, which holds a thread for as long as a
+name server that somebody else runs likes to.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from core.domain.outbound.addresses import Address
+
+if TYPE_CHECKING:
+    from dns.asyncresolver import Resolver
+
+HOSTS: Final = Path("/etc/hosts")
+_PATIENCE: Final = 5.0
+
+
+class Names(Protocol):
+    async def addresses(self, host: str) -> Sequence[Address]:
+        """All of them, those of IPv4 first. None at all when there is no such name, or nobody says."""
+
+
+class SystemNames:
+    """Reads both files once. `resolver` is for tests."""
+
+    def __init__(self, hosts: Path = HOSTS, resolver: "Resolver | None" = None) -> None:
+        self._file = hosts
+        self._resolver = resolver
+        self._hosts: Mapping[str, Sequence[Address]] | None = None
+        self._first = trio.Lock()
+
+    async def addresses(self, host: str) -> Sequence[Address]:
+        async with self._first:
+            if self._hosts is None:
+                # The library takes a tenth of a second to import.
+                hosts, self._resolver = await trio.to_thread.run_sync(_prepared, self._file, self._resolver)
+                self._hosts = hosts
+            else:
+                hosts = self._hosts
+        own = hosts.get(host)
+        if own is not None or self._resolver is None:
+            return own or ()
+        import dns.exception  # noqa: PLC0415 - imported by now
+        import dns.name  # noqa: PLC0415
+
+        try:
+            # As an absolute name: nothing of the machine's search list is appended.
+            answer = await self._resolver.resolve_name(dns.name.from_text(host), lifetime=_PATIENCE)
+        except dns.exception.DNSException:
+            return ()
+        return sorted(map(ip_address, answer.addresses()), key=lambda address: not isinstance(address, IPv4Address))
+
+
+def _prepared(file: Path, resolver: "Resolver | None") -> "tuple[Mapping[str, Sequence[Address]], Resolver | None]":
+    import dns.asyncresolver  # noqa: PLC0415 - on first use
+    import dns.resolver  # noqa: PLC0415
+
+    if resolver is None:
+        try:
+            resolver = dns.asyncresolver.Resolver()
+        except dns.resolver.NoResolverConfiguration:
+            # A machine without name servers still knows its own names.
+            resolver = None
+    return _read(file), resolver
+
+
+def _read(file: Path) -> Mapping[str, Sequence[Address]]:
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    known: dict[str, list[Address]] = {}
+    for line in lines:
+        address, *names = line.partition("#")[0].split() or [""]
+        try:
+            listed = ip_address(address)
+        except ValueError:
+            continue
+        for name in names:
+            known.setdefault(name.lower(), []).append(listed)
+    return known

@@ -1,0 +1,231 @@
+"""Deliveries in PostgreSQL: listed, and queued again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
+from core.domain.json import Json
+from core.domain.pages import MOST_COUNTED, Listed, Page
+from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
+from core.domain.tenancy.webhook_deliveries import Delivery, Happened, Replayed
+from ports.tenancy.webhook_deliveries import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class HappenedRow:
+    """The columns of `HAPPENED`."""
+
+    event_id: UUID
+    event_name: str
+    organization_id: UUID
+    actor_id: UUID | None
+    actor_email: str | None
+    data: dict[str, Json]
+    occurred_at: datetime
+
+    def happened(self) -> Happened:
+        return Happened(
+            id=EventId(self.event_id),
+            name=self.event_name,
+            organization=OrganizationId(self.organization_id),
+            actor=None if self.actor_id is None else UserId(self.actor_id),
+            actor_email=self.actor_email,
+            data=self.data,
+            occurred_at=self.occurred_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery(HappenedRow):
+    id: UUID
+    webhook_id: UUID
+    webhook_name: str
+    attempts: int
+    next_at: datetime | None
+    delivered_at: datetime | None
+    status_code: int | None
+    response_body: str | None
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    def delivery(self) -> Delivery:
+        return Delivery(
+            id=WebhookDeliveryId(self.id),
+            webhook=WebhookId(self.webhook_id),
+            webhook_name=self.webhook_name,
+            happened=self.happened(),
+            attempts=self.attempts,
+            next_at=self.next_at,
+            delivered_at=self.delivered_at,
+            status_code=self.status_code,
+            response_body=self.response_body,
+            error=self.error,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    total: int
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Replayed:
+    queued: int
+    last: datetime | None
+
+
+class WebhookDeliveryRows:
+    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def newest_test(self, webhook: WebhookId) -> Delivery:
+        (row,) = await self._transaction.ask(_Delivery, _NEWEST_TEST, {"webhook": webhook, "test": TEST_EVENT})
+        return row.delivery()
+
+    async def redeliver(self, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery | None:
+        await self._transaction.tell(_REDELIVER, {"webhook": webhook, "id": delivery})
+        rows = await self._transaction.ask(_Delivery, _ONE, {"webhook": webhook, "id": delivery})
+        return rows[0].delivery() if rows else None
+
+    async def replay(self, webhook: WebhookId, since: datetime, until: datetime, event_type: str | None, limit: int) -> Replayed:
+        # Ids begin with the milliseconds of their making, a moment before `occurred_at` or after.
+        parameters = {
+            "webhook": webhook,
+            "since": since,
+            "until": until,
+            "first": first_id(since),
+            "event_type": event_type,
+            "limit": limit,
+        }
+        (answer,) = await self._transaction.ask(_Replayed, _REPLAY, parameters)
+        return Replayed(answer.queued, answer.last if answer.queued == limit else None)
+
+    async def ring(self) -> None:
+        self._transaction.ring(WEBHOOK_TOPIC)
+
+
+class PostgresWebhookDeliveries:
+    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: Wanted, page: Page) -> Listed[Delivery] | None:
+        conditions = _conditions(wanted)
+        parameters = {
+            "organization": organization,
+            "webhook": webhook,
+            "event_type": None if wanted.event_type is None else storable_text(wanted.event_type),
+            "most": MOST_COUNTED,
+        }
+        (totals,) = await ask(self._pool, _Totals, _TOTALS + conditions + _TOTALS_TAIL, parameters)
+        if not totals.known:
+            return None
+        paged = {**parameters, "offset": page.offset, "limit": page.limit}
+        rows: Sequence[_Delivery] = await ask(self._pool, _Delivery, _PAGE + conditions + _PAGE_TAIL, paged)
+        return Listed([row.delivery() for row in rows], totals.total)
+
+
+def _conditions(wanted: Wanted) -> LiteralString:
+    by_type: LiteralString = "" if wanted.event_type is None else " and event_name = %(event_type)s"
+    if wanted.delivered is None:
+        return by_type
+    return by_type + (" and delivered_at is not null" if wanted.delivered else " and delivered_at is null")
+
+
+# What an organization may know of its event: the details, and what they say about people as long as that is kept. The actor's address is
+# that of today.
+HAPPENED: Final = """
+           events.id as event_id, events.name as event_name, events.organization_id, events.actor_id, users.email as actor_email,
+           events.details || coalesce(events.personal, '{}') as data, events.occurred_at
+"""
+
+# The event must be one of the webhook's own organization. It always is; this is where another's would have to pass.
+WITH_EVENT: Final = """
+      join events on events.id = deliveries.event_id and events.organization_id = webhooks.org_id
+      left join users on users.id = events.actor_id
+"""
+
+_DELIVERIES: Final[LiteralString] = f"""
+    select deliveries.id, deliveries.webhook_id, webhooks.name as webhook_name, deliveries.attempts, deliveries.next_at,
+           deliveries.delivered_at, deliveries.status_code, deliveries.response_body, deliveries.error, deliveries.created_at,
+           deliveries.updated_at, {HAPPENED}
+      from webhook_deliveries as deliveries
+      join webhooks on webhooks.id = deliveries.webhook_id
+      {WITH_EVENT}
+"""
+
+_NEWEST_TEST: Final[LiteralString] = f"""
+    {_DELIVERIES}
+     where deliveries.webhook_id = %(webhook)s and deliveries.event_name = %(test)s
+     order by deliveries.event_id desc
+     limit 1
+"""
+
+_ONE: Final[LiteralString] = f"{_DELIVERIES} where deliveries.webhook_id = %(webhook)s and deliveries.id = %(id)s"
+
+_REDELIVER: Final = """
+    update webhook_deliveries
+       set next_at = now(), attempts = 0, delivered_at = null, updated_at = now()
+     where webhook_id = %(webhook)s and id = %(id)s
+"""
+
+_TOTALS: Final = """
+    select exists (select from webhooks where id = %(webhook)s and org_id = %(organization)s) as known,
+           (select count(*) from (select from webhook_deliveries where webhook_id = %(webhook)s
+"""
+
+_TOTALS_TAIL: Final = " limit %(most)s) as capped) as total"
+
+_PAGE: Final[LiteralString] = """
+    with page as materialized (
+             select id
+               from webhook_deliveries
+              where webhook_id = (select id from webhooks where id = %(webhook)s and org_id = %(organization)s)
+"""
+
+_PAGE_TAIL: Final[LiteralString] = f"""
+              order by event_id desc
+             offset %(offset)s
+              limit %(limit)s
+         )
+    {_DELIVERIES}
+     where deliveries.id in (select id from page)
+     order by deliveries.event_id desc
+"""
+
+# From an index of the organization's events by their ids, which begin with the time.
+_REPLAY: Final = """
+    with replayed as (
+             select events.id, events.name, events.occurred_at, webhooks.id as webhook_id
+               from webhooks
+               join events on events.organization_id = webhooks.org_id
+              where webhooks.id = %(webhook)s and events.id >= %(first)s
+                and events.occurred_at >= %(since)s and events.occurred_at < %(until)s
+                and events.name = any (webhooks.events) and events.name = coalesce(%(event_type)s::text, events.name)
+              order by events.id
+              limit %(limit)s
+         ),
+         queued as (
+             insert into webhook_deliveries as deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
+             select (left(id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhook_id, id, name, now(), now(), now()
+               from replayed
+                 on conflict (webhook_id, event_id) do update
+                set next_at = now(), attempts = 0, delivered_at = null, updated_at = now()
+          returning 1
+         )
+  select (select count(*) from queued) as queued, max(occurred_at) as last from replayed
+"""

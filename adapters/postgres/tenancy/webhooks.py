@@ -1,0 +1,181 @@
+"""Webhooks in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, WebhookId
+from core.domain.languages import Language
+from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.webhooks import Webhook
+from ports.tenancy.webhooks import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class _Webhook:
+    id: UUID
+    org_id: UUID
+    name: str
+    url: str
+    events: list[str]
+    is_active: bool
+    paused_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    def webhook(self) -> Webhook:
+        return Webhook(
+            id=WebhookId(self.id),
+            organization=OrganizationId(self.org_id),
+            name=self.name,
+            url=self.url,
+            events=tuple(self.events),
+            is_active=self.is_active,
+            paused_at=self.paused_at,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    sealed_secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    email: str
+    language: str | None
+    name: str
+
+
+class WebhookRows:
+    """Implements `ports.tenancy.webhooks.WebhookStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def count(self, organization: OrganizationId) -> int:
+        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        return answer.count
+
+    async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
+        parameters = {**_parameters(webhook), "sealed_secret": sealed_secret}
+        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+
+    async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+        rows = await self._transaction.ask(_Webhook, _HOLD, {"organization": organization, "id": webhook})
+        return rows[0].webhook() if rows else None
+
+    async def save(self, webhook: Webhook) -> bool:
+        return bool(await self._transaction.ask(IdRow, _SAVE, _parameters(webhook)))
+
+    async def sealed_secret(self, webhook: WebhookId) -> bytes:
+        (row,) = await self._transaction.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
+        return row.sealed_secret
+
+    async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
+        parameters = {"id": webhook, "sealed": sealed, "previous": previous_sealed, "until": previous_until}
+        await self._transaction.tell(_ROTATE, parameters)
+
+    async def delete(self, webhook: WebhookId) -> None:
+        await self._transaction.tell("delete from webhooks where id = %(id)s", {"id": webhook})
+
+    async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
+        rows = await self._transaction.ask(_Webhook, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
+        return rows[0].webhook() if rows else None
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
+        rows = await self._transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
+        return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+
+
+class PostgresWebhooks:
+    """Implements `ports.tenancy.webhooks.WebhookLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
+        return [row.webhook() for row in await ask(self._pool, _Webhook, _LIST, {"organization": organization})]
+
+    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+        rows = await ask(self._pool, _Webhook, _GET, {"organization": organization, "id": webhook})
+        return rows[0].webhook() if rows else None
+
+
+def _parameters(webhook: Webhook) -> dict[str, Any]:
+    return {
+        "id": webhook.id,
+        "organization": webhook.organization,
+        "name": storable_text(webhook.name),
+        "url": webhook.url,
+        "events": list(webhook.events),
+        "is_active": webhook.is_active,
+        "paused_at": webhook.paused_at,
+        "created_at": webhook.created_at,
+        "updated_at": webhook.updated_at,
+    }
+
+
+_COLUMNS: Final = "id, org_id, name, url, events, is_active, paused_at, created_at, updated_at"
+
+_COUNT: Final = "select count(*) as count from webhooks where org_id = %(organization)s"
+
+_ADD: Final = """
+    insert into webhooks (id, org_id, name, url, events, is_active, sealed_secret, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(name)s, %(url)s, %(events)s::text[], %(is_active)s, %(sealed_secret)s, %(created_at)s,
+            %(updated_at)s)
+        on conflict (org_id, name) do nothing
+ returning id
+"""
+
+_GET: Final[LiteralString] = f"select {_COLUMNS} from webhooks where id = %(id)s and org_id = %(organization)s"
+
+_HOLD: Final[LiteralString] = f"{_GET} for no key update"
+
+_LIST: Final[LiteralString] = f"select {_COLUMNS} from webhooks where org_id = %(organization)s order by created_at, id"
+
+# The organization is held, so nobody else takes the name meanwhile.
+_SAVE: Final = """
+    update webhooks
+       set name = %(name)s, url = %(url)s, events = %(events)s::text[], is_active = %(is_active)s, paused_at = %(paused_at)s,
+           failing_since = case when url = %(url)s and is_active = %(is_active)s then failing_since end,
+           rests_until = case when url = %(url)s then rests_until end,
+           updated_at = %(updated_at)s
+     where id = %(id)s
+       and not exists (
+               select from webhooks as others where others.org_id = %(organization)s and others.name = %(name)s and others.id <> %(id)s
+           )
+ returning id
+"""
+
+_ROTATE: Final = """
+    update webhooks
+       set sealed_secret = %(sealed)s, previous_sealed_secret = %(previous)s, previous_until = %(until)s, updated_at = now()
+     where id = %(id)s
+"""
+
+_PAUSE: Final[LiteralString] = f"""
+    update webhooks
+       set is_active = false, paused_at = %(at)s, updated_at = %(at)s
+     where id = %(id)s and is_active and failing_since <= %(since)s
+ returning {_COLUMNS}
+"""
+
+_OWNERS: Final = """
+    select users.email, users.language, organizations.name
+      from memberships
+      join users on users.id = memberships.user_id
+      join organizations on organizations.id = memberships.org_id
+     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
+     order by users.id
+"""

@@ -1,0 +1,93 @@
+"""Where a call goes: an http or https URL, read so strictly that nobody can read another host out of it."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+from urllib.parse import urlsplit
+
+from core.domain.outbound.addresses import Address
+
+LONGEST_URL: Final = 2000
+_PORTS: Final = {"http": 80, "https": 443}
+# Visible ASCII, without what some readers of URLs take for a slash or leave out.
+_PLAIN: Final = re.compile(r"[!-~]+")
+_FORBIDDEN: Final = re.compile(r'[\\^`{|}<>"#]')
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+# A name whose last label looks like a number is an address to some readers: 127.1, 0x7f.0.0.1, 2130706433.
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_LONGEST_NAME: Final = 253
+
+
+class NotADestination(ValueError):
+    """The message completes a sentence that begins with the field's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """`host` is a name, or an address without brackets. `target` is the path and the query."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def address(self) -> Address | None:
+        """None when the host is a name."""
+        if ":" in self.host:
+            return IPv6Address(self.host)
+        return IPv4Address(self.host) if _NUMBER.fullmatch(self.host.rpartition(".")[2]) else None
+
+    @property
+    def authority(self) -> str:
+        """What the `Host` header says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def destination(text: str) -> Destination:
+    """Raises `NotADestination`."""
+    if len(text) > LONGEST_URL:
+        raise NotADestination(f"must have at most {LONGEST_URL} characters")
+    if not text.lower().startswith(("http://", "https://")):
+        raise NotADestination("must start with http:// or https://")
+    if not _PLAIN.fullmatch(text) or _FORBIDDEN.search(text):
+        raise NotADestination("must be a URL without spaces, fragments and characters that need encoding")
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise NotADestination("must be a URL") from None
+    if "@" in parts.netloc:
+        raise NotADestination("must not contain a user name or password")
+    host, port = _split(parts.netloc)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Destination(parts.scheme, _host(host.lower()), _PORTS[parts.scheme] if port is None else port, target)
+
+
+def _split(authority: str) -> tuple[str, int | None]:
+    bracket = authority.rfind("]")
+    colon = authority.find(":", bracket + 1)
+    if colon == -1:
+        return authority, None
+    port = authority[colon + 1 :]
+    if not _PORT.fullmatch(port) or int(port) > 65535:
+        raise NotADestination("must have a port from 1 to 65535, or none")
+    return authority[:colon], int(port)
+
+
+def _host(text: str) -> str:
+    try:
+        if text.startswith("[") and text.endswith("]"):
+            if "%" in text:
+                raise NotADestination("must not name an interface")
+            return str(IPv6Address(text[1:-1]))
+        labels = text.split(".")
+        if _NUMBER.fullmatch(labels[-1]):
+            return str(IPv4Address(text))
+    except AddressValueError:
+        raise NotADestination("must name a host, or an address in its usual form") from None
+    if len(text) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
+        raise NotADestination("must name a host; write a name with other letters in its ASCII form (xn--…)")
+    return text

@@ -1,0 +1,141 @@
+"""What the `data` of each event tells a webhook, with an example. An event may carry more than its type promises."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from core.domain.json import Json
+
+_ID: Final = "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"
+_WHEN: Final = "2026-03-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class EventData:
+    description: str
+    example: Mapping[str, Json]
+
+
+_SERVICE: Final[Mapping[str, Json]] = {"service_slug": "billing", "service_name": "Billing"}
+_TERMS: Final[Mapping[str, Json]] = {
+    "service_id": _ID,
+    "service_slug": "billing",
+    "name": "Pro",
+    "price_cents": 1900,
+    "currency": "eur",
+    "features": ["export"],
+    "billing_price_id": None,
+}
+_SUBSCRIPTION: Final[Mapping[str, Json]] = {
+    "service_id": _ID,
+    "service_slug": "billing",
+    "user_id": _ID,
+    "plan_id": _ID,
+    "plan_name": "Pro",
+    "status": "active",
+    "current_period_end": _WHEN,
+}
+_CHANGED_SUBSCRIPTION: Final[Mapping[str, Json]] = {**_SUBSCRIPTION, "old_status": "active", "old_current_period_end": _WHEN}
+_INVITATION: Final[Mapping[str, Json]] = {"role": "member", "invited_email": "grace@example.org"}
+_KEY: Final[Mapping[str, Json]] = {
+    "api_key_id": _ID,
+    "service_id": _ID,
+    "service_slug": "billing",
+    "name": "Billing server",
+    "prefix": "sk_a1b2c3",
+    "permissions": ["read:users"],
+    "expires_at": None,
+}
+_LOGIN: Final[Mapping[str, Json]] = {
+    "login_event_id": _ID,
+    "provider": "password",
+    "service_id": _ID,
+    "risk_score": 0.1,
+    "risk_factors": ["new_device"],
+}
+_SECRET: Final[Mapping[str, Json]] = {"service_slug": "billing", "client_secret_id": _ID, "prefix": "cs_d4e5f6"}
+_ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
+_CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"]}
+_DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
+_WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
+
+EVENT_DATA: Final[Mapping[str, EventData]] = {
+    "user.invited": EventData("The invitation, the role it offers, and whom it was sent to.", {"invitation_id": _ID, **_INVITATION}),
+    "user.joined": EventData(
+        "For a new member the invitation and the role; for a new user of a service the service and its API key.",
+        {"invitation_id": _ID, "role": "member"},
+    ),
+    "user.removed": EventData(
+        "For a member their role and address; for a user of a service the service and what became of the account.",
+        {"role": "member", "email": "grace@example.org"},
+    ),
+    "user.role_updated": EventData(
+        "The roles before and after.", {"old_role": "member", "new_role": "admin", "email": "grace@example.org"}
+    ),
+    "user.anonymized": EventData("The person whose account was anonymized.", {"user_id": _ID}),
+    "service.created": EventData("The new service.", {**_SERVICE, "service_type": "web", "client_id": _ID}),
+    "service.updated": EventData(
+        "Which fields changed, with the earlier values of those that decide where people are sent.",
+        {**_SERVICE, "changed": ["name"], "old_name": "Bills"},
+    ),
+    "service.deleted": EventData("The service that is gone.", {**_SERVICE, "client_id": _ID}),
+    "service.oauth_credentials.updated": EventData("The service and the provider.", {**_SERVICE, "provider": "codehost"}),
+    "organization.updated": EventData("The names before and after.", {"old_name": "Acme", "name": "Acme Corporation"}),
+    "organization.sign_in_rules.updated": EventData(
+        "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}
+    ),
+    "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
+    "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
+    "plan.created": EventData("The new plan and its service.", _TERMS),
+    "plan.updated": EventData(
+        "The plan, and each changed term before and after.",
+        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "old_price_cents": 1900, "new_price_cents": 2900},
+    ),
+    "plan.deleted": EventData("The plan that is gone, and its service.", _TERMS),
+    "subscription.created": EventData("Who subscribes to which plan, and until when.", _SUBSCRIPTION),
+    "subscription.updated": EventData("The subscription, and its earlier status and end.", _CHANGED_SUBSCRIPTION),
+    "subscription.canceled": EventData(
+        "The subscription, and its earlier status and end; `deleted` is true if it was removed.",
+        {**_CHANGED_SUBSCRIPTION, "status": "cancelled"},
+    ),
+    "invitation.accepted": EventData("Who became a member, and how they accepted.", {**_INVITATION, "user_id": _ID, "way": "link"}),
+    "invitation.declined": EventData("Who was invited, and how they declined.", {**_INVITATION, "way": "link"}),
+    "invitation.expired": EventData("Who was invited.", _INVITATION),
+    "invitation.revoked": EventData("Who was invited.", _INVITATION),
+    "security.mfa.enabled": EventData("A member's second factor is on. Nothing more is told.", {}),
+    "security.mfa.disabled": EventData("A member's second factor is off. Nothing more is told.", {}),
+    "security.password.changed": EventData("How a member's password came to be changed.", {"how": "reset"}),
+    "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
+    "api_key.deleted": EventData("The key that is gone.", _KEY),
+    "domain.set": EventData("The domain.", _DOMAIN),
+    "domain.verified": EventData("The domain.", _DOMAIN),
+    "domain.deleted": EventData("The domain.", _DOMAIN),
+    "branding.updated": EventData("Which parts changed.", {"changed": ["logo_url"]}),
+    "user.signup.success": EventData("How the account came to be, and through which service.", {"provider": "password", "service_id": _ID}),
+    "user.consent.given": EventData("The application, and all that it may do now.", _CONSENT),
+    "user.consent.revoked": EventData("The application, and what it could do until now.", _CONSENT),
+    "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
+    "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
+    "organization.created": EventData("The new organization.", {"slug": "acme", "name": "Acme", "status": "active"}),
+    "organization.owner.changed": EventData("The owners before and after.", {"old_owner_user_id": _ID, "new_owner_user_id": _ID}),
+    "role.created": EventData("The new role and what it permits.", _ROLE),
+    "role.updated": EventData(
+        "The role, and what it permits more or less.", {"role_slug": "support", "granted": ["end_users.manage"], "revoked": []}
+    ),
+    "role.deleted": EventData("The role that is gone.", _ROLE),
+    "webhook.created": EventData("The new webhook, without its URL and secret.", _WEBHOOK),
+    "webhook.updated": EventData("Each changed field before and after.", {"name": "CRM", "old_is_active": True, "new_is_active": False}),
+    "webhook.deleted": EventData("The webhook that is gone.", _WEBHOOK),
+    "webhook.secret_rotated": EventData("The webhook with the new secret.", {"name": "CRM"}),
+    "webhook.paused": EventData("The webhook, which has failed at least since this moment.", {"name": "CRM", "failing_since": _WHEN}),
+    "webhook.tested": EventData("The webhook that is tested.", {"name": "CRM"}),
+    "security.impersonation.started": EventData(
+        "An operator acts in a member's name: in which session, until when, and why.",
+        {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},
+    ),
+    "user.login.success": EventData("How somebody signed in, to which service, and how unusual it was.", _LOGIN),
+    "user.login.failed": EventData("How somebody tried to sign in, and why it failed.", {**_LOGIN, "reason": "wrong_password"}),
+    "user.logout": EventData("The session that somebody ended.", {"session_id": _ID}),
+    "user.mfa.enabled": EventData("A second factor is on. Nothing more is told.", {}),
+    "user.mfa.disabled": EventData("A second factor is off. Nothing more is told.", {}),
+}

@@ -1,0 +1,133 @@
+"""Webhooks: where an organization wants to hear of what happens in it, of what, and the secret that proves that it hears it from us."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, WebhookId
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.record.event_types import WEBHOOK_EVENTS
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.secrets import Secret
+
+# Each event is one more row and one more call for each of them.
+MOST_WEBHOOKS: Final = 50
+LONGEST_NAME: Final = 100
+# After a rotation, the secret before still signs for as long as this.
+OVERLAP: Final = timedelta(hours=24)
+# A webhook that has only failed for this long is paused.
+PATIENCE: Final = timedelta(days=5)
+
+SECRET_BYTES: Final = 32
+_KIND: Final = "whsec_"
+_SUBSCRIBABLE: Final = tuple(one.name for one in WEBHOOK_EVENTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """`paused_at`: we have disabled it, since it failed for days. None when a person has, or nobody."""
+
+    id: WebhookId
+    organization: OrganizationId
+    name: str
+    url: str
+    events: tuple[str, ...]
+    is_active: bool
+    paused_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+def secret_of(random: bytes) -> Secret:
+    """In the form of Standard Webhooks."""
+    return Secret(_KIND + b64encode(random).decode())
+
+
+def key_of(secret: Secret) -> bytes:
+    """The bytes that the secret's text stands for."""
+    return b64decode(secret.reveal().removeprefix(_KIND))
+
+
+def webhook_name(text: str) -> str:
+    name = typed_line("name", text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def webhook_destination(text: str) -> Destination:
+    """Raises `BadRequest`."""
+    try:
+        return destination(text)
+    except NotADestination as refusal:
+        raise BadRequest(f"url: {refusal}") from None
+
+
+def subscription(names: Collection[str]) -> tuple[str, ...]:
+    """Each once, in the order of the catalogue. Raises `BadRequest`."""
+    if not names:
+        raise BadRequest("events: name at least one")
+    if len(names) > len(_SUBSCRIBABLE) or not set(names) <= set(_SUBSCRIBABLE):
+        raise BadRequest(f"events: each once, and each one of {', '.join(_SUBSCRIBABLE)}")
+    return tuple(name for name in _SUBSCRIBABLE if name in names)
+
+
+def require_room(count: int) -> None:
+    if count >= MOST_WEBHOOKS:
+        raise BadRequest(f"An organization has at most {MOST_WEBHOOKS} webhooks: delete one first")
+
+
+def require_active(webhook: Webhook) -> None:
+    if not webhook.is_active:
+        raise BadRequest("This webhook is disabled: enable it first")
+
+
+def webhook_created(webhook: Webhook, actor: Actor) -> Event:
+    return _event("webhook.created", webhook, actor, {**_told(webhook)})
+
+
+def webhook_updated(before: Webhook, after: Webhook, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    details: dict[str, Json] = {"name": after.name}
+    for field, value in new.items():
+        if old[field] != value:
+            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    if before.url != after.url:
+        details["url_changed"] = True
+    return _event("webhook.updated", after, actor, details)
+
+
+def webhook_deleted(webhook: Webhook, actor: Actor) -> Event:
+    return _event("webhook.deleted", webhook, actor, {**_told(webhook)})
+
+
+def secret_rotated(webhook: Webhook, actor: Actor) -> Event:
+    return _event("webhook.secret_rotated", webhook, actor, {"name": webhook.name})
+
+
+def webhook_tested(webhook: Webhook, actor: Actor) -> Event:
+    return _event("webhook.tested", webhook, actor, {"name": webhook.name})
+
+
+def webhook_paused(webhook: Webhook, failing_since: datetime) -> Event:
+    return _event("webhook.paused", webhook, SYSTEM, {"name": webhook.name, "failing_since": failing_since.isoformat()})
+
+
+def _told(webhook: Webhook) -> Mapping[str, Json]:
+    """Without the URL, which may hold a token of the receiver's."""
+    return {
+        "name": webhook.name,
+        "host": webhook_destination(webhook.url).host,
+        "events": list(webhook.events),
+        "is_active": webhook.is_active,
+    }
+
+
+def _event(name: str, webhook: Webhook, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("webhook", str(webhook.id)), webhook.organization, details)

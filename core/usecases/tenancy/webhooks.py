@@ -1,0 +1,193 @@
+"""Webhooks: made, changed, tested and deleted by members who may."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import WebhookId
+from core.domain.record.event_types import WEBHOOK_EVENTS, EventType
+from core.domain.record.events import Actor
+from core.domain.secrets import Secret
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.webhook_deliveries import Delivery, previous_sealing_context, sealing_context
+from core.domain.tenancy.webhooks import (
+    OVERLAP,
+    SECRET_BYTES,
+    Webhook,
+    require_active,
+    require_room,
+    secret_of,
+    secret_rotated,
+    subscription,
+    webhook_created,
+    webhook_deleted,
+    webhook_destination,
+    webhook_name,
+    webhook_tested,
+    webhook_updated,
+)
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.ids import Ids
+from ports.outbound import Outbound
+from ports.secrets import Secrets
+from ports.tenancy.webhooks import WebhookLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_NAME_TAKEN = "name: the organization has a webhook of this name"
+
+
+@dataclass(frozen=True, slots=True)
+class NewWebhook:
+    """The only moment at which the secret is shown."""
+
+    webhook: Webhook
+    secret: Secret
+
+
+class Webhooks:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: WebhookLookup,
+        outbound: Outbound,
+        keyring: KeyRing,
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._outbound = outbound
+        self._keyring = keyring
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    @staticmethod
+    def event_types() -> Sequence[EventType]:
+        """All that a webhook can subscribe to."""
+        return WEBHOOK_EVENTS
+
+    async def list(self, member: Member) -> Sequence[Webhook]:
+        """Oldest first."""
+        return await self._lookup.list(member.organization)
+
+    async def get(self, member: Member, webhook: WebhookId) -> Webhook:
+        """Raises `NotFound`."""
+        return found(await self._lookup.get(member.organization, webhook))
+
+    async def create(self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str]) -> NewWebhook:
+        """Raises `BadRequest`, also for a name that another one has."""
+        now = self._clock.now()
+        self._require_callable(url)
+        webhook = Webhook(
+            id=WebhookId(self._ids.new()),
+            organization=member.organization,
+            name=webhook_name(name),
+            url=url,
+            events=subscription(events),
+            is_active=True,
+            paused_at=None,
+            created_at=now,
+            updated_at=now,
+        )
+        secret = secret_of(self._secrets.key_bytes(SECRET_BYTES))
+        sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(webhook.id))
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
+            require_room(await uow.webhooks.count(member.organization))
+            if not await uow.webhooks.add(webhook, sealed):
+                raise BadRequest(_NAME_TAKEN)
+            await uow.record(webhook_created(webhook, actor))
+            await uow.commit()
+        return NewWebhook(webhook, secret)
+
+    async def change(
+        self,
+        member: Member,
+        webhook: WebhookId,
+        actor: Actor,
+        *,
+        name: str | None,
+        url: str | None,
+        events: Collection[str] | None,
+        is_active: bool | None,
+    ) -> Webhook:
+        """Fields that are None keep their values. Raises `BadRequest`, `NotFound`."""
+        if name is None and url is None and events is None and is_active is None:
+            raise BadRequest("Send at least one of name, url, events and is_active")
+        wanted_name = None if name is None else webhook_name(name)
+        wanted_events = None if events is None else subscription(events)
+        if url is not None:
+            self._require_callable(url)
+        async with self._unit_of_work() as uow:
+            before = await _held(uow, member, webhook)
+            after = replace(
+                before,
+                name=before.name if wanted_name is None else wanted_name,
+                url=before.url if url is None else url,
+                events=before.events if wanted_events is None else wanted_events,
+                is_active=before.is_active if is_active is None else is_active,
+                paused_at=before.paused_at if is_active is None else None,
+            )
+            if after == before:
+                return before
+            after = replace(after, updated_at=self._clock.now())
+            if not await uow.webhooks.save(after):
+                raise BadRequest(_NAME_TAKEN)
+            await uow.record(webhook_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def rotate_secret(self, member: Member, webhook: WebhookId, actor: Actor) -> NewWebhook:
+        """The secret before still signs for a day. The one before that no longer does. Raises `NotFound`."""
+        secret = secret_of(self._secrets.key_bytes(SECRET_BYTES))
+        async with self._unit_of_work() as uow:
+            rotated = await _held(uow, member, webhook)
+            previous = self._keyring.open(await uow.webhooks.sealed_secret(webhook), sealing_context(webhook))
+            await uow.webhooks.replace_secret(
+                webhook,
+                self._keyring.seal(secret.reveal().encode(), sealing_context(webhook)),
+                self._keyring.seal(previous, previous_sealing_context(webhook)),
+                self._clock.now() + OVERLAP,
+            )
+            await uow.record(secret_rotated(rotated, actor))
+            await uow.commit()
+        return NewWebhook(rotated, secret)
+
+    async def test(self, member: Member, webhook: WebhookId, actor: Actor) -> Delivery:
+        """Queues an event for this webhook alone. Raises `NotFound`, `BadRequest` when it is disabled."""
+        async with self._unit_of_work() as uow:
+            tested = await _held(uow, member, webhook)
+            require_active(tested)
+            await uow.record(webhook_tested(tested, actor))
+            delivery = await uow.webhook_deliveries.newest_test(webhook)
+            await uow.commit()
+        return delivery
+
+    async def delete(self, member: Member, webhook: WebhookId, actor: Actor) -> None:
+        """With its deliveries; what is on its way may still arrive. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            deleted = await _held(uow, member, webhook)
+            await uow.webhooks.delete(webhook)
+            await uow.record(webhook_deleted(deleted, actor))
+            await uow.commit()
+
+    def _require_callable(self, url: str) -> None:
+        if not self._outbound.may_call(webhook_destination(url)):
+            raise BadRequest("url: this address is not public, and the operator of this installation has not allowed it")
+
+
+async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
+    await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
+    return found(await uow.webhooks.hold(member.organization, webhook))
+
+
+def found(webhook: Webhook | None) -> Webhook:
+    if webhook is None:
+        raise NotFound("There is no such webhook")
+    return webhook

@@ -1,0 +1,174 @@
+"""Deliveries of an organization's webhooks: what became of events, and sending them again."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import WebhookDeliveryId, WebhookId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.webhook_deliveries import MOST_ATTEMPTS, Delivery
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.routes.record.audit import WholePagination
+from entrypoints.http.routes.tenancy.webhooks import WebhookPath
+from ports.tenancy.webhook_deliveries import Wanted
+
+_TAGS = ("webhooks",)
+_WEBHOOK = "/api/organizations/{org_slug}/webhooks/{webhook_id}"
+_MANAGE = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
+
+_EventName = Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=["user.joined"])]
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class DeliveryPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    webhook_id: UUID
+    """The webhook's id."""
+    delivery_id: UUID
+    """The delivery's id."""
+
+
+class DeliveriesQuery(Paging, frozen=True, kw_only=True):
+    """Which deliveries to list."""
+
+    event_type: _EventName | None = None
+    """Only deliveries of events of this type."""
+    delivered: bool | None = None
+    """Only what was received, or only what was not."""
+
+
+class ReplayBody(msgspec.Struct, frozen=True):
+    """A span of time."""
+
+    since: _Moment
+    """Only events from this moment on. Say the offset from UTC."""
+    until: _Moment | None = None
+    """Only events before this moment; without it, up to now."""
+    event_type: _EventName | None = None
+    """Only events of this type."""
+
+
+class ReplayResult(msgspec.Struct, frozen=True):
+    """What was queued."""
+
+    queued: Annotated[int, example(120)]
+    """How many events are sent again, 10 000 at most."""
+    continue_from: datetime | None
+    """Where to go on, as the next `since`; null if nothing is left."""
+
+
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One event on its way to one webhook."""
+
+    id: Id
+    webhook_id: UUID
+    """The webhook's id."""
+    webhook_name: Annotated[str, example("CRM")]
+    """The webhook's name."""
+    event_type: Annotated[str, example("user.joined")]
+    """The type of the event."""
+    payload: Annotated[Mapping[str, Any], example({"event": "user.joined", "data": {"role": "member"}})]
+    """What is sent: `event`, `timestamp`, `organization_id`, `actor_user_id`, `actor_email` and `data`."""
+    response_status_code: Annotated[int, example(200)] | None
+    """The status of the last answer; null if there was none."""
+    response_body: Annotated[str, example("ok")] | None
+    """The beginning of the last answer; null if there was none."""
+    attempt_count: Annotated[int, example(1)]
+    """How many attempts there were."""
+    max_attempts: Annotated[int, example(5)]
+    """How many attempts there are at most."""
+    next_retry_at: datetime | None
+    """When the next attempt is due; null if there is none."""
+    delivered: Annotated[bool, example(True)]
+    """Whether it was received."""
+    delivery_error: Annotated[str, example("timeout")] | None
+    """Why the last attempt failed; null if it did not."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class DeliveryList(msgspec.Struct, frozen=True):
+    """One page of deliveries."""
+
+    deliveries: Sequence[DeliveryRecord]
+    """The deliveries on this page, those of the newest events first."""
+    pagination: WholePagination
+    """Where this page stands in the list."""
+
+
+@endpoint.get(f"{_WEBHOOK}/deliveries", caller=_MANAGE, tags=_TAGS)
+async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath, Member], postern: Postern) -> DeliveryList:
+    """List the deliveries of a webhook, those of the newest events first
+
+    They are kept for 30 days, unless the operator of this installation chose another time. A `total` of 10 000 means "10 000 or more".
+    """
+    query = call.query
+    wanted = Wanted(query.event_type, query.delivered)
+    listed = await postern.tenancy.webhook_deliveries.list(call.caller, WebhookId(call.path.webhook_id), wanted, page_of(query))
+    pages = -(-listed.total // query.limit)
+    pagination = WholePagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
+    return DeliveryList([_record(delivery) for delivery in listed.items], pagination)
+
+
+@endpoint.post(f"{_WEBHOOK}/test", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> DeliveryRecord:
+    """Send a test event to a webhook
+
+    An event of the type `webhook.tested` is sent to this webhook, whatever it subscribes to. Look at its deliveries to see the outcome.
+    """
+    return _record(await postern.tenancy.webhooks.test(call.caller, WebhookId(call.path.webhook_id), call.actor))
+
+
+@endpoint.post(f"{_WEBHOOK}/deliveries/{{delivery_id}}/redeliver", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
+    """Send an event again
+
+    It keeps its `webhook-id`, and gets all of its attempts once more.
+    """
+    path = call.path
+    webhook, delivery = WebhookId(path.webhook_id), WebhookDeliveryId(path.delivery_id)
+    return _record(await postern.tenancy.webhook_deliveries.redeliver(call.caller, webhook, delivery))
+
+
+@endpoint.post(f"{_WEBHOOK}/replay", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], postern: Postern) -> ReplayResult:
+    """Send the events of a span of time again, the oldest first
+
+    These are the organization's events of the types that the webhook subscribes to, whether they were received or not, and also those from
+    before the webhook existed. Each keeps its `webhook-id`.
+    """
+    body = call.body
+    replayed = await postern.tenancy.webhook_deliveries.replay(
+        call.caller, WebhookId(call.path.webhook_id), body.since, body.until, body.event_type
+    )
+    return ReplayResult(replayed.queued, replayed.continue_from)
+
+
+def _record(delivery: Delivery) -> DeliveryRecord:
+    return DeliveryRecord(
+        id=delivery.id,
+        webhook_id=delivery.webhook,
+        webhook_name=delivery.webhook_name,
+        event_type=delivery.happened.name,
+        payload=delivery.happened.payload(),
+        response_status_code=delivery.status_code,
+        response_body=delivery.response_body,
+        attempt_count=delivery.attempts,
+        max_attempts=MOST_ATTEMPTS,
+        next_retry_at=delivery.next_at,
+        delivered=delivery.delivered_at is not None,
+        delivery_error=delivery.error,
+        created_at=delivery.created_at,
+        updated_at=delivery.updated_at,
+    )

@@ -1,0 +1,210 @@
+"""Webhooks of an organization."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import WebhookId
+from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.record.event_data import EVENT_DATA
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.webhooks import Webhook
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example, given
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("webhooks",)
+_WEBHOOKS = "/api/organizations/{org_slug}/webhooks"
+_WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
+_MANAGE = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
+# What is sent from here on, and to whom, outlasts an impersonation.
+_REDIRECT = able(Capability.WEBHOOKS_MANAGE, impersonated=False)
+
+_Url = Annotated[
+    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://crm.example.org/hooks"])
+]
+_Events = Annotated[Sequence[str], example(["user.joined", "user.login.success"])]
+
+
+class WebhooksPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class WebhookPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    webhook_id: UUID
+    """The webhook's id."""
+
+
+class NewWebhookBody(msgspec.Struct, frozen=True):
+    """A receiver of events."""
+
+    name: Annotated[Name, example("CRM")]
+    """1 to 100 characters. No two webhooks of an organization share one."""
+    url: _Url
+    """Where events are sent: an `http` or `https` URL."""
+    events: _Events
+    """The types of events to send, at least one. `event-types` lists them."""
+
+
+class WebhookPatch(msgspec.Struct, frozen=True):
+    """What you leave out stays as it is."""
+
+    name: Annotated[Name, example("CRM")] | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    url: _Url | msgspec.UnsetType = msgspec.UNSET
+    """Where events are sent."""
+    events: _Events | msgspec.UnsetType = msgspec.UNSET
+    """The types of events to send. The list replaces the old one."""
+    is_active: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether events are sent."""
+
+
+class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A receiver of events, without its secret."""
+
+    id: Id
+    name: Annotated[str, example("CRM")]
+    """The webhook's name."""
+    url: Annotated[str, example("https://crm.example.org/hooks")]
+    """Where events are sent."""
+    events: _Events
+    """The types of events that are sent."""
+    is_active: Annotated[bool, example(True)]
+    """Whether events are sent."""
+    paused_at: datetime | None
+    """When we disabled it, because it had failed for five days; null if we did not."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class WebhookWithSecret(WebhookRecord, frozen=True, kw_only=True):
+    """A webhook with its new secret. No other answer shows that."""
+
+    secret: Annotated[str, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
+    """What signs the deliveries. It is shown only now."""
+
+
+class WebhookList(msgspec.Struct, frozen=True):
+    """All webhooks of the organization."""
+
+    webhooks: Sequence[WebhookRecord]
+    """The webhooks, the oldest first."""
+    total: Total
+
+
+class WebhookEventType(msgspec.Struct, frozen=True):
+    """A type of event that a webhook can subscribe to."""
+
+    value: Annotated[str, example("user.joined")]
+    """The type, as webhooks and deliveries name it."""
+    label: Annotated[str, example("User joined")]
+    """The type in words."""
+    category: Annotated[str, example("User management")]
+    """The group that it belongs to."""
+    description: Annotated[str, example("For a new member the invitation and the role.")]
+    """What `data` tells."""
+    example: Annotated[Mapping[str, Any], example({"role": "member"})]
+    """An example of `data`."""
+
+
+class NoContent(msgspec.Struct, frozen=True):
+    """Nothing to tell."""
+
+
+@endpoint.post(_WEBHOOKS, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member], postern: Postern) -> WebhookWithSecret:
+    """Create a webhook
+
+    From now on each event of these types is sent to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature` with the
+    secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise there are four more attempts, after 1, 2, 4
+    and 8 minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive in
+    another order than they happened in. An organization has at most 50 webhooks.
+    """
+    body = call.body
+    created = await postern.tenancy.webhooks.create(call.caller, call.actor, name=body.name, url=body.url, events=body.events)
+    return _with_secret(created.webhook, created.secret.reveal())
+
+
+@endpoint.get(_WEBHOOKS, caller=_MANAGE, tags=_TAGS)
+async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: Postern) -> WebhookList:
+    """List the webhooks of the organization, the oldest first"""
+    webhooks = await postern.tenancy.webhooks.list(call.caller)
+    return WebhookList([_record(webhook) for webhook in webhooks], len(webhooks))
+
+
+@endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, tags=_TAGS)
+def webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
+    """List the types of events that a webhook can subscribe to"""
+    return [
+        WebhookEventType(one.name, one.label, one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
+        for one in postern.tenancy.webhooks.event_types()
+    ]
+
+
+@endpoint.get(_WEBHOOK, caller=_MANAGE, tags=_TAGS)
+async def webhook_detail(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
+    """Get a webhook"""
+    return _record(await postern.tenancy.webhooks.get(call.caller, WebhookId(call.path.webhook_id)))
+
+
+@endpoint.patch(_WEBHOOK, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
+    """Change a webhook
+
+    While it is disabled, nothing is sent, and what waits for it is given up within minutes: a replay brings it back.
+    """
+    body = call.body
+    changed = await postern.tenancy.webhooks.change(
+        call.caller,
+        WebhookId(call.path.webhook_id),
+        call.actor,
+        name=given(body.name),
+        url=given(body.url),
+        events=given(body.events),
+        is_active=given(body.is_active),
+    )
+    return _record(changed)
+
+
+@endpoint.delete(_WEBHOOK, caller=_MANAGE, tags=_TAGS)
+async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> NoContent:
+    """Delete a webhook, and the history of its deliveries"""
+    await postern.tenancy.webhooks.delete(call.caller, WebhookId(call.path.webhook_id), call.actor)
+    return NoContent()
+
+
+@endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, limit=CREDENTIALS, tags=_TAGS)
+async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
+    """Give a webhook a new secret
+
+    For 24 hours, `webhook-signature` carries a second signature by the secret before, so that the receiver can change over without a gap.
+    `X-Webhook-Signature` is made with the new secret at once.
+    """
+    rotated = await postern.tenancy.webhooks.rotate_secret(call.caller, WebhookId(call.path.webhook_id), call.actor)
+    return _with_secret(rotated.webhook, rotated.secret.reveal())
+
+
+def _with_secret(webhook: Webhook, secret: str) -> WebhookWithSecret:
+    return WebhookWithSecret(**msgspec.structs.asdict(_record(webhook)), secret=secret)
+
+
+def _record(webhook: Webhook) -> WebhookRecord:
+    return WebhookRecord(
+        id=webhook.id,
+        name=webhook.name,
+        url=webhook.url,
+        events=webhook.events,
+        is_active=webhook.is_active,
+        paused_at=webhook.paused_at,
+        created_at=webhook.created_at,
+        updated_at=webhook.updated_at,
+    )

@@ -1,0 +1,54 @@
+"""Calls to destinations that somebody else has named."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from core.domain.outbound.destinations import Destination
+
+
+class Failure(StrEnum):
+    """Why there was no answer. A tenant reads it, so it tells nothing about what is behind an address that we do not call."""
+
+    REFUSED = "address_not_allowed"
+    UNRESOLVED = "name_not_found"
+    UNREACHABLE = "connection_failed"
+    TLS = "tls_failed"
+    TIMEOUT = "timeout"
+    MALFORMED = "malformed_answer"
+
+
+class OutboundFailed(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.value)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """A POST."""
+
+    destination: Destination
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundAnswer:
+    """The names of headers are in lower case. `body` is the beginning of the answer, if that is long."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Outbound(Protocol):
+    def may_call(self, destination: Destination) -> bool:
+        """False for an address that is never called. A name may still turn out to lead to one."""
+
+    async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
+        """Any answer is an answer, redirects too: they are not followed. The receiver may get the request twice, when it closes a kept
+        connection while the request is on its way. Raises `OutboundFailed`.
+        """

@@ -1,0 +1,58 @@
+"""Where webhooks are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, WebhookId
+from core.domain.languages import Language
+from core.domain.tenancy.webhooks import Webhook
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Somebody who is told that a webhook was paused."""
+
+    email: Email
+    language: Language | None
+    organization_name: str
+
+
+class WebhookStore(Protocol):
+    """Part of the unit of work. The organization is held first."""
+
+    async def count(self, organization: OrganizationId) -> int: ...
+
+    async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
+        """False when the organization has one of this name."""
+
+    async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+        """It stays as it is until the unit of work ends. None when the organization has no such webhook."""
+
+    async def save(self, webhook: Webhook) -> bool:
+        """After `hold`. One that is active begins anew: without failures. False when the organization has another one of this name."""
+
+    async def sealed_secret(self, webhook: WebhookId) -> bytes:
+        """After `hold`."""
+
+    async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
+        """After `hold`."""
+
+    async def delete(self, webhook: WebhookId) -> None:
+        """With all its deliveries. After `hold`."""
+
+    async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
+        """Disables one that is active and has failed since this moment or earlier. None for any other: of two callers, one gets None."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+class WebhookLookup(Protocol):
+    """Outside any unit of work, one statement each."""
+
+    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
+        """All of them, oldest first."""
+
+    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...

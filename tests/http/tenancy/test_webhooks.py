@@ -1,0 +1,579 @@
+"""Webhooks over HTTP: made, changed, listed; and delivered by the dispatcher to receivers on loopback."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+from standardwebhooks import Webhook
+
+from actors.webhook_dispatcher import WebhookDispatcher
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, Audience
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.tenancy.webhook_deliveries import MOST_ATTEMPTS
+from core.domain.tenancy.webhooks import MOST_WEBHOOKS
+from core.usecases.tenancy.webhook_deliveries import LEASE
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.hostile_addresses import HOSTILE_ADDRESSES
+from tests.http.cast import Neighbours
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.receiver import Call, answering, hanging_up, receiving, trickling
+
+ACME: Final = "/api/organizations/acme/webhooks"
+# Nobody listens there.
+DEAD: Final = "http://127.0.0.1:1/"
+
+
+class House(Neighbours):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.admin = self.speaker = self.resident(self.acme, "admin")
+        self.stranger = self.resident(self.globex, "owner")
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None, of: str = "acme") -> Received:
+        return await self.request(method, f"/api/organizations/{of}/webhooks{path}", body, by=by)
+
+    async def made(self, url: str = DEAD, *events: str, name: str = "", of: str = "acme") -> dict[str, Any]:
+        body = {"name": name or f"to {url} {uuid4()}", "url": url, "events": list(events) or ["user.joined"]}
+        webhook = (await self.ask("POST", "", body, of=of, by=self.stranger if of == "globex" else None)).ok(200)
+        self.log.remember(webhook["secret"])
+        return webhook
+
+    async def happens(self, name: str = "user.joined", *, to: UUID | None = None, count: int = 1, **personal: str) -> None:
+        async with self.postern.foundation.unit_of_work() as uow:
+            for number in range(count):
+                actor = Actor(UserId(self.admin.user))
+                target = Target("user", str(self.owner.user))
+                await uow.record(Event(name, actor, target, OrganizationId(to or self.acme.id), {"number": number}, personal=personal))
+            await uow.commit()
+
+    async def deliveries(self, webhook: dict[str, Any], query: str = "") -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = (await self.ask("GET", f"/{webhook['id']}/deliveries{query}")).ok(200)["deliveries"]
+        return listed
+
+    async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        with trio.fail_after(30):
+            while not await condition():
+                await trio.sleep(0.01)
+
+    async def settled(self, webhook: dict[str, Any], attempts: int = 1) -> dict[str, Any]:
+        """Its newest delivery, once it has seen this many attempts."""
+
+        async def done() -> bool:
+            return int((await self.deliveries(webhook))[0]["attempt_count"]) >= attempts
+
+        await self.when(done)
+        return (await self.deliveries(webhook))[0]
+
+    @asynccontextmanager
+    async def dispatching(self) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.postern.foundation.doorbell.run)
+            await nursery.start(self.dispatcher().run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    def dispatcher(self) -> WebhookDispatcher:
+        return WebhookDispatcher(self.postern.tenancy.webhook_deliveries, self.postern.foundation.doorbell, spread=lambda: 0.0, poll=0.2)
+
+    def due_again(self) -> None:
+        self.people.change("update webhook_deliveries set next_at = now() where next_at is not null")
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+def url(port: int) -> str:
+    return f"http://127.0.0.1:{port}/hooks?x=1"
+
+
+def verified(webhook: dict[str, Any], call: Call) -> Any:
+    """By an implementation that others wrote."""
+    return Webhook(webhook["secret"]).verify(call.body, dict(call.headers))
+
+
+async def test_a_webhook_is_made_and_its_secret_shown_once(house: House) -> None:
+    made = await house.made("https://crm.example.org/hooks?token=abc", "user.removed", "user.joined", "user.joined", name=" CRM ")
+    assert made.pop("secret").startswith("whsec_")
+    assert made == {
+        "id": made["id"],
+        "name": "CRM",
+        "url": "https://crm.example.org/hooks?token=abc",
+        "events": ["user.joined", "user.removed"],
+        "is_active": True,
+        "paused_at": None,
+        "created_at": made["created_at"],
+        "updated_at": made["created_at"],
+    }
+    assert (await house.ask("GET")).ok(200) == {"webhooks": [made], "total": 1}
+    assert (await house.ask("GET", f"/{made['id']}")).ok(200) == made
+    (entry,) = house.audited("webhook.created")
+    assert (entry["target_type"], entry["target_id"], entry["actor_id"]) == ("webhook", made["id"], house.admin.user)
+    # A URL may hold a token of the receiver's.
+    assert entry["details"] == {"name": "CRM", "host": "crm.example.org", "events": ["user.joined", "user.removed"], "is_active": True}
+    (kept,) = house.people.rows("select sealed_secret from webhooks")
+    assert b"whsec_" not in kept["sealed_secret"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "x" * 101),
+        ("url", ""),
+        ("url", "crm.example.org"),
+        ("url", "ftp://crm.example.org/"),
+        ("url", "http://user:pass@crm.example.org/"),
+        ("events", []),
+        ("events", ["user.vanished"]),
+        ("events", ["webhook.tested"]),
+        ("events", ["user.joined"] * 100),
+        *(("events", [one.name]) for one in EVENT_TYPES if one.audience is not Audience.ORGANIZATION or not one.published),
+    ],
+)
+async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+    body = {"name": "CRM", "url": "https://crm.example.org/", "events": ["user.joined"]}
+    answer = await house.ask("POST", "", {**body, field: value})
+    assert answer.status == 400
+    assert answer.json()["error"].startswith(f"{field}: ")
+    if field == "events" and value:
+        assert all(one.name in answer.json()["error"] for one in WEBHOOK_EVENTS)
+    assert house.people.rows("select id from webhooks") == []
+    made = await house.made()
+    assert (await house.ask("PATCH", f"/{made['id']}", {field: value})).status == 400
+
+
+async def test_addresses_that_are_never_called_are_refused_at_once(house: House) -> None:
+    for address in HOSTILE_ADDRESSES:
+        if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
+            host = f"[{address}]" if ":" in address else address
+            answer = await house.ask("POST", "", {"name": "x", "url": f"http://{host}/", "events": ["user.joined"]})
+            assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
+
+
+async def test_names_are_unique_within_an_organization(house: House) -> None:
+    first, _ = await house.made(name="CRM"), await house.made(name="CRM", of="globex")
+    body = {"name": "CRM", "url": DEAD, "events": ["user.joined"]}
+    assert (await house.ask("POST", "", body)).status == 400
+    second = await house.made(name="other")
+    assert (await house.ask("PATCH", f"/{second['id']}", {"name": "CRM"})).status == 400
+    assert (await house.ask("PATCH", f"/{first['id']}", {"name": "CRM"})).status == 200
+
+
+async def test_an_organization_has_a_bounded_number(house: House) -> None:
+    house.people.change(
+        "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"
+        " select gen_random_uuid(), %s, n::text, 'http://x', '{user.joined}', '', now(), now() from generate_series(1, %s) as n",
+        house.acme.id,
+        MOST_WEBHOOKS,
+    )
+    answer = await house.ask("POST", "", {"name": "x", "url": DEAD, "events": ["user.joined"]})
+    assert (answer.status, str(MOST_WEBHOOKS) in answer.json()["error"]) == (400, True)
+
+
+async def test_a_change_is_recorded_with_the_earlier_values(house: House) -> None:
+    made = await house.made("https://a.example/", name="CRM")
+    assert (await house.ask("PATCH", f"/{made['id']}", {})).status == 400
+    assert (await house.ask("PATCH", f"/{made['id']}", {"is_active": True})).ok(200)["updated_at"] == made["updated_at"]
+    patch = {"name": "New", "url": "https://b.example/", "events": ["user.removed"], "is_active": False}
+    changed = (await house.ask("PATCH", f"/{made['id']}", patch)).ok(200)
+    assert {name: changed[name] for name in patch} == patch
+    (entry,) = house.audited("webhook.updated")
+    assert entry["details"] == {
+        "name": "New",
+        "old_name": "CRM",
+        "new_name": "New",
+        "old_host": "a.example",
+        "new_host": "b.example",
+        "url_changed": True,
+        "old_events": ["user.joined"],
+        "new_events": ["user.removed"],
+        "old_is_active": True,
+        "new_is_active": False,
+    }
+    assert (await house.ask("DELETE", f"/{made['id']}")).ok(200) == {}
+    assert (await house.ask("GET", f"/{made['id']}")).status == 404
+    assert len(house.audited("webhook.deleted")) == 1
+
+
+async def test_anothers_webhook_is_not_found(house: House) -> None:
+    theirs = await house.made(of="globex")
+    delivery = uuid4()
+    asked: tuple[tuple[str, str, Any], ...] = (
+        ("GET", "", None),
+        ("PATCH", "", {"name": "x"}),
+        ("DELETE", "", None),
+        ("GET", "/deliveries", None),
+        ("POST", "/rotate-secret", None),
+        ("POST", "/test", None),
+        ("POST", "/replay", {"since": "2026-01-01T00:00:00Z"}),
+        ("POST", f"/deliveries/{delivery}/redeliver", None),
+    )
+    for method, path, body in asked:
+        assert (await house.ask(method, f"/{theirs['id']}{path}", body)).status == 404, path
+    assert (await house.ask("GET", "", by=house.stranger)).status == 403
+
+
+async def test_event_types_say_what_they_tell(house: House) -> None:
+    types: Any = (await house.ask("GET", "/event-types")).json()
+    assert [one["value"] for one in types] == [one.name for one in WEBHOOK_EVENTS]
+    assert set(types[0]) == {"value", "label", "category", "description", "example"}
+
+
+async def test_an_event_is_delivered_and_anybody_can_verify_it(house: House) -> None:
+    async with receiving(answering(200, b"thanks")) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        await house.happens(email="ada@example.org")
+        delivery = await house.settled(webhook)
+    (call,) = receiver.calls
+    (event,) = house.people.rows("select * from events where name = 'user.joined'")
+    payload = {
+        "event": "user.joined",
+        "timestamp": event["occurred_at"].astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "organization_id": str(house.acme.id),
+        "actor_user_id": str(house.admin.user),
+        "actor_email": house.admin.email,
+        "data": {"number": 0, "email": "ada@example.org"},
+    }
+    assert verified(webhook, call) == payload == json.loads(call.body)
+    assert (call.target, call.headers["content-type"]) == ("/hooks?x=1", "application/json")
+    assert call.headers["webhook-id"] == str(event["id"])
+    assert call.headers["x-webhook-event"] == "user.joined"
+    assert call.headers["x-webhook-delivery"] == delivery["id"]
+    assert delivery == {
+        "id": delivery["id"],
+        "webhook_id": webhook["id"],
+        "webhook_name": webhook["name"],
+        "event_type": "user.joined",
+        "payload": payload,
+        "response_status_code": 200,
+        "response_body": "thanks",
+        "attempt_count": 1,
+        "max_attempts": 5,
+        "next_retry_at": None,
+        "delivered": True,
+        "delivery_error": None,
+        "created_at": delivery["created_at"],
+        "updated_at": delivery["updated_at"],
+    }
+
+
+async def test_during_a_rotation_both_secrets_verify(house: House) -> None:
+    async with receiving(answering(200)) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        rotated = (await house.ask("POST", f"/{webhook['id']}/rotate-secret")).ok(200)
+        house.log.remember(rotated["secret"])
+        await house.happens()
+        (call,) = await receiver.until(1)
+        verified(webhook, call)
+        verified(rotated, call)
+
+        async def given_back() -> bool:
+            return house.people.rows("select lease from webhooks") == [{"lease": None}]
+
+        await house.when(given_back)
+        house.people.change("update webhooks set previous_until = now() - interval '1 second'")
+        await house.happens()
+        call = (await receiver.until(2))[1]
+        verified(rotated, call)
+        with pytest.raises(Exception, match="No matching signature"):
+            verified(webhook, call)
+    assert len(house.audited("webhook.secret_rotated")) == 1
+
+
+async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(house: House) -> None:
+    async with (
+        receiving(answering(204)) as good,
+        receiving(trickling) as slow,
+        receiving(answering(500, b"no")) as failing,
+        receiving(hanging_up) as rude,
+        house.dispatching(),
+    ):
+        others = [await house.made(one) for one in (DEAD, url(slow.port), url(failing.port), url(rude.port))]
+        webhook = await house.made(url(good.port))
+        await house.happens(count=50)
+        # To wait for the slow one's fifty attempts, four at a time, would take two minutes.
+        with trio.fail_after(60):
+            calls = await good.until(50)
+        assert {verified(webhook, call)["data"]["number"] for call in calls} == set(range(50))
+        await house.settled(others[2])
+        for other in others:
+            assert {one["delivered"] for one in await house.deliveries(other)} == {False}
+
+
+async def test_attempts_end_after_five(house: House) -> None:
+    async with receiving(answering(503, b"later")) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        await house.happens()
+        pauses = []
+        delivery: dict[str, Any] = {}
+        for attempts in range(1, MOST_ATTEMPTS + 1):
+            delivery = await house.settled(webhook, attempts)
+            assert (delivery["response_status_code"], delivery["response_body"], delivery["delivered"]) == (503, "later", False)
+            assert delivery["delivery_error"] == "answered 503"
+            if delivery["next_retry_at"] is not None:
+                due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
+                pauses.append(round((due - ended) / timedelta(minutes=1), 1))
+            house.due_again()
+    assert len(receiver.calls) == MOST_ATTEMPTS
+    assert len({call.headers["webhook-id"] for call in receiver.calls}) == 1
+    assert all(minutes <= pause <= minutes * 1.1 for minutes, pause in zip((1, 2, 4, 8), pauses, strict=True))
+    assert delivery["next_retry_at"] is None
+
+
+async def test_a_receiver_that_asks_for_time_gets_it(house: House) -> None:
+    async with receiving(answering(429, b"", "Retry-After: 3000")) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        await house.happens()
+        delivery = await house.settled(webhook)
+        due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
+        assert timedelta(minutes=49) < due - ended < timedelta(minutes=51)
+        # Other events wait with it.
+        (kept,) = house.people.rows("select rests_until - now() as rest from webhooks")
+        assert kept["rest"] > timedelta(minutes=49)
+
+
+STOPS: Final = {
+    "disabled": "update webhooks set is_active = false",
+    "suspended": "update all_organizations set status = 'suspended' where slug = 'acme'",
+    "deleted": "update all_organizations set deleted_at = now() where slug = 'acme'",
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+async def test_nothing_more_is_sent_once_it_must_not_be(house: House, stop: str) -> None:
+    async with receiving(answering(500)) as receiver:
+        webhook = await house.made(url(receiver.port))
+        await house.happens()
+        async with house.dispatching():
+            await house.settled(webhook)
+        house.people.change(STOPS[stop])
+        house.due_again()
+        deliveries = house.postern.tenancy.webhook_deliveries
+        for failing in (True, False):
+            assert await deliveries.claim(10, failing=failing) == []
+        (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "ForsakenDeliveries"]
+        assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
+    assert len(receiver.calls) == 1
+    (left,) = house.people.rows("select next_at, error from webhook_deliveries")
+    assert (left["next_at"], "disabled" in left["error"]) == (None, True)
+
+
+def _sweeps(postern: Postern) -> Any:
+    (janitor,) = [actor for actor in postern.actors if actor.name == "janitor"]
+    return janitor._sweeps  # type: ignore[attr-defined]  # the janitor's own
+
+
+async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(house: House) -> None:
+    webhook = await house.made()
+    (await house.ask("PATCH", f"/{webhook['id']}", {"is_active": False})).ok(200)
+    await house.happens()
+    assert await house.deliveries(webhook) == []
+    for path, body in (("/test", None), ("/replay", {"since": "2026-01-01T00:00:00Z"})):
+        answer = await house.ask("POST", f"/{webhook['id']}{path}", body)
+        assert (answer.status, "disabled" in answer.json()["error"]) == (400, True)
+
+
+async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others(house: House) -> None:
+    every = [one.name for one in WEBHOOK_EVENTS]
+    ours, theirs, narrow = (
+        await house.made(DEAD, *every),
+        await house.made(DEAD, *every, of="globex"),
+        await house.made(DEAD, "user.joined"),
+    )
+    house.people.change("delete from webhook_deliveries")
+    async with house.postern.foundation.unit_of_work() as uow:
+        for one in EVENT_TYPES:
+            about = OrganizationId(house.acme.id) if one.audience is Audience.ORGANIZATION else None
+            await uow.record(Event(one.name, SYSTEM, Target("user", "1"), about))
+            await uow.record(Event(one.name, SYSTEM, Target("user", "1")))
+        await uow.commit()
+    told = house.people.rows("select webhook_id, event_name from webhook_deliveries order by id")
+    assert sorted(row["event_name"] for row in told if str(row["webhook_id"]) == ours["id"]) == sorted(every)
+    assert [row["event_name"] for row in told if str(row["webhook_id"]) == narrow["id"]] == ["user.joined"]
+    assert [row for row in told if str(row["webhook_id"]) == theirs["id"]] == []
+
+
+async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(house: House) -> None:
+    both = house.tenants.join(house.resident(house.acme, "member"), house.globex)
+    ours, theirs = [await house.made(DEAD, "security.password.changed", of=of) for of in ("acme", "globex")]
+    async with house.postern.foundation.unit_of_work() as uow:
+        event = Event("security.password.changed", SYSTEM, Target("user", str(both.user)), personal={"operator": "Eve"})
+        await uow.record_in_every_log(event, UserId(both.user))
+        await uow.record_all([Event("user.joined", SYSTEM, Target("user", "1")), Event("user.removed", SYSTEM, Target("user", "1"))])
+        many = [Event("security.password.changed", SYSTEM, Target("user", "1"), OrganizationId(house.globex.id)) for _ in range(2)]
+        await uow.record_all(many)
+        await uow.commit()
+    (delivery,) = await house.deliveries(ours)
+    assert delivery["payload"]["data"] == {}
+    assert house.people.rows("select count(*) as n from webhook_deliveries where webhook_id = %s", theirs["id"]) == [{"n": 3}]
+
+
+async def test_signing_out_reaches_the_organization_of_the_session(house: House) -> None:
+    ours, theirs = await house.made(DEAD, "user.logout"), await house.made(DEAD, "user.logout", of="globex")
+    token = await house.tenants.token_in(house.admin, house.acme)
+    assert (await house.client.request("POST", "/api/auth/logout", token=token)).status == 200
+    assert [one["event_type"] for one in await house.deliveries(ours)] == ["user.logout"]
+    assert house.people.rows("select id from webhook_deliveries where webhook_id = %s", theirs["id"]) == []
+
+
+async def test_a_test_event_goes_to_the_webhook_that_is_tested(house: House) -> None:
+    async with receiving(answering(200)) as receiver, house.dispatching():
+        webhook, _ = await house.made(url(receiver.port)), await house.made()
+        queued = (await house.ask("POST", f"/{webhook['id']}/test")).ok(200)
+        assert (queued["event_type"], queued["delivered"]) == ("webhook.tested", False)
+        (call,) = await receiver.until(1)
+        assert verified(webhook, call)["event"] == "webhook.tested"
+        assert (await house.settled(webhook))["id"] == queued["id"]
+    assert house.people.rows("select count(*) as n from webhook_deliveries") == [{"n": 1}]
+
+
+async def test_a_delivery_is_sent_again_under_its_id(house: House) -> None:
+    async with receiving(answering(200)) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        await house.happens()
+        first = await house.settled(webhook)
+        again = (await house.ask("POST", f"/{webhook['id']}/deliveries/{first['id']}/redeliver")).ok(200)
+        assert (again["id"], again["delivered"], again["attempt_count"]) == (first["id"], False, 0)
+        calls = await receiver.until(2)
+        assert calls[0].headers["webhook-id"] == calls[1].headers["webhook-id"]
+        assert (await house.ask("POST", f"/{webhook['id']}/deliveries/{uuid4()}/redeliver")).status == 404
+
+
+async def test_a_span_is_replayed(house: House) -> None:
+    await house.happens(count=2)
+    await house.happens("user.removed")
+    await house.happens(to=house.globex.id)
+    async with receiving(answering(200)) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port), "user.joined", "user.removed")
+        path, since = f"/{webhook['id']}/replay", (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+        answer = await house.ask("POST", path, {"since": since, "event_type": "user.joined"})
+        assert answer.ok(200) == {"queued": 2, "continue_from": None}
+        calls = await receiver.until(2)
+        ids = {call.headers["webhook-id"] for call in calls}
+        await house.settled(webhook)
+        assert (await house.ask("POST", path, {"since": since})).ok(200)["queued"] == 3
+        calls = await receiver.until(5)
+        assert len({call.headers["webhook-id"] for call in calls}) == 3
+        assert ids < {call.headers["webhook-id"] for call in calls}
+        for wrong in ({"since": since, "until": since}, {"since": since, "event_type": "role.created"}):
+            assert (await house.ask("POST", path, wrong)).status == 400
+        assert (await house.ask("POST", path, {"since": since, "until": "2026-01-01T00:00:00Z"})).status == 400
+
+
+async def test_deliveries_are_listed_by_type_and_outcome(house: House) -> None:
+    webhook = await house.made(DEAD, "user.joined", "user.removed")
+    await house.happens(count=3)
+    await house.happens("user.removed")
+    house.people.change("update webhook_deliveries set delivered_at = now() where event_name = 'user.removed'")
+    path = f"/{webhook['id']}/deliveries"
+    page = (await house.ask("GET", f"{path}?limit=2&page=2")).ok(200)
+    assert [one["payload"]["data"]["number"] for one in page["deliveries"]] == [1, 0]
+    assert page["pagination"] == {"page": 2, "limit": 2, "total": 4, "total_pages": 2, "has_next": False, "has_prev": True}
+    assert [one["event_type"] for one in await house.deliveries(webhook, "?delivered=true")] == ["user.removed"]
+    assert len(await house.deliveries(webhook, "?delivered=false&event_type=user.joined")) == 3
+    assert await house.deliveries(webhook, "?event_type=role.created") == []
+    assert (await house.ask("GET", f"{path}?limit=101")).status == 400
+
+
+async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_are_told(house: House) -> None:
+    async with receiving(answering(500)) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port), name="CRM")
+        await house.happens()
+        await house.settled(webhook)
+        house.people.change("update webhooks set failing_since = now() - interval '5 days'")
+        house.due_again()
+
+        async def paused() -> bool:
+            return (await house.ask("GET", f"/{webhook['id']}")).ok(200)["paused_at"] is not None
+
+        await house.when(paused)
+    (entry,) = house.audited("webhook.paused")
+    assert (entry["actor_id"], entry["target_id"], entry["details"]["name"]) == (None, webhook["id"], "CRM")
+    (job,) = await house.postern.foundation.jobs.claim(["mail"], 10, timedelta(minutes=1))
+    assert job.payload["to"] == house.owner.email
+    assert "CRM" in str(job.payload["subject"])
+    assert len(house.log.events("webhook_paused")) == 1
+    enabled = (await house.ask("PATCH", f"/{webhook['id']}", {"is_active": True})).ok(200)
+    assert enabled["paused_at"] is None
+    assert house.people.rows("select failing_since from webhooks") == [{"failing_since": None}]
+
+
+async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: House) -> None:
+    await house.made()
+    await house.happens()
+    deliveries = house.postern.tenancy.webhook_deliveries
+    (claimed,) = await deliveries.claim(10, failing=False)
+    (due,) = await deliveries.due(claimed)
+    outcome = await deliveries.attempt(claimed, due, lambda: 0.0)
+    house.people.change("update webhooks set failing_since = now() - interval '6 days'")
+    for _ in range(2):
+        await deliveries.settle(claimed, [outcome])
+    assert len(house.audited("webhook.paused")) == 1
+    # Nothing more is due for it, for whoever holds it still.
+    house.due_again()
+    assert await deliveries.due(claimed) == []
+
+
+async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: House) -> None:
+    webhook = await house.made()
+    await house.happens()
+    deliveries = house.postern.tenancy.webhook_deliveries
+    (dead,) = await deliveries.claim(10, failing=False)
+    (due,) = await deliveries.due(dead)
+    assert await deliveries.claim(10, failing=False) == []
+    house.people.change("update webhooks set leased_until = leased_until - %s", LEASE)
+    (heir,) = await deliveries.claim(10, failing=False)
+    assert [one.id for one in await deliveries.due(heir)] == [due.id]
+    outcome = await deliveries.attempt(heir, due, lambda: 0.0)
+    assert outcome.error == "connection_failed"
+    # The dead one writes nothing any more, and the heir only once.
+    await deliveries.settle(dead, [outcome])
+    assert (await house.deliveries(webhook))[0]["attempt_count"] == 0
+    for _ in range(2):
+        await deliveries.settle(heir, [outcome])
+    assert (await house.deliveries(webhook))[0]["attempt_count"] == 1
+    assert await deliveries.due(dead) == []
+
+
+async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: House, log: CapturedLog) -> None:
+    await house.made()
+    await house.happens()
+    house.people.change("update webhooks set sealed_secret = 'x'")
+    log.allow("webhook_secret_unreadable")
+    deliveries = house.postern.tenancy.webhook_deliveries
+    assert await deliveries.claim(10, failing=False) == []
+    (kept,) = house.people.rows("select lease, rests_until > now() + interval '4 minutes' as rests from webhooks")
+    assert kept == {"lease": None, "rests": True}
+
+
+async def test_claims_go_round(house: House) -> None:
+    for _ in range(3):
+        await house.made()
+    await house.happens()
+    deliveries = house.postern.tenancy.webhook_deliveries
+    seen = []
+    for _ in range(6):
+        (claimed,) = await deliveries.claim(1, failing=False)
+        seen.append(claimed.claimed.webhook)
+        await deliveries.release(claimed)
+    assert len(set(seen[:3])) == 3
+    assert seen[:3] == seen[3:]
+
+
+async def test_without_subscribers_nobody_is_woken(house: House) -> None:
+    await house.made(DEAD, "user.removed")
+    before = house.people.rows("select count(*) as n from webhook_deliveries")
+    await house.happens()
+    assert house.people.rows("select count(*) as n from webhook_deliveries") == before
