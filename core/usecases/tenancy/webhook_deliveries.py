@@ -14,7 +14,6 @@ from core.domain.outbound.destinations import Destination
 from core.domain.pages import Listed, Page
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhook_deliveries import (
     ATTEMPT_TIMEOUT,
     MOST_REPLAYED,
@@ -29,16 +28,15 @@ from core.domain.tenancy.webhook_deliveries import (
     sealing_context,
     unanswered,
 )
-from core.domain.tenancy.webhooks import PATIENCE, Webhook, require_active, webhook_destination, webhook_paused
-from core.usecases.tenancy.rights import hold_rights
-from core.usecases.tenancy.webhooks import found
+from core.domain.tenancy.webhooks import PATIENCE, webhook_destination, webhook_paused
+from core.usecases.tenancy.webhooks import held_active
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
 from ports.tenancy.webhook_deliveries import Claimed, Wanted, WebhookDeliveryLookup, WebhookQueue
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -92,7 +90,7 @@ class WebhookDeliveries:
     async def redeliver(self, member: Member, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery:
         """Raises `NotFound`, `BadRequest` when the webhook is disabled."""
         async with self._unit_of_work() as uow:
-            await _held(uow, member, webhook)
+            await held_active(uow, member, webhook)
             queued = await uow.webhook_deliveries.redeliver(webhook, delivery)
             if queued is None:
                 raise NotFound("The webhook has no such delivery")
@@ -106,7 +104,7 @@ class WebhookDeliveries:
         if since >= end:
             raise BadRequest("since: must be before until, and in the past")
         async with self._unit_of_work() as uow:
-            held = await _held(uow, member, webhook)
+            held = await held_active(uow, member, webhook)
             if event_type is not None and event_type not in held.events:
                 raise BadRequest("event_type: the webhook does not subscribe to it")
             replayed = await uow.webhook_deliveries.replay(webhook, since, end, event_type, MOST_REPLAYED)
@@ -197,10 +195,3 @@ class WebhookDeliveries:
             await uow.commit()
         self._metrics.webhook_paused()
         log.warning("webhook_paused", webhook=str(webhook), organization=str(paused.organization))
-
-
-async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
-    await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
-    held = found(await uow.webhooks.hold(member.organization, webhook))
-    require_active(held)
-    return held

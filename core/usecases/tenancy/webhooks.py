@@ -162,8 +162,7 @@ class Webhooks:
     async def test(self, member: Member, webhook: WebhookId, actor: Actor) -> Delivery:
         """Queues an event for this webhook alone. Raises `NotFound`, `BadRequest` when it is disabled."""
         async with self._unit_of_work() as uow:
-            tested = await _held(uow, member, webhook)
-            require_active(tested)
+            tested = await held_active(uow, member, webhook)
             await uow.record(webhook_tested(tested, actor))
             delivery = await uow.webhook_deliveries.newest_test(webhook)
             await uow.commit()
@@ -185,6 +184,13 @@ class Webhooks:
 async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
     await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
     return found(await uow.webhooks.hold(member.organization, webhook))
+
+
+async def held_active(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
+    """For what would be sent. Raises `NotFound`, and `BadRequest` when the webhook is disabled."""
+    held = await _held(uow, member, webhook)
+    require_active(held)
+    return held
 
 
 def found(webhook: Webhook | None) -> Webhook:

@@ -53,6 +53,19 @@ class Store:
         number: int = row["n"]
         return number
 
+    async def waiting(self) -> int:
+        """How many statements wait for a lock that another transaction holds."""
+        (found,) = await self.query(
+            "select count(*) as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        return int(found["n"])
+
+    async def somebody_waits(self) -> None:
+        """Until one does."""
+        with trio.fail_after(10):
+            while not await self.waiting():
+                await trio.sleep(0.01)
+
     async def settle(self, *tables: str) -> None:
         """So that the planner knows what is in these tables, and that all of it can be seen: for tests of plans. An autovacuum that looks
         at another table keeps what was written meanwhile from counting as seen by all; then it is done once more.

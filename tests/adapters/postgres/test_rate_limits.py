@@ -243,10 +243,7 @@ async def test_tokens_that_are_given_back_at_once_are_all_there_again(store: Sto
         async with trio.open_nursery() as nursery:
             for _ in range(SLOW.burst):
                 nursery.start_soon(buckets.give_back, SLOW, "2001:db8::/64", around)
-            waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-            with trio.fail_after(30):
-                while not await store.query(waiting):
-                    await trio.sleep(0.01)
+            await store.somebody_waits()
             await holder.execute(b"commit")
     for key, burst in [("2001:db8::/64", 10), ("2001:db8::/56", 40), ("2001:db8::/48", 160)]:
         bucket = await stored(store, key)

@@ -140,10 +140,7 @@ async def test_what_is_demanded_is_locked_before_what_is_told_along_with_it(stor
         await other.execute("begin")
         await other.execute("select from users where id = %s for update", [number(1)])
         nursery.start_soon(change)
-        waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        with trio.fail_after(10):
-            while not await store.query(waiting):
-                await trio.sleep(0.01)
+        await store.somebody_waits()
         # Nobody holds the other one while they wait.
         await other.execute("select from users where id = %s for update nowait", [number(2)])
         await other.execute("rollback")

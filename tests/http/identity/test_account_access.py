@@ -55,10 +55,7 @@ class Queue:
         """Until it waits, too."""
         self.nursery.start_soon(call)
         self.length += 1
-        waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        with trio.fail_after(10):
-            while len(self.people.rows(waiting)) < self.length:
-                await trio.sleep(0.01)
+        await self.people.all_wait(self.length)
 
 
 @asynccontextmanager

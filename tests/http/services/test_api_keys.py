@@ -274,13 +274,6 @@ async def test_members_see_keys_and_never_the_secret(house: House) -> None:
         assert b"hash" not in answer.body
 
 
-async def waiting(house: House) -> None:
-    """Until the request waits for the one that holds what it needs."""
-    with trio.fail_after(10):
-        while not house.people.rows("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"):
-            await trio.sleep(0.01)
-
-
 @pytest.mark.parametrize(("taken", "permission"), [("end_users.manage", "write:users"), ("services.manage", "write:users")])
 async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(house: House, taken: str, permission: str) -> None:
     """The request was let in before; what it may give is asked once more while the organization is held."""
@@ -295,7 +288,7 @@ async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_i
     async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
         await uow.members.hold(organization)
         nursery.start_soon(make)
-        await waiting(house)
+        await house.people.somebody_waits()
         role = await uow.roles.hold(organization, RoleId(own.id))
         assert role is not None
         await uow.roles.save(replace(role, permissions=role.permissions - {Capability(taken)}))
@@ -314,7 +307,7 @@ async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(house: 
     async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
         await uow.members.hold(organization)
         nursery.start_soon(make)
-        await waiting(house)
+        await house.people.somebody_waits()
         assert await uow.members.remove(organization, UserId(house.admin.user))
         await uow.commit()
     assert refused(answers[0]) == (403, "FORBIDDEN")
@@ -331,7 +324,7 @@ async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: Hous
         service = await uow.services.hold(OrganizationId(house.acme.id), "shop")
         assert service is not None
         nursery.start_soon(make)
-        await waiting(house)
+        await house.people.somebody_waits()
         await uow.services.delete(service.id, house.postern.foundation.clock.now())
         await uow.commit()
     assert refused(answers[0]) == (404, "NOT_FOUND")

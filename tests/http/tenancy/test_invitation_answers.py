@@ -547,8 +547,7 @@ async def test_who_registers_at_the_same_moment_is_found_at_the_second_look(by_m
         registration.execute("insert into users (id, email, email_key) values (%s, 'New@example.org', 'new@example.org')", (user,))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
-            while not house.people.rows("select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"):
-                await trio.sleep(0.01)
+            await house.people.somebody_waits()
             registration.commit()
     assert answers == [200]
     assert house.members() == {"ada@acme.example": "owner", "New@example.org": "member"}

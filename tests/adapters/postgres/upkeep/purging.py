@@ -63,16 +63,8 @@ async def purge_beside_a_holder(store: Store, remains: Remains, owner: UUID, ses
             await connection.execute("update sessions set last_seen_at = now() where id = %s", (session,))
             nursery.start_soon(work)
             with trio.fail_after(10):
-                while not await waiting(store):
+                while not await store.waiting():
                     await trio.sleep(0.01)
             assert not done.is_set()
         with trio.fail_after(10):
             await done.wait()
-
-
-async def waiting(store: Store) -> int:
-    """How many statements wait for a lock."""
-    (found,) = await store.query(
-        "select count(*) as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    )
-    return int(found["n"])

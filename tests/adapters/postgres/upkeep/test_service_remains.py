@@ -12,7 +12,7 @@ from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.services.services import PURGE_JOB, purge_job
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.served import ACME, APP, PLANS, SHOP, USERS, counted, delete, everything_of, fill, left_of
-from tests.adapters.postgres.upkeep.purging import BATCH, purge, purge_beside_a_holder, purge_by_five, purge_twice, waiting
+from tests.adapters.postgres.upkeep.purging import BATCH, purge, purge_beside_a_holder, purge_by_five, purge_twice
 
 _WRITE_LATE: Final = """
     insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)
@@ -166,10 +166,10 @@ async def purge_beside_a_request(store: Store, remains: PostgresServiceRemains, 
     async with trio.open_nursery() as nursery, store.pool.connection() as connection, connection.transaction():
         await connection.execute("select from subscriptions where id = %s for update", (UUID(int=1),))
         nursery.start_soon(sweep)
-        while await waiting(store) < 1:
+        while await store.waiting() < 1:
             await trio.sleep(0.01)
         nursery.start_soon(request)
-        while not requested.is_set() and await waiting(store) < 2:
+        while not requested.is_set() and await store.waiting() < 2:
             await trio.sleep(0.01)
 
 
@@ -203,10 +203,10 @@ async def test_a_purge_and_somebody_who_goes_lock_subscriptions_in_one_order(
         async with trio.open_nursery() as nursery, store.pool.connection() as connection, connection.transaction():
             await connection.execute("select from subscriptions where id = %s for update", (UUID(int=2),))
             nursery.start_soon(remains.sweep, "subscriptions", SHOP, None, 100)
-            while await waiting(store) < 1:
+            while await store.waiting() < 1:
                 await trio.sleep(0.01)
             nursery.start_soon(go)
-            while await waiting(store) < 2:
+            while await store.waiting() < 2:
                 await trio.sleep(0.01)
     assert gone.is_set()
     assert await store.count("subscriptions") == 0
