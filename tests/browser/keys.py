@@ -10,4 +10,5 @@ KEYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Escape": {"key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27},
     "Up": {"key": "ArrowUp", "code": "ArrowUp", "windowsVirtualKeyCode": 38},
     "Down": {"key": "ArrowDown", "code": "ArrowDown", "windowsVirtualKeyCode": 40},
+    "/": {"key": "/", "code": "Slash", "windowsVirtualKeyCode": 191, "text": "/"},
 }

@@ -37,7 +37,10 @@ NO_PAGES: Final = {
     "layout.html",
     "account_layout.html",
     "parts.html",
-    "documentation.html",
+    "documentation/frame.html",
+    "documentation/parts.html",
+    "documentation/contents.html",
+    "documentation/chapter.html",
     "account/frame.html",
     "account/parts.html",
 }

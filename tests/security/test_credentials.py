@@ -52,6 +52,7 @@ everybody                         GET    /
 everybody                         GET    /assets/{digest}/{name}
 everybody                         GET    /auth/verify-email
 everybody                         GET    /docs
+everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept
 everybody                         GET    /ui/invitations/accept
 everybody                         POST   /ui/invitations/accept

@@ -10,6 +10,7 @@ import trio
 from core.domain.errors import NotFound
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description import documentation, openapi
+from entrypoints.http.description.documentation import Documentation
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -25,21 +26,25 @@ class AssetPath(msgspec.Struct, frozen=True):
     name: str
 
 
-# The filter of the page is a script of ours; the page is complete without it.
+class ChapterPath(msgspec.Struct, frozen=True):
+    chapter: str
+
+
+# The search of the page of contents is a script of ours; the pages are complete without it.
 _POLICY: Final = PagePolicy(scripts=(SELF,))
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     document: bytes
-    page: bytes
+    pages: Documentation
 
 
 class Description:
     """Making both takes a while: no start waits for it, and no other request."""
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
-        self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._page(), self._asset(), self._front_door()])
+        self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._contents(), self._chapter(), self._asset(), self._front_door()])
         self._pages = pages
         self._base_url = base_url
         self._version = version
@@ -55,13 +60,24 @@ class Description:
 
         return openapi
 
-    def _page(self) -> Endpoint:
+    def _contents(self) -> Endpoint:
         @page.get("/docs", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
         async def documentation(_call: Call, _postern: Postern) -> bytes:
             """The interface for people"""
-            return (await self._once()).page
+            return (await self._once()).pages.contents
 
         return documentation
+
+    def _chapter(self) -> Endpoint:
+        @page.get("/docs/{chapter}", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
+        async def documentation_chapter(call: Call[None, None, ChapterPath], _postern: Postern) -> bytes:
+            """What belongs to one tag"""
+            found = (await self._once()).pages.chapters.get(call.path.chapter)
+            if found is None:
+                raise NotFound
+            return found
+
+        return documentation_chapter
 
     def _asset(self) -> Endpoint:
         @endpoint.get("/assets/{digest}/{name}", caller=ANYONE, limit=UNLIMITED, cache=FOREVER)
@@ -93,4 +109,4 @@ class Description:
 
     def _make(self) -> _Made:
         document = openapi.document(self.endpoints, base_url=self._base_url, version=self._version)
-        return _Made(msgspec.json.encode(document), documentation.page(self._pages, document))
+        return _Made(msgspec.json.encode(document), documentation.rendered(self._pages, document))

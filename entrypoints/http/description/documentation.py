@@ -1,13 +1,15 @@
-"""The API for people, rendered from the document that programs get. The page works without scripts and asks nobody else."""
+"""The API for people, rendered from the document that programs get: a page of contents, and one for each tag, with the types that its
+endpoints use. The pages work without scripts and ask nobody else.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from core.domain.languages import DEFAULT
 from entrypoints.http.description.examples import example_of
-from entrypoints.http.description.wording import Kind, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
+from entrypoints.http.description.wording import Kind, anchor_of, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
@@ -18,6 +20,7 @@ _TITLES: Final = {
     "audit": "Audit log",
     "end-users": "End users",
     "mfa": "Second factor",
+    "oauth": "OAuth and OpenID Connect",
     "service-interface": "For a service's servers",
 }
 
@@ -67,27 +70,42 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Type:
+    anchor: str
     name: str
     text: str
     values: Sequence[str]
     fields: Sequence[Field]
 
 
-def page(pages: Pages, document: Json) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    contents: bytes
+    chapters: Mapping[str, bytes]
+
+
+def rendered(pages: Pages, document: Json) -> Documentation:
     base_url = document["servers"][0]["url"]
     schemas = document["components"]["schemas"]
     chapters = tuple(_chapters(document, base_url))
-    return pages.page(
-        "documentation.html",
+    everywhere = {"version": document["info"]["version"], "chapters": chapters}
+    contents = pages.page(
+        "documentation/contents.html",
         DEFAULT,
         base_url=base_url,
-        version=document["info"]["version"],
         sign_in_example=_sign_in_example(base_url),
         user_example=curl("get", f"{base_url}/api/user", {"security": [{"bearer": []}]}),
         error_example=pretty(example_of(schemas["ErrorBody"], schemas)),
-        chapters=chapters,
-        types=tuple(_types(schemas)),
+        addresses={one.anchor: f"/docs/{chapter.anchor}#{one.anchor}" for chapter in chapters for one in chapter.operations},
         count=sum(len(chapter.operations) for chapter in chapters),
+        **everywhere,
+    )
+    types = {one.anchor: one for one in _types(schemas)}
+    return Documentation(
+        contents,
+        {
+            chapter.anchor: pages.page("documentation/chapter.html", DEFAULT, chapter=chapter, types=_used(chapter, types), **everywhere)
+            for chapter in chapters
+        },
     )
 
 
@@ -165,7 +183,24 @@ def _resolved(schema: Json, schemas: Json) -> Json:
 
 def _types(schemas: Json) -> Iterator[Type]:
     for name, schema in sorted(schemas.items()):
-        yield Type(name, schema.get("description", ""), schema.get("enum", ()), _fields(schema))
+        yield Type(anchor_of(name), name, schema.get("description", ""), schema.get("enum", ()), _fields(schema))
+
+
+def _used(chapter: Chapter, types: Mapping[str, Type]) -> Sequence[Type]:
+    """The types that the chapter's endpoints name, and those that these name, by their names."""
+    named = [kind for operation in chapter.operations for kind in _kinds(operation)]
+    found: dict[str, Type] = {}
+    while named:
+        anchor = named.pop().anchor
+        if anchor and anchor not in found:
+            found[anchor] = types[anchor]
+            named += [field.kind for field in types[anchor].fields]
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def _kinds(operation: Operation) -> Iterator[Kind]:
+    yield from (field.kind for field in (*operation.parameters, *operation.body_fields))
+    yield from (kind for kind in (operation.body, *(outcome.kind for outcome in operation.outcomes)) if kind is not None)
 
 
 def _fields(schema: Json) -> list[Field]:

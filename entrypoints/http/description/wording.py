@@ -35,7 +35,7 @@ _FOR_THE_SHELL: Final = re.compile(r"[^\w:/.@%+,=-]")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a schema reads: its words, and the type further down the page that they name, if any."""
+    """How a schema reads: its words, and the anchor of the type that they name, if any."""
 
     text: str
     anchor: str = ""
@@ -62,10 +62,14 @@ def limit_in_words(limit: Json) -> str:
     return f"{limit['burst']} requests at once, then {rate}"
 
 
+def anchor_of(type_name: str) -> str:
+    return f"type-{type_name}"
+
+
 def kind_of(schema: Json) -> Kind:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return Kind(name, f"type-{name}")
+        return Kind(name, anchor_of(name))
     if "enum" in schema:
         return Kind(" | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in schema["enum"]))
     if "const" in schema:

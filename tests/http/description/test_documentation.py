@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Mapping
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -31,34 +32,58 @@ class Page(HTMLParser):
         return [value for _, attributes in self.elements for name in ("href", "src") if (value := attributes.get(name))]
 
 
-@pytest.fixture
-async def page(lonely_client: Client) -> Page:
-    answer = await lonely_client.get("/docs")
+TAGS = sorted({one.tags[0] for one in ROUTES if one.tags})
+PATHS = ["/docs", *(f"/docs/{tag}" for tag in TAGS)]
+
+
+async def loaded(client: Client, path: str) -> Page:
+    answer = await client.get(path)
     assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
     return Page(answer.body.decode())
 
 
-async def test_every_endpoint_is_on_the_page(page: Page) -> None:
+@pytest.fixture
+async def pages(lonely_client: Client) -> Mapping[str, Page]:
+    return {path: await loaded(lonely_client, path) for path in PATHS}
+
+
+async def test_every_endpoint_is_among_the_contents_and_in_its_chapter(pages: Mapping[str, Page]) -> None:
+    links = pages["/docs"].linked()
     for one in ROUTES:
-        assert one.handler.__name__ in page.ids, str(one)
-    assert len(page.ids) == len(set(page.ids))
+        name = one.handler.__name__
+        assert name in pages["/docs"].ids, str(one)
+        assert f"/docs/{one.tags[0]}#{name}" in links
+        assert name in pages[f"/docs/{one.tags[0]}"].ids, str(one)
 
 
-async def test_nothing_on_the_page_comes_from_elsewhere_and_every_link_leads_somewhere(lonely_client: Client, page: Page) -> None:
-    for link in page.linked():
-        if link.startswith("#"):
-            assert link[1:] in page.ids, link
-        else:
-            assert re.match(r"/[a-z]", link), link
-            # To one's account it leads by way of the sign-in.
-            assert (await lonely_client.get(link)).status == (303 if link == "/ui" else 200), link
+async def test_no_two_things_on_a_page_have_one_address(pages: Mapping[str, Page]) -> None:
+    for path, page in pages.items():
+        assert len(page.ids) == len(set(page.ids)), path
 
 
-async def test_the_page_has_no_inline_script_style_or_handler(page: Page) -> None:
-    for tag, attributes in page.elements:
-        assert tag != "style"
-        assert tag != "script" or attributes.get("src")
-        assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+async def test_a_topic_that_does_not_exist_is_not_found(lonely_client: Client) -> None:
+    for name in ("nothing", "users%2F", "%00", "contents"):
+        assert (await lonely_client.get(f"/docs/{name}")).status == 404
+
+
+async def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere(lonely_client: Client, pages: Mapping[str, Page]) -> None:
+    for path, page in pages.items():
+        for link in set(page.linked()):
+            assert re.match(r"/[a-z]|#", link), link
+            target, _, anchor = link.partition("#")
+            if anchor:
+                assert anchor in pages[target or path].ids or anchor == "content", link
+            elif target not in pages:
+                # To one's account it leads by way of the sign-in.
+                assert (await lonely_client.get(link)).status == (303 if link == "/ui" else 200), link
+
+
+async def test_no_page_has_an_inline_script_style_or_handler(pages: Mapping[str, Page]) -> None:
+    for page in pages.values():
+        for tag, attributes in page.elements:
+            assert tag != "style"
+            assert tag != "script" or attributes.get("src")
+            assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
 
 
 async def test_the_policy_lets_scripts_and_styles_come_from_us_alone(lonely_client: Client) -> None:
@@ -71,15 +96,15 @@ async def test_the_policy_lets_scripts_and_styles_come_from_us_alone(lonely_clie
     assert "unsafe" not in policy
 
 
-async def test_the_page_is_made_once_and_not_where_requests_are_answered(lonely_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_pages_are_made_once_and_not_where_requests_are_answered(lonely_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    render = documentation.page
+    render = documentation.rendered
 
-    def watched(pages: Pages, document: dict[str, Any]) -> bytes:
+    def watched(pages: Pages, document: dict[str, Any]) -> documentation.Documentation:
         threads.append(threading.current_thread())
         return render(pages, document)
 
-    monkeypatch.setattr(documentation, "page", watched)
+    monkeypatch.setattr(documentation, "rendered", watched)
     bodies: list[bytes] = []
 
     async def ask() -> None:
@@ -94,8 +119,8 @@ async def test_the_page_is_made_once_and_not_where_requests_are_answered(lonely_
     assert threads[0] is not threading.current_thread()
 
 
-async def test_assets_may_be_kept_for_they_change_their_address(lonely_client: Client, page: Page) -> None:
-    assets = [link for link in page.linked() if link.startswith("/assets/")]
+async def test_assets_may_be_kept_for_they_change_their_address(lonely_client: Client, pages: Mapping[str, Page]) -> None:
+    assets = [link for link in pages["/docs"].linked() if link.startswith("/assets/")]
     assert {link.rpartition(".")[2] for link in assets} == {"css", "js", "svg"}
     for link in assets:
         answer = await lonely_client.get(link)
@@ -116,9 +141,9 @@ async def test_the_front_door_leads_to_the_documentation(lonely_client: Client, 
 
 
 async def test_code_in_a_description_is_shown_as_code(lonely_client: Client) -> None:
-    body = (await lonely_client.get("/docs")).body.decode()
-    assert "<code>kid</code> in a token" in body
-    assert "`" not in body
+    assert "<code>kid</code> in a token" in (await lonely_client.get("/docs/keys")).body.decode()
+    for path in PATHS:
+        assert "`" not in (await lonely_client.get(path)).body.decode(), path
 
 
 async def test_the_first_screen_says_how_to_get_a_token_and_use_it(lonely_client: Client) -> None:
@@ -128,9 +153,14 @@ async def test_the_first_screen_says_how_to_get_a_token_and_use_it(lonely_client
     assert places == sorted(places), "the heading first, the endpoints last"
 
 
-async def test_every_endpoint_and_every_topic_can_be_folded(lonely_client: Client, page: Page) -> None:
-    folding = {attributes["id"]: attributes for tag, attributes in page.elements if tag == "details"}
-    for one in ROUTES:
-        assert "open" not in folding[one.handler.__name__]
-    assert {f"tag-{tag}" for one in ROUTES for tag in one.tags[:1]} <= set(folding)
-    assert len((await lonely_client.get("/docs")).body) < 650_000
+async def test_every_endpoint_and_every_type_of_a_topic_can_be_folded(pages: Mapping[str, Page]) -> None:
+    for tag in TAGS:
+        page = pages[f"/docs/{tag}"]
+        folding = {attributes["id"] for name, attributes in page.elements if name == "details" and "open" not in attributes}
+        assert {one.handler.__name__ for one in ROUTES if one.tags[0] == tag} <= folding
+        assert {name for name in page.ids if name.startswith("type-")} <= folding
+
+
+async def test_pages_stay_small(lonely_client: Client) -> None:
+    for path in PATHS:
+        assert len((await lonely_client.get(path)).body) < 150_000, path

@@ -152,7 +152,7 @@ async def test_asking_for_a_caller_where_there_is_none_is_a_fault(examples: Exam
 
 
 async def test_an_unknown_path_is_404(lonely_client: Client) -> None:
-    for target in ("/nothing-here", "/api/user/", "//health", "/health//live", "/docs/nothing", "/docs//", "/%00", "/\xff", "*"):
+    for target in ("/nothing-here", "/api/user/", "//health", "/health//live", "/docs/keys/nothing", "/docs//", "/%00", "/\xff", "*"):
         answer = await lonely_client.get(target)
         assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), target
 

@@ -1,0 +1,82 @@
+"""The documentation in a browser: for every reader, with a keyboard, and with its search."""
+
+from itertools import product
+
+import pytest
+
+from entrypoints.http.routes import ROUTES
+from tests.browser.checks import contrast_findings, require_keyboard, require_sound, tab_to
+from tests.browser.page import Page, Scheme
+
+TAGS = sorted({one.tags[0] for one in ROUTES})
+WIDTHS = (320, 1280)
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+SHOWN = "[...document.querySelectorAll('[data-words]')].filter((one) => !one.hidden).length"
+
+
+async def unfold(page: Page) -> None:
+    await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+
+
+async def require_readable(page: Page) -> None:
+    for width, scheme in product(WIDTHS, SCHEMES):
+        await page.show(width=width, scheme=scheme)
+        assert list(await contrast_findings(page)) == [], (width, scheme)
+        assert await page.overflow() == 0, width
+
+
+async def test_the_contents_are_sound(scripted_page: Page) -> None:
+    page = scripted_page
+    await page.open("/docs")
+    await require_sound(page)
+    await require_readable(page)
+
+
+@pytest.mark.parametrize("tag", ["services", "service-interface", "oauth"])
+async def test_a_topic_is_sound_with_everything_unfolded(scripted_page: Page, tag: str) -> None:
+    page = scripted_page
+    await page.open(f"/docs/{tag}")
+    await unfold(page)
+    await require_sound(page)
+    await require_readable(page)
+
+
+async def test_no_topic_is_wider_than_its_window(plain_page: Page) -> None:
+    await plain_page.show(width=WIDTHS[0])
+    for tag in TAGS:
+        await plain_page.open(f"/docs/{tag}")
+        await unfold(plain_page)
+        assert await plain_page.overflow() == 0, tag
+
+
+async def test_a_keyboard_reaches_everything(plain_page: Page) -> None:
+    await plain_page.open("/docs/keys")
+    await require_keyboard(plain_page)
+
+
+async def test_a_search_leads_to_an_endpoint(scripted_page: Page) -> None:
+    page = scripted_page
+    await page.open("/docs")
+    everything = await page.evaluate(SHOWN)
+    await page.press("/")
+    assert await page.focused() == "Search the endpoints"
+    await page.type("client secret post")
+    assert 0 < await page.evaluate(SHOWN) < everything
+    assert f"of {everything} endpoints" in await page.text()
+    async with page.loading():
+        await tab_to(page, "Create a client secret")
+        await page.press("Enter")
+    assert (await page.place()).endswith("/docs/services#create_client_secret")
+    assert await page.evaluate("document.getElementById('create_client_secret').open")
+    await page.back()
+    await page.press("/")
+    await page.press("Escape")
+    assert await page.evaluate(SHOWN) == everything
+
+
+async def test_without_scripts_an_endpoint_unfolds_by_its_summary(plain_page: Page) -> None:
+    page = plain_page
+    await page.open("/docs/keys")
+    assert "curl" not in await page.text()
+    await page.evaluate("document.querySelector('details > summary').click()")
+    assert "curl" in await page.text()
