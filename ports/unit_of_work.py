@@ -20,6 +20,7 @@ from ports.identity.mailed_tokens import MailedTokenStore
 from ports.identity.mfa import MfaStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
+from ports.identity.sign_in_links import SignInLinkStore
 from ports.jobs import JobStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
@@ -58,6 +59,8 @@ class UnitOfWork(Protocol):
     def devices(self) -> DeviceStore: ...
     @property
     def mfa(self) -> MfaStore: ...
+    @property
+    def sign_in_links(self) -> SignInLinkStore: ...
     @property
     def mailed_tokens(self) -> MailedTokenStore: ...
     @property

@@ -66,7 +66,8 @@ create table all_organizations (
     invitation_domains text[]      not null default '{}',                     -- of addresses; empty: any
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
-    deleted_at         timestamptz                      -- its rows are on their way out
+    deleted_at         timestamptz,                     -- its rows are on their way out
+    sign_in_links      boolean     not null default true    -- whether its members may sign in by a mailed link
 );
 create unique index organizations_slug on all_organizations (slug) where deleted_at is null;
 create index organizations_newest on all_organizations (created_at desc, id desc) where deleted_at is null;
@@ -78,7 +79,7 @@ create index organizations_going on all_organizations (deleted_at) where deleted
 create view organizations as
     select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
-           mfa_required_since, mfa_grace_days, session_hours, invitation_domains
+           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links
       from all_organizations
      where deleted_at is null;
 
@@ -589,7 +590,8 @@ create index client_assertions_expiry     on client_assertions (expires_at);
 -- What a mailed link carries: verification, reset, set-password, change of address.
 create table mailed_tokens (
     digest     bytea       primary key,
-    purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in')),
+    purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in',
+                                                   'magic_link')),
     user_id    uuid        not null references users on delete cascade,
     email      text        not null,                    -- the address that it proves
     created_at timestamptz not null,

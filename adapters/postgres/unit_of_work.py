@@ -21,6 +21,7 @@ from adapters.postgres.identity.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.mfa import MfaRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows
+from adapters.postgres.identity.sign_in_links import SignInLinkRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
@@ -78,6 +79,7 @@ class PostgresUnitOfWork:
     browser_sessions = _Made(BrowserSessionRows)
     flows = _Made(FlowRows)
     sign_ins = _Made(SignInRows)
+    sign_in_links = _Made(SignInLinkRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
     mailed_tokens = _Made(MailedTokenRows)

@@ -123,7 +123,9 @@ class TestHandling:
 
     async def test_each_kind_has_its_link(self, postern: Postern) -> None:
         await register(postern)
-        for number, kind in enumerate(AccountMail, start=1):
+        # Its address is not proved yet, so no link may sign in.
+        kinds = [kind for kind in AccountMail if kind is not AccountMail.SIGN_IN_LINK]
+        for number, kind in enumerate(kinds, start=1):
             assert await postern.identity.account_mails.send(AskedMail(kind, Email("ADA@example.org"), ""))
             assert await self.queued(postern) == number
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 
 from actors.account_mails import account_mailer
 from actors.job_worker import Workplace
@@ -61,9 +62,9 @@ class Postbox:
 def link_in(mail: Mail) -> str:
     """The same in text and HTML, and there is one."""
     (link,) = _LINK.findall(mail.text)
-    assert set(_LINK.findall(mail.html.replace('"', " ").replace("<", " "))) == {link}
+    assert set(_LINK.findall(unescape(mail.html.replace('"', " ").replace("<", " ")))) == {link}
     return str(link)
 
 
 def token_in(link: str) -> str:
-    return link.partition("?token=")[2]
+    return link.partition("?token=")[2].partition("&")[0]

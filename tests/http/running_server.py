@@ -130,7 +130,7 @@ class Client:
         return await self.raw() == b""
 
 
-async def until(true: Callable[[], object], patience: float = 10.0) -> None:
+async def until(true: Callable[[], object], patience: float = 60.0) -> None:
     with trio.fail_after(patience):
         while not true():
             await trio.sleep(0.005)
@@ -189,7 +189,7 @@ async def running(
                 nursery.cancel_scope.cancel()
                 raise
             server.shutdown.set()
-            with trio.fail_after(8):
+            with trio.fail_after(60):
                 await server.finished.wait()
     finally:
         for stream in server.opened:

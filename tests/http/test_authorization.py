@@ -535,6 +535,7 @@ OPEN = {
     "GET /invitations/accept",
     "GET /metrics",
     "POST /api/auth/forgot-password",
+    "POST /api/auth/magic-link",
     "POST /api/auth/login",
     "POST /api/auth/refresh",
     "POST /api/auth/register",

@@ -71,6 +71,7 @@ everybody                         GET    /ui/device/approved
 everybody                         GET    /ui/device/denied
 everybody                         GET    /ui/forgot-password
 .....   ...  -          flow      POST   /ui/forgot-password
+.....   ...  -          flow      POST   /ui/sign-in/mail-link
 everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
@@ -144,6 +145,7 @@ everybody                         POST   /oauth/logout
 
 # Coming and going
 everybody                         POST   /api/auth/forgot-password
+everybody                         POST   /api/auth/magic-link
 everybody                         POST   /api/auth/login
 maogx   pos  yes        ended,@   POST   /api/auth/logout
 .....   ...  -          pre-auth  POST   /api/auth/mfa/verify

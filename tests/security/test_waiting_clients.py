@@ -38,7 +38,7 @@ SLOW_PAGE = (
 )
 # So many answers at once that the kernel does not keep them for a client that does not read.
 UNREAD = (b"GET /openapi.json HTTP/1.1\r\n" + HOST + b"\r\n") * 40
-UNREAD_PAGES = (b"GET /docs HTTP/1.1\r\n" + HOST + b"\r\n") * 40
+UNREAD_PAGES = (b"GET /docs/platform HTTP/1.1\r\n" + HOST + b"\r\n") * 300
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ class _Rules:
     device_trust_days: int
     session_hours: int | None
     invitation_domains: list[str]
+    sign_in_links: bool
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -28,6 +29,7 @@ class _Rules:
             device_trust_days=self.device_trust_days,
             session_hours=self.session_hours,
             invitation_domains=tuple(self.invitation_domains),
+            sign_in_links=self.sign_in_links,
         )
 
 
@@ -54,6 +56,7 @@ class SignInRulesRows:
             "device_trust_days": rules.device_trust_days,
             "session_hours": rules.session_hours,
             "invitation_domains": [storable_text(domain) for domain in rules.invitation_domains],
+            "sign_in_links": rules.sign_in_links,
         }
         await self._transaction.tell(_SAVE, parameters)
 
@@ -69,7 +72,7 @@ class PostgresSignInRules:
         return rows[0].rules() if rows else None
 
 
-_COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains"
+_COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links"
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -83,6 +86,7 @@ _GET: Final[LiteralString] = f"select {_COLUMNS} from organizations where id = %
 _SAVE: Final = """
     update organizations
        set mfa_required_since = %(mfa_required_since)s, mfa_grace_days = %(mfa_grace_days)s, device_trust_days = %(device_trust_days)s,
-           session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s
+           session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
+           sign_in_links = %(sign_in_links)s
      where id = %(id)s
 """

@@ -23,27 +23,51 @@ class AccountMail(StrEnum):
     VERIFICATION = "verification"
     RESET = "reset"
     SET_PASSWORD = "set_password"  # noqa: S105 - a kind of mail, not a password
+    SIGN_IN_LINK = "sign_in_link"
 
     @property
     def purpose(self) -> MailedTokenPurpose:
         return _PURPOSES[self]
 
     def is_due(self, account: Account) -> bool:
-        """A deactivated account gets no link. A verified one has nothing to verify."""
+        """A deactivated account gets no link. A verified one has nothing to verify, and one that is not has still to prove its address:
+        whoever registered it may be somebody else.
+        """
         if account.deactivated_at is not None:
             return False
-        return self is not AccountMail.VERIFICATION or account.email_verified_at is None
+        match self:
+            case AccountMail.VERIFICATION:
+                return account.email_verified_at is None
+            case AccountMail.SIGN_IN_LINK:
+                return account.email_verified_at is not None
+            case _:
+                return True
 
 
 _PURPOSES: Final = {
     AccountMail.VERIFICATION: MailedTokenPurpose.VERIFY_EMAIL,
     AccountMail.RESET: MailedTokenPurpose.RESET_PASSWORD,
     AccountMail.SET_PASSWORD: MailedTokenPurpose.SET_PASSWORD,
+    AccountMail.SIGN_IN_LINK: MailedTokenPurpose.MAGIC_LINK,
 }
 
 
 class NoAccountMail(Exception):
     """The payload of this job asks for no account mail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Where a sign-in link leads to: on in the flow that it was asked for in, or to an application, or to the account pages."""
+
+    flow: str = ""
+    service: str = ""
+    """The slug of a service of the organization whose looks the mail has."""
+    redirect_uri: str = ""
+    state: str = ""
+
+
+NOWHERE: Final = Onward()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +80,13 @@ class AskedMail:
     email: Email
     organization: str = ""
     language: Language | None = None
+    onward: Onward = NOWHERE
 
     def as_job(self) -> NewJob:
         """Sealed, because the addresses that strangers ask about are private."""
         asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
-        return NewJob(ACCOUNT_MAIL_JOB, asked, sealed=True)
+        onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
+        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward}, sealed=True)
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "AskedMail":
@@ -68,4 +94,8 @@ class AskedMail:
         kind, email, organization = (payload.get(part) for part in ("mail", "email", "organization"))
         if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
             raise NoAccountMail
-        return cls(AccountMail(str(kind)), Email(email), organization, Language.of(str(payload.get("language"))))
+        onward = Onward(**{name: str(payload.get(name, "")) for name in _ONWARD})
+        return cls(AccountMail(str(kind)), Email(email), organization, Language.of(str(payload.get("language"))), onward)
+
+
+_ONWARD: Final = ("flow", "service", "redirect_uri", "state")

@@ -1,6 +1,9 @@
 """Links in mails. They lead to the configured addresses of this installation, never to an address from a request."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from urllib.parse import urlencode
 
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
@@ -18,11 +21,12 @@ class Links:
         """Where somebody goes who can sign in now."""
         return f"{self.frontend_url}/sign-in" if self.frontend_url == f"{self.base_url}/ui" else self.frontend_url
 
-    def redeeming(self, purpose: MailedTokenPurpose, token: Token) -> str:
+    def redeeming(self, purpose: MailedTokenPurpose, token: Token, onward: Mapping[str, str] = MappingProxyType({})) -> str:
+        """`onward` says where a sign-in link leads to."""
         if purpose in PROVES_ADDRESS:
             return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
         if purpose in SIGNS_IN:
-            return f"{self.base_url}/ui/sign-in/link?token={token.reveal()}"
+            return f"{self.base_url}/ui/sign-in/link?{urlencode({'token': token.reveal(), **onward})}"
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
         return f"{self.frontend_url}/{page}?token={token.reveal()}"
 

@@ -20,18 +20,24 @@ class MailedTokenPurpose(StrEnum):
     CHANGE_EMAIL = "change_email"
     SIGN_IN = "sign_in"
     """Shown to an operator, and never mailed."""
+    MAGIC_LINK = "magic_link"
+    """A sign-in link that the person asked for."""
 
     @property
     def lifetime(self) -> timedelta:
         return _LIFETIMES.get(self, timedelta(hours=24))
 
 
-_LIFETIMES: Final = {MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1), MailedTokenPurpose.SIGN_IN: timedelta(minutes=10)}
+_LIFETIMES: Final = {
+    MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1),
+    MailedTokenPurpose.SIGN_IN: timedelta(minutes=10),
+    MailedTokenPurpose.MAGIC_LINK: timedelta(minutes=15),
+}
 
 # What a link can be used for.
 PROVES_ADDRESS = frozenset({MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.CHANGE_EMAIL})
 CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurpose.SET_PASSWORD})
-SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN})
+SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN, MailedTokenPurpose.MAGIC_LINK})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Sign-in rules: what an organization asks of those who work in it. Whether its members need a second factor, how long a device is trusted
-to do without it, how long sessions last, and to whom invitations go.
+to do without it, how long sessions last, to whom invitations go, and whether its members may sign in by a mailed link.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,6 +41,8 @@ class SignInRules:
     """From the sign-in on. None: as long as any session of the installation."""
     invitation_domains: tuple[str, ...] = ()
     """Those that compare as an address does. Empty: invitations go to any address."""
+    sign_in_links: bool = True
+    """Whether members may sign in by a mailed link."""
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -56,6 +58,7 @@ class SignInRulesChange:
     device_trust_days: int | None = None
     session_hours: int | Unchanged | None = UNCHANGED
     invitation_domains: Sequence[str] | None = None
+    sign_in_links: bool | None = None
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, which names the field."""
@@ -82,6 +85,7 @@ class SignInRulesChange:
             device_trust_days=before.device_trust_days if self.device_trust_days is None else self.device_trust_days,
             session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
             invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
+            sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
         )
 
 
@@ -129,4 +133,5 @@ def _told(rules: SignInRules) -> Mapping[str, Json]:
         "device_trust_days": rules.device_trust_days,
         "session_lifetime_hours": rules.session_hours,
         "invitation_domains": list(rules.invitation_domains),
+        "sign_in_links": rules.sign_in_links,
     }

@@ -3,22 +3,23 @@
 The work is the same for every address, up to the commit: an observer of how busy the process is learns nothing of who has an account.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from core.domain.branding import POSTERN
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import mailed_token
-from core.domain.identity.sign_in import account_key
+from core.domain.identity.sign_in import account_key, service_named
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class AccountMails:
@@ -51,17 +52,22 @@ class AccountMails:
         kind, email, organization = asked.kind, asked.email, asked.organization
         async with self._unit_of_work() as uow:
             account = await uow.accounts.find(email)
+            # Without an account the id belongs to nobody, and the statements have no effect.
+            user = UserId(self._ids.new()) if account is None else account.id
+            onward = await self._onward(uow, asked)
+            permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
         if await self._buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self._brandings.find(organization) if organization else None
-        is_due = account is not None and kind.is_due(account)
-        # Otherwise the id belongs to nobody, and the statements have no effect.
-        user, address, language = UserId(self._ids.new()), email, asked.language
+        is_due = account is not None and permitted and kind.is_due(account)
+        address, language = email, asked.language
         if account is not None and is_due:
-            user, address, language = account.id, account.email, account.language or language
+            address, language = account.email, account.language or language
+        else:
+            user = UserId(self._ids.new())
         token = self._secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
-        link = self._links.redeeming(kind.purpose, token)
+        link = self._links.redeeming(kind.purpose, token, onward)
         mail = self._templates.mail(kind.value, address.address, language=language, branding=branding or POSTERN, link=link)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
@@ -69,3 +75,15 @@ class AccountMails:
             await uow.jobs.add(replace(mail.as_job(), only_for=user))
             await uow.commit()
         return is_due
+
+    @staticmethod
+    async def _onward(uow: UnitOfWork, asked: AskedMail) -> Mapping[str, str]:
+        """What the link carries besides its token."""
+        onward = asked.onward
+        if onward.flow:
+            return {"flow": onward.flow}
+        service = service_named(asked.organization, onward.service)
+        client = None if service is None else await uow.sign_in_links.application(service, onward.redirect_uri)
+        if client is None:
+            return {}
+        return {"client_id": str(client), "redirect_uri": onward.redirect_uri, "state": onward.state}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
@@ -81,12 +81,14 @@ class Accounts:
                 raise NotFound("There is no such account", words="account_unknown")
             await uow.commit()
 
-    async def ask_for_mail(self, kind: AccountMail, email: Email, organization: str, language: Language | None = None) -> None:
+    async def ask_for_mail(
+        self, kind: AccountMail, email: Email, organization: str, language: Language | None = None, onward: Onward = NOWHERE
+    ) -> None:
         """The same for known and unknown addresses: one job. Nothing is looked up here. `language` is that of the request, for a person who
         has not chosen one.
         """
         async with self._unit_of_work() as uow:
-            await uow.jobs.add(AskedMail(kind, email, organization, language).as_job())
+            await uow.jobs.add(AskedMail(kind, email, organization, language, onward).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:

@@ -1,4 +1,6 @@
-"""Sign-in links: each signs in once, and takes the place of a password. A second factor is asked for all the same."""
+"""Sign-in links: each signs in once, and takes the place of a password. A second factor is asked for all the same. Operators make them for
+platform owners; anybody may ask for one by mail, unless an organization of theirs has turned that off.
+"""
 
 from typing import Final
 
@@ -7,7 +9,7 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import ServiceId
 from core.domain.identity.devices import Client
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import SIGNS_IN, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.mailed_tokens import SIGNS_IN, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.sessions import PLATFORM
 from core.domain.identity.sign_in import LINK_PROVIDER, Alone, Confirmed, NamedAccount, Tries
@@ -60,9 +62,9 @@ class SignInLinks:
             await uow.commit()
         return Secret(self._links.redeeming(MailedTokenPurpose.SIGN_IN, token))
 
-    async def look(self, token: Token) -> Email:
-        """Whom a link signs in, without using it. Raises `LinkRefused`."""
-        return (await self._find(token)).email
+    async def look(self, token: Token) -> MailedToken:
+        """What a link is good for, without using it. Raises `LinkRefused`."""
+        return await self._find(token)
 
     async def make(self, token: Token, client: Client) -> Arrival:
         """The proof, which uses the link up when it is used itself. Raises `LinkRefused`."""
@@ -80,6 +82,8 @@ class SignInLinks:
             user = named.account.id
             # A new password, or the end of the account, has ended the link, too.
             confirmed = await uow.sign_ins.confirm_since(user, link.created_at, service)
+            if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(user):
+                raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
             if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self._clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
             if alone is not None:

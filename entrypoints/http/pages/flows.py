@@ -54,6 +54,9 @@ LINK: Final = f"{SIGN_IN}/link"
 REGISTER: Final = "/ui/register"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
 FORGOTTEN: Final = "/ui/forgot-password"
+CHECK_MAIL: Final = "/ui/check-mail"
+TO_APPLICATION: Final = "to_application"
+"""In a flow to the account pages: the address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_PLACE: Final = 2000
 
@@ -163,8 +166,12 @@ def _with(headers: Headers, answer: Page) -> Page:
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-async def _to_account(_call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Answer[NoBody]:
+async def _to_account(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Whoever belongs to several organizations says first which one it is about, unless they want to see a certain page."""
+    application = flow.request.get(TO_APPLICATION)
+    if application is not None:
+        # A page that leaves by itself: behind a form, no redirect may lead to another site in the end.
+        return Answer(leaving(call, flow, str(application)), 200)
     place = own_place(str(flow.request.get("to", "")))
     if place == HOME and not caller.chosen_organization and len(await postern.tenancy.organizations.list(caller.user)) > 1:
         return redirect(CHOOSE_ORGANIZATION)

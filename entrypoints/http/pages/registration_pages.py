@@ -22,6 +22,7 @@ from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGIS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import (
+    CHECK_MAIL,
     FORGOTTEN,
     NO_ERRORS,
     PASSWORD,
@@ -37,7 +38,6 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.refusals import in_words
 
-_CHECK_MAIL: Final = "/ui/check-mail"
 _RESEND: Final = "/ui/check-mail/resend"
 
 
@@ -51,7 +51,7 @@ class EntryLink(msgspec.Struct, frozen=True):
 
 class SentLink(msgspec.Struct, frozen=True):
     flow: str = ""
-    mail: Literal["verification", "reset"] = "verification"
+    mail: Literal["verification", "reset", "sign_in_link"] = "verification"
 
 
 class RegistrationForm(FlowForm, frozen=True, kw_only=True):
@@ -102,10 +102,10 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     else:
         await postern.identity.flows.name(flow, email)
-    return to(_CHECK_MAIL, flow)
+    return to(CHECK_MAIL, flow)
 
 
-@page.get(_CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+@page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
 async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: Postern) -> bytes:
     """Say that a mail is on its way"""
     flow = await flow_of(call, postern, call.query.flow)
@@ -130,7 +130,7 @@ async def resend_mail(call: Call[FlowForm, None, None, Caller | None], postern: 
     if flow.email:
         email = email_field(flow.email, postern.foundation.email_syntax)
         await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language)
-    return to(_CHECK_MAIL, flow)
+    return to(CHECK_MAIL, flow)
 
 
 @page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
@@ -160,7 +160,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     else:
         await postern.identity.flows.name(flow, email)
     await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language)
-    return redirect(f"{_CHECK_MAIL}?flow={flow.id}&mail=reset")
+    return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
 
 
 class _Entry(msgspec.Struct, frozen=True):

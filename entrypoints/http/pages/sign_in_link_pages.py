@@ -1,11 +1,19 @@
-"""`/ui/sign-in/link`: where a sign-in link leads to. Opening it shows a button, and only the button uses it up."""
+"""`/ui/sign-in/link`: where a sign-in link leads to. Opening it shows a button, and only the button uses it up. Opened in the browser that
+asked for it, it goes on with what the person was doing there.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlencode
 
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited
+from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.json import Json
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -15,11 +23,19 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, Page, browser_secret, flow_of, signed_in, to, visit
+from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
+
+_LongText = Annotated[str, msgspec.Meta(max_length=2000)]
 
 
 class LinkOpened(msgspec.Struct, frozen=True):
     token: Token = Token("")
+    flow: str = ""
+    """The flow that the link was asked for in."""
+    client_id: str = ""
+    """The application that it leads to otherwise, and with what."""
+    redirect_uri: _LongText = ""
+    state: _LongText = ""
 
 
 class LinkForm(FlowForm, frozen=True, kw_only=True):
@@ -36,18 +52,23 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
 
     Looks the link up and leaves it usable, however often a program opens it.
     """
-    token = call.query.token
-    email = await postern.identity.sign_in_links.look(token)
+    link = call.query
+    email = (await postern.identity.sign_in_links.look(link.token)).email
     browser, headers = browser_secret(call, postern)
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {}, Wanted(), email=email.address)
+    flow = await _asked_in(call, postern, link.flow)
+    elsewhere = bool(link.flow) and flow is None
+    if flow is None:
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, _onward(link), Wanted(), email=email.address)
     body = shipped_pages().page(
         "sign_in_link.html",
         call.language,
+        brand=flow.branding,
         action=LINK,
         flow=str(flow.id),
         form_token=form_token(browser, bound_to(str(flow.id))),
-        token=token.reveal(),
+        token=link.token.reveal(),
         email=email.address,
+        elsewhere=elsewhere,
     )
     return Answer(body, 200, headers)
 
@@ -59,3 +80,22 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
     flow = await flow_of(call, postern, form.flow)
     entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+async def _asked_in(call: AnyCall, postern: Postern, flow: str) -> Flow | None:
+    """The flow that the link was asked for in, if it is this browser's and nobody has signed in by it yet."""
+    if not flow:
+        return None
+    try:
+        found = await flow_of(call, postern, flow)
+    except FlowOver:
+        return None
+    return found if found.signed_in_at is None and not found.awaits_second_factor else None
+
+
+def _onward(link: LinkOpened) -> Mapping[str, Json]:
+    """Whoever is signed in asks for an authorization, as if the application had sent them. It checks all that the link says."""
+    if not link.client_id:
+        return {}
+    asked = {"response_type": "code", "client_id": link.client_id, "redirect_uri": link.redirect_uri, "scope": "openid profile email"}
+    return {TO_APPLICATION: f"{AUTHORIZATION_ENDPOINT}?{urlencode({**asked, 'state': link.state} if link.state else asked)}"}

@@ -14,6 +14,7 @@ import msgspec
 from core.domain.branding import POSTERN
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
@@ -26,10 +27,12 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.limits import PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
+from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import (
+    CHECK_MAIL,
     FORGOTTEN,
     NO_ERRORS,
     PASSWORD,
@@ -52,6 +55,7 @@ from entrypoints.http.pages.refusals import in_words
 _TOKEN_PLACE: Final = "{form_token}"  # noqa: S105 - a place, not a token
 _LONGEST_EMAIL: Final = 320
 _RESEND: Final = "/ui/check-mail/resend"
+_MAIL_LINK: Final = "/ui/sign-in/mail-link"
 _Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
 
 
@@ -149,6 +153,26 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP)
+async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Mail a sign-in link, whether or not there is such an account"""
+    flow = await flow_of(call, postern, call.body.flow)
+    over = await _when_over(call, postern, flow)
+    if over is not None:
+        return over
+    if not flow.email:
+        return to(SIGN_IN, flow)
+    try:
+        email = email_field(flow.email, postern.foundation.email_syntax)
+    except BadRequest:
+        said = shipped_pages().text(call.language)("sign_in.no_address")
+        return Answer(_address_page(call, browser_secret(call, postern)[0], flow, flow.email, {"email": said}), 400)
+    await postern.identity.accounts.ask_for_mail(
+        AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
+    )
+    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
+
+
 @page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
 async def show_second_factor(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for a code"""
@@ -243,6 +267,7 @@ def _password_page(
         email=email,
         other=f"{SIGN_IN}?flow={flow.id}",
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
+        link=_MAIL_LINK,
         unproved=unproved,
         resend=_RESEND,
         errors=errors,

@@ -17,6 +17,7 @@ _PASSWORD: Final[dict[str, Any]] = {
     "other": "/ui/sign-in",
     "longest": 128,
     "forgotten": "/ui/forgot-password",
+    "link": "/ui/sign-in/mail-link",
     "unproved": False,
     "resend": "/ui/check-mail",
 }
@@ -67,10 +68,12 @@ STATES: Final = (
         ENDLESS,
     ),
     State("check your mail", "check_mail.html", _CHECK),
+    State("check your mail, sign-in link", "check_mail.html", {**_CHECK, "mail": "sign_in_link", "email": LONG}, ACME),
     State("check your mail, reset, long", "check_mail.html", {**_CHECK, "mail": "reset", "email": LONG}, ACME),
     State("forgotten password", "forgotten.html", _REGISTER),
     State("forgotten password, no address", "forgotten.html", {**_REGISTER, "errors": {"email": Words("sign_in.no_address")}}, PALE),
-    State("sign in by a link", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG}),
+    State("sign in by a link", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": False}),
+    State("sign in by a link, elsewhere", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": True}, ACME),
     State("sign in, second factor", "second_factor.html", _CODE),
     State("sign in, second factor wrong", "second_factor.html", {**_CODE, "errors": {"code": Words("refusals.wrong_code")}}, PALE),
 )

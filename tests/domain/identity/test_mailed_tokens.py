@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose, mailed_token, refusal_of
@@ -20,9 +20,13 @@ ADA = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_ver
 
 
 @pytest.mark.parametrize("purpose", MailedTokenPurpose)
-def test_a_reset_lasts_an_hour_a_sign_in_ten_minutes_and_everything_else_a_day(purpose: MailedTokenPurpose) -> None:
+def test_a_reset_lasts_an_hour_a_sign_in_minutes_and_everything_else_a_day(purpose: MailedTokenPurpose) -> None:
     token = mailed_token(Token("t"), purpose, USER, ADA.email, NOW)
-    short = {MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1), MailedTokenPurpose.SIGN_IN: timedelta(minutes=10)}
+    short = {
+        MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1),
+        MailedTokenPurpose.SIGN_IN: timedelta(minutes=10),
+        MailedTokenPurpose.MAGIC_LINK: timedelta(minutes=15),
+    }
     lifetime = short.get(purpose, timedelta(hours=24))
     assert token.is_usable(NOW + lifetime - timedelta(seconds=1))
     assert not token.is_usable(NOW + lifetime)
@@ -40,10 +44,15 @@ def test_links_lead_to_where_they_are_redeemed() -> None:
     assert {purpose: links.redeeming(purpose, Token("t")) for purpose in MailedTokenPurpose} == {
         MailedTokenPurpose.VERIFY_EMAIL: "https://id.example.org/auth/verify-email?token=t",
         MailedTokenPurpose.SIGN_IN: "https://id.example.org/ui/sign-in/link?token=t",
+        MailedTokenPurpose.MAGIC_LINK: "https://id.example.org/ui/sign-in/link?token=t",
         MailedTokenPurpose.CHANGE_EMAIL: "https://id.example.org/auth/verify-email?token=t",
         MailedTokenPurpose.RESET_PASSWORD: "https://app.example.org/reset-password?token=t",
         MailedTokenPurpose.SET_PASSWORD: "https://app.example.org/set-password?token=t",
     }
+    onward = {"client_id": "c", "redirect_uri": "https://app.example.org/?a=b&c"}
+    assert links.redeeming(MailedTokenPurpose.MAGIC_LINK, Token("t"), onward) == (
+        "https://id.example.org/ui/sign-in/link?token=t&client_id=c&redirect_uri=https%3A%2F%2Fapp.example.org%2F%3Fa%3Db%26c"
+    )
 
 
 def test_the_holder_of_a_link_learns_why_it_does_nothing() -> None:
@@ -56,7 +65,8 @@ def test_the_holder_of_a_link_learns_why_it_does_nothing() -> None:
 @pytest.mark.parametrize("kind", AccountMail)
 def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
     verified = replace(ADA, email_verified_at=NOW)
-    assert kind.is_due(ADA)
+    # Whoever registered an address that is not proved yet may be somebody else.
+    assert kind.is_due(ADA) is (kind is not AccountMail.SIGN_IN_LINK)
     assert kind.is_due(verified) is (kind is not AccountMail.VERIFICATION)
     assert not kind.is_due(replace(verified, deactivated_at=NOW))
     assert kind.purpose in MailedTokenPurpose
@@ -66,3 +76,6 @@ def test_the_job_keeps_its_address_to_itself() -> None:
     job = AskedMail(AccountMail.RESET, ADA.email, "acme").as_job()
     assert job.sealed
     assert job.payload == {"mail": "reset", "email": "ada@example.org", "organization": "acme", "language": ""}
+    onward = Onward(service="shop", redirect_uri="https://shop.example/callback")
+    asked = AskedMail(AccountMail.SIGN_IN_LINK, ADA.email, "acme", onward=onward)
+    assert AskedMail.of_job(asked.as_job().payload) == asked

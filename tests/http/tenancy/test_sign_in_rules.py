@@ -32,6 +32,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "device_trust_days": 30,
     "session_lifetime_hours": None,
     "invitation_domains": [],
+    "sign_in_links": True,
 }
 
 

@@ -3,6 +3,16 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.identity import account_passwords, accounts, devices, impersonation, mfa, reauthentication, sessions, sign_in
+from entrypoints.http.routes.identity import (
+    account_passwords,
+    accounts,
+    devices,
+    impersonation,
+    mfa,
+    reauthentication,
+    sessions,
+    sign_in,
+    sign_in_links,
+)
 
-ROUTES: Final = Endpoints.of(accounts, account_passwords, devices, mfa, sign_in, sessions, reauthentication, impersonation)
+ROUTES: Final = Endpoints.of(accounts, account_passwords, devices, mfa, sign_in, sign_in_links, sessions, reauthentication, impersonation)

@@ -55,6 +55,8 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of the addresses that may be invited, without those below them. The list replaces the old one; empty for any address."""
+    sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether members may sign in by a mailed link."""
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,8 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of the addresses that may be invited; empty for any address."""
+    sign_in_links: bool
+    """Whether members may sign in by a mailed link."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
@@ -104,6 +108,7 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPat
         device_trust_days=given(body.device_trust_days),
         session_hours=changed(body.session_lifetime_hours),
         invitation_domains=given(body.invitation_domains),
+        sign_in_links=given(body.sign_in_links),
     )
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change, call.actor))
 
@@ -116,4 +121,5 @@ def _record(rules: SignInRules) -> SignInRulesRecord:
         device_trust_days=rules.device_trust_days,
         session_lifetime_hours=rules.session_hours,
         invitation_domains=rules.invitation_domains,
+        sign_in_links=rules.sign_in_links,
     )

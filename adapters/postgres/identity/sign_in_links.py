@@ -1,0 +1,59 @@
+"""What mailed sign-in links depend on, in PostgreSQL."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ClientId, UserId
+from core.domain.identity.sign_in import ServiceName
+
+
+@dataclass(frozen=True, slots=True)
+class _Permitted:
+    permitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    client_id: UUID
+
+
+class SignInLinkRows:
+    """Implements `ports.identity.sign_in_links.SignInLinkStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def are_permitted(self, user: UserId) -> bool:
+        (row,) = await self._transaction.ask(_Permitted, _ARE_PERMITTED, {"user": user})
+        return row.permitted
+
+    async def application(self, service: ServiceName, redirect_uri: str) -> ClientId | None:
+        parameters = {
+            "organization": storable_text(service.organization),
+            "service": storable_text(service.service),
+            "redirect_uri": storable_text(redirect_uri),
+        }
+        rows = await self._transaction.ask(_Application, _APPLICATION, parameters)
+        return ClientId(rows[0].client_id) if rows else None
+
+
+_ARE_PERMITTED: Final = """
+    select not exists (
+               select from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = %(user)s and organizations.status = 'active' and not organizations.sign_in_links
+           ) as permitted
+"""
+
+_APPLICATION: Final = """
+    select services.client_id
+      from organizations
+      join services on services.org_id = organizations.id
+     where organizations.slug = %(organization)s and organizations.status = 'active'
+       and services.slug = %(service)s and services.service_type in ('web', 'api')
+       and %(redirect_uri)s = any (services.redirect_uris)
+       and (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))
+"""

@@ -1,0 +1,52 @@
+"""Sign-in links by mail."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.sign_in import service_named
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import EmailText, Slug, email_field, example
+from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
+
+
+class WantedLink(msgspec.Struct, frozen=True):
+    """The address of an account, and where the link is to lead."""
+
+    email: EmailText
+    """The account's address."""
+    org_slug: Annotated[Slug, example("acme")] | None = None
+    """The organization whose branding the mail has."""
+    service_slug: Annotated[Slug, example("shop")] | None = None
+    """A service of this organization, which the link leads to once the person is signed in; without one it leads to the account pages."""
+    redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
+    """One of the service's redirect URIs. The authorization code goes there."""
+    state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
+    """It comes back with the code."""
+
+
+@endpoint.post("/api/auth/magic-link", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), refuses=(BadRequest,), tags=("sign-in",))
+async def ask_for_magic_link(call: Call[WantedLink], postern: Postern) -> Message:
+    """Ask for a mail with a link to sign in with
+
+    The link works once, within 15 minutes, in any browser. It opens a page whose button signs the person in, and asks for the second factor
+    if there is one. The answer is always the same. No mail is sent if there is no such account, if nobody has proved its address yet, or if
+    one of its organizations has turned these links off. A link can lead to a service that has a client secret or keys; the codes of other
+    services need a code challenge.
+    """
+    body = call.body
+    email = email_field(body.email, postern.foundation.email_syntax)
+    service = service_named(body.org_slug or "", body.service_slug or "")
+    if service is not None and not body.redirect_uri:
+        raise BadRequest("redirect_uri: name one of the service's")
+    onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
+    await postern.identity.accounts.ask_for_mail(
+        AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.preferred_language, onward
+    )
+    return Message("If there is an account with this address that may sign in by a link, a mail with one is on its way.")
