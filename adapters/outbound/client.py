@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpcore
 import trio
 
+from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from core.domain.outbound.destinations import Destination
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
 LONGEST_ANSWER: Final = 64 << 10
-# Many tenants' receivers are quiet for minutes. What is kept costs a descriptor here and one there.
-_MOST_KEPT: Final = 256
-_KEPT_FOR: Final = 30.0
 
 
 class GuardedClient:
@@ -28,7 +26,7 @@ class GuardedClient:
     def __init__(self, dialer: Dialer, authorities: Path | None = None) -> None:
         self._dialer = dialer
         self._authorities = authorities
-        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._connections: KeptConnections | None = None
         self._first = trio.Lock()
 
     def may_call(self, destination: Destination) -> bool:
@@ -45,52 +43,46 @@ class GuardedClient:
         raise OutboundFailed(Failure.TIMEOUT)
 
     async def _post(self, request: OutboundRequest) -> OutboundAnswer:
-        pool = self._pool or await self._opened()
+        connections = self._connections or await self._opened()
         to = request.destination
         headers = {"host": to.authority, "accept-encoding": "identity", "content-length": str(len(request.body)), **request.headers}
         url = httpcore.URL(scheme=to.scheme, host=to.host, port=to.port, target=to.target)
-        steps: list[str] = []
-
-        async def noted(step: str, _details: dict[str, Any]) -> None:
-            steps.append(step)
-
+        asked = httpcore.Request("POST", url, headers=list(headers.items()), content=request.body)
+        connection, kept = await connections.take(url.origin)
         answered = False
         try:
-            async with pool.stream(
-                "POST", url, headers=list(headers.items()), content=request.body, extensions={"trace": noted}
-            ) as response:
-                answered = True
-                body = b""
+            response = await connection.handle_async_request(asked)
+            answered = True
+            body = b""
+            try:
                 # Cancelled rather than left: only then the library's generators end here, and the connection with them.
                 with trio.CancelScope() as enough:
                     async for part in response.aiter_stream():
                         body += part
                         if len(body) >= LONGEST_ANSWER:
                             enough.cancel()
+            finally:
+                await response.aclose()
         except (httpcore.NetworkError, httpcore.RemoteProtocolError):
-            if not answered and "connection.connect_tcp.started" not in steps:
+            if kept and not answered:
                 raise _KeptConnectionLost from None
             raise
+        finally:
+            await connections.give_back(url.origin, connection)
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         return OutboundAnswer(response.status, named, body[:LONGEST_ANSWER])
 
-    async def _opened(self) -> httpcore.AsyncConnectionPool:
+    async def _opened(self) -> KeptConnections:
         """To read a few hundred certificates takes twenty milliseconds, in which nothing else would happen here."""
         async with self._first:
-            if self._pool is None:
+            if self._connections is None:
                 context = await trio.to_thread.run_sync(_context, self._authorities)
-                self._pool = httpcore.AsyncConnectionPool(
-                    ssl_context=context,
-                    max_connections=None,
-                    max_keepalive_connections=_MOST_KEPT,
-                    keepalive_expiry=_KEPT_FOR,
-                    network_backend=self._dialer,
-                )
-        return self._pool
+                self._connections = KeptConnections(self._dialer, context)
+        return self._connections
 
     async def aclose(self) -> None:
-        if self._pool is not None:
-            await self._pool.aclose()
+        if self._connections is not None:
+            await self._connections.aclose()
 
 
 class _KeptConnectionLost(httpcore.NetworkError):

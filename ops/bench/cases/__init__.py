@@ -20,6 +20,7 @@ from ops.bench.cases import (
     starting,
     tenancy,
     timing,
+    webhooks,
 )
 from ops.bench.harness import Case
 
@@ -53,6 +54,10 @@ CASES: Final[Mapping[str, Case]] = {
     "services": services.services,
     "place": services.place,
     "tokens": federation.tokens,
+    "deliveries": webhooks.deliveries,
+    "destinations": webhooks.destinations,
+    "delivered": webhooks.delivered,
+    "subscribed": webhooks.subscribed,
     "pages": pages.pages,
     "peers": peers.peers,
     "providers": providers.providers,

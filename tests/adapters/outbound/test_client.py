@@ -12,6 +12,7 @@ import httpcore
 import pytest
 import trio
 
+from adapters.outbound import connections
 from adapters.outbound.client import LONGEST_ANSWER, GuardedClient
 from adapters.outbound.dialer import Dialer
 from core.domain.outbound.addresses import Address
@@ -127,6 +128,66 @@ async def test_connections_are_kept_and_used_again() -> None:
         for _ in range(5):
             await ours.post(f"http://one.example:{receiver.port}/")
     assert (len(receiver.calls), receiver.connections) == (5, 1)
+
+
+async def test_a_connection_is_kept_for_its_own_destination() -> None:
+    async with receiving(answering(200)) as receiver, calling(one_example=[["127.0.0.1"]], two_example=[["127.0.0.1"]]) as ours:
+        for name in ("one", "two", "one", "two"):
+            await ours.post(f"http://{name}.example:{receiver.port}/")
+        assert receiver.connections == 2
+
+
+async def test_calls_at_once_have_connections_of_their_own_and_both_are_kept() -> None:
+    async with receiving(answering(200)) as receiver, calling() as ours:
+        for _ in range(3):
+            async with trio.open_nursery() as nursery:
+                for _ in range(2):
+                    nursery.start_soon(ours.post, f"http://127.0.0.1:{receiver.port}/")
+        assert receiver.connections == 2
+
+
+async def test_beyond_a_number_the_oldest_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_KEPT", 2)
+    names = {f"n{number}_example": [["127.0.0.1"]] for number in range(3)}
+    async with receiving(answering(200)) as receiver, calling(**names) as ours:
+        for number in (0, 1, 2, 2, 1):
+            await ours.post(f"http://n{number}.example:{receiver.port}/")
+        assert receiver.connections == 3
+        await ours.post(f"http://n0.example:{receiver.port}/")
+        assert receiver.connections == 4
+
+
+async def test_none_is_kept_longer_than_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "KEPT_FOR", 0.0)
+    async with receiving(answering(200)) as receiver, calling() as ours:
+        for _ in range(3):
+            await ours.post(f"http://127.0.0.1:{receiver.port}/")
+        assert receiver.connections == 3
+
+
+async def test_one_that_the_other_side_closed_meanwhile_is_not_used() -> None:
+    async def once(stream: trio.abc.Stream, call: Call) -> bool:
+        await answering(200)(stream, call)
+        return False
+
+    async with receiving(once) as receiver, calling() as ours:
+        for _ in range(3):
+            await ours.post(f"http://127.0.0.1:{receiver.port}/")
+            await trio.testing.wait_all_tasks_blocked()
+        assert (len(receiver.calls), receiver.connections) == (3, 3)
+
+
+async def test_a_call_that_was_given_up_leaves_nothing_to_be_used_again() -> None:
+    async with receiving(silent) as receiver, calling() as ours:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        with trio.move_on_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ours.post, url)
+                await receiver.until(1)
+                nursery.cancel_scope.cancel()
+        receiver.answer = answering(200)
+        assert (await ours.post(url)).status == 200
+        assert receiver.connections == 2
 
 
 async def test_a_kept_connection_that_is_lost_does_not_lose_the_call() -> None:

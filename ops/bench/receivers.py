@@ -1,0 +1,87 @@
+"""Receivers of webhooks for the benchmarks, in this process: as cheap as can be, so that what is measured is the sender."""
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import trio
+
+from ops.bench.harness import free_port
+
+_OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+_FAULT = b"HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n"
+_HEAD_END = b"\r\n\r\n"
+
+
+@dataclass(slots=True)
+class Receivers:
+    """Each path of one port is a destination: `/ok/…` answers at once, `/500` with that, `/slow` a byte a second. `/dead` of `dead_port` is
+    where nobody listens.
+    """
+
+    port: int
+    dead_port: int
+    arrived: dict[bytes, float] = field(default_factory=dict)
+    """When each delivery came first to `/ok`, by its id."""
+    times: Counter[bytes] = field(default_factory=Counter)
+    _came: trio.Event = field(default_factory=trio.Event)
+
+    def url(self, name: str) -> str:
+        port = self.dead_port if name == "dead" else self.port
+        return f"http://127.0.0.1:{port}/{name}"
+
+    async def until(self, count: int) -> None:
+        """Until so many different deliveries have come to `/ok`."""
+        while len(self.arrived) < count:
+            self._came = trio.Event()
+            await self._came.wait()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        buffered = b""
+        try:
+            while True:
+                while _HEAD_END not in buffered:
+                    received = await stream.receive_some(65536)
+                    if not received:
+                        return
+                    buffered += received
+                head, _, buffered = buffered.partition(_HEAD_END)
+                headers = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+                length = int(headers[b"content-length"])
+                while len(buffered) < length:
+                    received = await stream.receive_some(65536)
+                    if not received:
+                        return
+                    buffered += received
+                buffered = buffered[length:]
+                await self._answer(stream, head.split(b" ", 2)[1], headers[b"x-webhook-delivery"])
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def _answer(self, stream: trio.SocketStream, path: bytes, delivery: bytes) -> None:
+        if path.startswith(b"/500"):
+            await stream.send_all(_FAULT)
+        elif path.startswith(b"/slow"):
+            for byte in _OK:
+                await stream.send_all(bytes([byte]))
+                await trio.sleep(1)
+        else:
+            self.times[delivery] += 1
+            self.arrived.setdefault(delivery, time.monotonic())
+            self._came.set()
+            await stream.send_all(_OK)
+
+
+@asynccontextmanager
+async def receivers() -> AsyncIterator[Receivers]:
+    async with trio.open_nursery() as nursery:
+        made = Receivers(0, free_port())
+        listeners = await nursery.start(partial(trio.serve_tcp, made.serve, 0, host="127.0.0.1"))
+        made.port = listeners[0].socket.getsockname()[1]
+        yield made
+        nursery.cancel_scope.cancel()
