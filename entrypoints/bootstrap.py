@@ -40,13 +40,14 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity)
             services = assemble_services(foundation)
+            federation = assemble_federation(settings, foundation, identity)
             yield Postern(
                 foundation=foundation,
                 record=record,
                 identity=identity,
                 tenancy=tenancy,
                 services=services,
-                federation=assemble_federation(settings, foundation, identity),
+                federation=federation,
                 platform=assemble_platform(foundation, identity),
                 actors=assemble_actors(
                     foundation,
@@ -54,6 +55,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                     identity,
                     tenancy,
                     services,
+                    federation=federation,
                     login_event_retention=settings.login_event_retention,
                     delivery_retention=settings.delivery_retention,
                 ),

@@ -245,7 +245,7 @@ class Settings:
         forms.duration(86_400, 365 * 86_400),
         "30d",
         _OUTBOUND,
-        "How long deliveries to webhooks are kept, with what the receiver answered. A replay can bring back events that are older.",
+        "How long deliveries to webhooks and logout notices are kept, with their outcomes. A replay can bring back events that are older.",
     )
 
     rate_limits: bool = _setting(

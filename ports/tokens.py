@@ -13,6 +13,9 @@ class TokenSigner(Protocol):
     async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
         """The same for a token that an application holds: its type is `at+jwt` (RFC 9068)."""
 
+    async def sign_logout(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
+        """Under the same key as ID tokens; its type is `logout+jwt` (OpenID Connect Back-Channel Logout section 2.4)."""
+
     async def sign_id(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
         """RS256 or ES256, under the current key for ID tokens of that algorithm."""
 

@@ -37,6 +37,8 @@ REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "sub")
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 _TYPE: Final = "JWT"
 _TYPE_FOR_APPLICATIONS: Final = "at+jwt"
+# Nobody brings these back to us, so no look-up accepts them.
+_TYPE_OF_LOGOUTS: Final = "logout+jwt"
 _TYPES: Final = frozenset({_TYPE, _TYPE_FOR_APPLICATIONS})
 # Two generations of this size, some 20 MB when full.
 _CACHE_GENERATION: Final = 5_000
@@ -66,7 +68,10 @@ class JwtSigner:
         return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_APPLICATIONS)
 
     async def sign_id(self, claims: Mapping[str, Json], algorithm: str = KeyPurpose.ID.algorithm) -> str:
-        return await self._sign(KeyPurpose.ID if algorithm == KeyPurpose.ID.algorithm else KeyPurpose.ID_ES256, claims)
+        return await self._sign(_purpose_of(algorithm), claims)
+
+    async def sign_logout(self, claims: Mapping[str, Json], algorithm: str = KeyPurpose.ID.algorithm) -> str:
+        return await self._sign(_purpose_of(algorithm), claims, _TYPE_OF_LOGOUTS)
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
         key, private_key = await self._keys.signing_key(purpose)
@@ -78,6 +83,10 @@ class JwtSigner:
         else:
             signature = private_key.sign(signed, _RS256_PADDING, _SHA256)
         return (signed + b"." + _base64url(signature)).decode("ascii")
+
+
+def _purpose_of(algorithm: str) -> KeyPurpose:
+    return KeyPurpose.ID if algorithm == KeyPurpose.ID.algorithm else KeyPurpose.ID_ES256
 
 
 @lru_cache(maxsize=16)

@@ -98,6 +98,10 @@ class PrometheusMetrics:
         for outcome in _KNOWN_DELIVERIES:
             self._webhook_attempts.labels(outcome)
         self._webhooks_paused = self._counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
+        self._logout_notices = self._histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", (), _JOB_BUCKETS)
+        self._logout_attempts = self._counter("sso_logout_notices_total", "Logout notice attempts, by outcome", ("outcome",))
+        for outcome in _KNOWN_DELIVERIES:
+            self._logout_attempts.labels(outcome)
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
         self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
@@ -167,6 +171,10 @@ class PrometheusMetrics:
 
     def webhook_paused(self) -> None:
         self._webhooks_paused.inc()
+
+    def logout_notice_attempted(self, outcome: str, seconds: float) -> None:
+        self._logout_notices.observe(seconds)
+        self._logout_attempts.labels(outcome).inc()
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

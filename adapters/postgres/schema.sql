@@ -188,7 +188,9 @@ create table all_services (
     trusted               boolean     not null default false,   -- members of its organization are not asked for consent
     jwks                  jsonb,                            -- the public keys that the client signs its assertions with
     id_token_alg          text        not null default 'RS256' check (id_token_alg in ('RS256', 'ES256')),
-    post_logout_redirect_uris text[]  not null default '{}'
+    post_logout_redirect_uris text[]  not null default '{}',
+    backchannel_logout_uri text,                            -- null: it is not told of sessions that end
+    backchannel_logout_session_required boolean not null default false
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
 create index services_oldest on all_services (org_id, created_at, id);
@@ -202,7 +204,8 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
-           device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris
+           device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
+           backchannel_logout_uri, backchannel_logout_session_required
       from all_services
      where deleted_at is null;
 
@@ -586,6 +589,40 @@ create table client_assertions (
 );
 create index client_assertions_of_service on client_assertions (service_id, id);
 create index client_assertions_expiry     on client_assertions (expires_at);
+
+-- Services that are, or once were, told of their sessions' ends. The lease is a dispatcher's.
+create table logout_receivers (
+    service_id    uuid        primary key references all_services on delete cascade,
+    failing_since timestamptz,                          -- nothing was received since then
+    rests_until   timestamptz,                          -- it has asked for time
+    lease         uuid,
+    leased_until  timestamptz
+) with (fillfactor = 70);
+
+-- Ended sessions that services are told of. Neither the session nor its person need be there any longer.
+create table logout_notices (
+    id           uuid        primary key,
+    service_id   uuid        not null references all_services on delete cascade,
+    session_id   uuid        not null,
+    user_id      uuid        not null,
+    attempts     smallint    not null default 0,
+    next_at      timestamptz,                           -- null: received, or given up
+    delivered_at timestamptz,
+    status_code  smallint,
+    error        text,
+    created_at   timestamptz not null,
+    updated_at   timestamptz not null,
+    unique (service_id, session_id)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index logout_notices_due        on logout_notices (service_id, next_at) where next_at is not null;
+create index logout_notices_of_service on logout_notices (service_id, id);
+create index logout_notices_oldest     on logout_notices (created_at);
+
+-- Up to when sessions that expired are noticed. One row at most.
+create table logout_expiry (
+    is_only    boolean     primary key default true check (is_only),
+    seen_until timestamptz not null
+);
 
 -- What a mailed link carries: verification, reset, set-password, change of address.
 create table mailed_tokens (

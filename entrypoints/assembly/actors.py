@@ -6,6 +6,7 @@ from uuid import UUID
 
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
+from actors.dispatcher import Dispatcher
 from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
@@ -15,14 +16,16 @@ from actors.purger import Purger
 from actors.reencrypter import reencrypter
 from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
-from actors.webhook_dispatcher import WebhookDispatcher
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
+from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.usecases.purge import Purge
+from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.assembly.record import Record
@@ -38,6 +41,7 @@ def assemble_actors(
     tenancy: Tenancy,
     services: Services,
     *,
+    federation: Federation,
     login_event_retention: timedelta,
     delivery_retention: timedelta,
 ) -> tuple[Actor, ...]:
@@ -58,7 +62,8 @@ def assemble_actors(
         purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
         AuditLinker(record.audit, spread=spread),
         InvitationSweeper(tenancy.invitations, spread=spread),
-        WebhookDispatcher(tenancy.webhook_deliveries, foundation.doorbell, spread=spread),
+        Dispatcher("webhook_dispatcher", tenancy.webhook_deliveries, foundation.doorbell, WEBHOOK_TOPIC, spread=spread),
+        Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),

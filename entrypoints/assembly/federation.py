@@ -10,6 +10,7 @@ from adapters.postgres.federation.clients import PostgresClients, PostgresUsedAs
 from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
+from adapters.postgres.federation.logout_notices import PostgresLogoutNotices, PostgresLogoutQueue
 from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.metadata import assertion_audiences
@@ -21,6 +22,7 @@ from core.usecases.federation.consents import Consents
 from core.usecases.federation.device_flow import DeviceFlow
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grant, Grants, RefreshGrant
+from core.usecases.federation.logout_notices import LogoutNotices
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
 from entrypoints.assembly.foundation import Foundation
@@ -40,6 +42,7 @@ class Federation:
     pushed_requests: PushedRequests
     consents: Consents
     logouts: Logouts
+    logout_notices: LogoutNotices
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
@@ -108,4 +111,15 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
         consents=Consents(new_unit_of_work, PostgresAccess(pool)),
         logouts=Logouts(encounters, foundation.token_verifier),
+        logout_notices=LogoutNotices(
+            PostgresLogoutNotices(pool),
+            PostgresLogoutQueue(pool),
+            foundation.outbound,
+            foundation.token_signer,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            issuer=settings.public_url,
+            spread=secrets.spread,
+        ),
     )

@@ -45,7 +45,7 @@ def assemble_services(foundation: Foundation) -> Services:
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     key_presence = PresenceWriter(PostgresKeyUse(pool), foundation.metrics, spread=secrets.spread, name="key_presence")
     return Services(
-        services=OrganizationServices(new_unit_of_work, PostgresServices(pool), clock, ids),
+        services=OrganizationServices(new_unit_of_work, PostgresServices(pool), foundation.outbound, clock, ids),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
         client_secrets=ClientSecrets(new_unit_of_work, PostgresClientSecrets(pool), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),

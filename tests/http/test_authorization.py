@@ -661,6 +661,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}",
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
         "GET /api/organizations/{org_slug}/services/{service_slug}/client-secrets",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/logout-notices",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/plans",

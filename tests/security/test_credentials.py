@@ -241,6 +241,7 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/plans
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services/{service_slug}/plans
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}

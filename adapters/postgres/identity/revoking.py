@@ -1,6 +1,12 @@
-"""How any session is revoked."""
+"""How any session is revoked, and how the service that it was opened in learns of it."""
 
 from typing import Final, LiteralString
+
+from adapters.postgres.transaction import CHANNEL
+from core.domain.identity.sessions import LOGOUT_TOPIC
+
+# Ids of notices begin with the time, so that they are listed in its order (UUIDv7).
+_NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
 
 
 def revoking(which: LiteralString) -> LiteralString:
@@ -21,12 +27,13 @@ def revoking(which: LiteralString) -> LiteralString:
               where sessions.revoked_at is null
          ),
          living as (
-             select id
+             select id, user_id, service_id
                from sessions
               where id = any (array(select id from ending)) and revoked_at is null
               order by id
                 for no key update
-         )
+         ),
+         noticed as ({noticing("living")})
   update sessions
      set revoked_at = now()
     from living
@@ -48,3 +55,21 @@ LINE: Final = """
                       )
                select id from above union select id from below
 """
+
+
+def noticing(ended: LiteralString) -> LiteralString:
+    """A notice for each of these sessions whose service wants to be told (OpenID Connect Back-Channel Logout). It is part of the statement
+    that ends them, so no end can be forgotten. `ended` names their ids, users and services, and holds their rows: so two that end the same
+    session do not wait for each other's notices.
+
+    Dispatchers are told only if there is something for them, since a notification makes commits wait for each other.
+    """
+    return f"""
+             insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at)
+             select {_NEW_ID}, told.id, ended.id, ended.user_id, now(), now(), now()
+               from {ended} as ended
+               join all_services as told on told.id = ended.service_id
+              where told.backchannel_logout_uri is not null and told.deleted_at is null
+                 on conflict (service_id, session_id) do nothing
+          returning pg_notify('{CHANNEL}', '{LOGOUT_TOPIC}')
+    """

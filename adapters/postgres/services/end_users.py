@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -269,12 +270,13 @@ _END_SESSIONS: Final[LiteralString] = f"""
               where sessions.revoked_at is null
          ),
          living as (
-             select sessions.id
+             select sessions.id, sessions.user_id, sessions.service_id
                from sessions
               where sessions.id = any (array(select id from ending)) and sessions.revoked_at is null
               order by sessions.id
                 for no key update
          ),
+         noticed as ({noticing("living")}),
          ended as (
              update sessions set revoked_at = now() from living where sessions.id = living.id returning sessions.id
          )

@@ -9,6 +9,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
@@ -248,8 +249,16 @@ _HOLD_REFRESH_TOKENS: Final = """
        for update
 """
 
-_HOLD_SESSIONS: Final = """
-    select from sessions where user_id = %(user)s or impersonator_id = %(user)s order by id for update
+# They end with the account.
+_HOLD_SESSIONS: Final[LiteralString] = f"""
+    with held as (
+             select id, user_id, service_id, revoked_at
+               from sessions
+              where user_id = %(user)s or impersonator_id = %(user)s
+              order by id
+                for update
+         )
+    {noticing("(select id, user_id, service_id from held where revoked_at is null)")}
 """
 
 # The account is held, so no request about a subscription of theirs is under way; but the service may be on its way out.
@@ -285,10 +294,15 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
      order by digest
        for update
     """,
-    """
+    f"""
     with ending as (
-             select id from sessions where user_id = %(user)s and service_id = %(service)s order by id for update
-         )
+             select id, user_id, service_id, revoked_at
+               from sessions
+              where user_id = %(user)s and service_id = %(service)s
+              order by id
+                for update
+         ),
+         noticed as ({noticing("(select id, user_id, service_id from ending where revoked_at is null)")})
   delete from sessions using ending where sessions.id = ending.id
     """,
     "delete from preauthentications where user_id = %(user)s and service_id = %(service)s",

@@ -50,6 +50,8 @@ class ServiceRow:
     jwks: dict[str, Any] | None
     id_token_alg: str
     post_logout_redirect_uris: list[str]
+    backchannel_logout_uri: str | None
+    backchannel_logout_session_required: bool
 
     def service(self) -> Service:
         return Service(
@@ -69,6 +71,8 @@ class ServiceRow:
             jwks=self.jwks,
             id_token_alg=IdTokenAlgorithm(self.id_token_alg),
             post_logout_redirect_uris=tuple(self.post_logout_redirect_uris),
+            backchannel_logout_uri=self.backchannel_logout_uri,
+            backchannel_logout_session_required=self.backchannel_logout_session_required,
             created_at=self.service_created_at,
             updated_at=self.service_updated_at,
         )
@@ -80,7 +84,8 @@ SERVICE: Final = """
            services.name as service_name, services.service_type, services.client_id, services.codehost_scopes, services.websuite_scopes,
            services.officesuite_scopes, services.redirect_uris, services.device_activation_uri,
            services.created_at as service_created_at, services.updated_at as service_updated_at, services.sign_in_policy,
-           services.trusted, services.jwks, services.id_token_alg, services.post_logout_redirect_uris"""
+           services.trusted, services.jwks, services.id_token_alg, services.post_logout_redirect_uris,
+           services.backchannel_logout_uri, services.backchannel_logout_session_required"""
 
 
 class ServiceRows:
@@ -213,6 +218,8 @@ def _columns(service: Service) -> dict[str, Any]:
         "jwks": None if service.jwks is None else Jsonb(service.jwks),
         "id_token_alg": service.id_token_alg.value,
         "post_logout_redirect_uris": list(service.post_logout_redirect_uris),
+        "backchannel_logout_uri": service.backchannel_logout_uri,
+        "backchannel_logout_session_required": service.backchannel_logout_session_required,
         "updated_at": service.updated_at,
     }
 
@@ -221,16 +228,30 @@ def _list_of(texts: Sequence[str] | None) -> list[str] | None:
     return None if texts is None else list(texts)
 
 
+# Where its dispatchers take turns. It stays when the address goes: what is on its way needs it.
+_RECEIVER: Final = """
+             insert into logout_receivers (service_id)
+             select changed.id from changed where %(backchannel_logout_uri)s::text is not null
+                 on conflict (service_id) do update set failing_since = null, rests_until = null
+"""
+
 # While a service is being deleted, its slug is free again: the unique index covers only the others.
-_ADD: Final = """
-    insert into all_services
-           (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
-            device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, created_at, updated_at)
-    values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
-            %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
-            %(id_token_alg)s, %(post_logout_redirect_uris)s, %(created_at)s, %(updated_at)s)
-        on conflict (org_id, slug) where deleted_at is null do nothing
- returning id
+_ADD: Final[LiteralString] = f"""
+    with changed as (
+             insert into all_services
+                    (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
+                     device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, backchannel_logout_uri,
+                     backchannel_logout_session_required, created_at, updated_at)
+             values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
+                     %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
+                     %(id_token_alg)s, %(post_logout_redirect_uris)s, %(backchannel_logout_uri)s,
+                     %(backchannel_logout_session_required)s, %(created_at)s,
+                     %(updated_at)s)
+                 on conflict (org_id, slug) where deleted_at is null do nothing
+          returning id
+         ),
+         receiver as ({_RECEIVER})
+  select id from changed
 """
 
 _COUNT: Final = "select count(*) as count from services where org_id = %(organization)s"
@@ -241,14 +262,19 @@ _FIND: Final[LiteralString] = f"select {SERVICE} from services where org_id = %(
 # other rows that refer to the service can be added meanwhile.
 _HOLD: Final = "select from services where org_id = %(organization)s and slug = %(slug)s for no key update"
 
-_SAVE: Final = """
-    update services
-       set name = %(name)s, service_type = %(type)s, codehost_scopes = %(codehost_scopes)s, websuite_scopes = %(websuite_scopes)s,
-           officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
-           device_activation_uri = %(device_activation_uri)s, sign_in_policy = %(sign_in_policy)s, trusted = %(trusted)s,
-           jwks = %(jwks)s, id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
-           updated_at = %(updated_at)s
-     where id = %(id)s
+_SAVE: Final[LiteralString] = f"""
+    with changed as (
+             update services
+                set name = %(name)s, service_type = %(type)s, codehost_scopes = %(codehost_scopes)s, websuite_scopes = %(websuite_scopes)s,
+                    officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
+                    device_activation_uri = %(device_activation_uri)s, sign_in_policy = %(sign_in_policy)s, trusted = %(trusted)s,
+                    jwks = %(jwks)s, id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
+                    backchannel_logout_uri = %(backchannel_logout_uri)s,
+                    backchannel_logout_session_required = %(backchannel_logout_session_required)s, updated_at = %(updated_at)s
+              where id = %(id)s
+          returning id
+         )
+    {_RECEIVER}
 """
 
 _DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import ClassVar, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.statements import tell
 from adapters.postgres.tenancy.webhook_queue import FORSAKE
@@ -153,6 +154,18 @@ class ForsakenDeliveries(_Sweep):
     statement = FORSAKE
 
 
+class ExpiredLogins(_Sweep):
+    """Services are told of their sessions that have expired. Nothing is deleted."""
+
+    statement = logout_notices.EXPIRE
+
+
+class ForsakenNotices(_Sweep):
+    """Nobody has received them within a day. They are given up, not deleted."""
+
+    statement = logout_notices.FORSAKE
+
+
 class _Retained(_Sweep):
     """What is kept as long as a setting says."""
 
@@ -182,10 +195,16 @@ class PastDeliveries(_Retained):
     statement = _delete("webhook_deliveries", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
+class PastNotices(_Retained):
+    """What became of telling services that sessions have ended."""
+
+    statement = _delete("logout_notices", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
+
+
 def sweeps(pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta) -> tuple[Housekeeping, ...]:
     """All of them."""
     return (
         *(sweep(pool) for sweep in _Sweep.__subclasses__() if not issubclass(sweep, _Retained)),
         *(sweep(pool, login_event_retention) for sweep in (PastLoginEvents, PastMfaEvents)),
-        PastDeliveries(pool, delivery_retention),
+        *(sweep(pool, delivery_retention) for sweep in (PastDeliveries, PastNotices)),
     )

@@ -77,6 +77,18 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "pushed_requests": _delete_from(services, "pushed_requests"),
         "consents": _delete_from(services, "consents"),
         "flows": _delete_from(services, "flows"),
+        "logout_notices": _delete_from(services, "logout_notices"),
+        "logout_receivers": f"""
+        with batch as (
+                 select service_id as id
+                   from logout_receivers
+                   join {services} as going on going.id = logout_receivers.service_id
+                  where service_id > %(after)s
+                  order by service_id
+                  limit %(limit)s
+             ),
+             gone as (delete from logout_receivers using batch where logout_receivers.service_id = batch.id returning 1)
+        {SWEPT}""",
         # Accounts that were made through the service stay, because they belong to their people.
         "origins": f"""
         with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),

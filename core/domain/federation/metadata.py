@@ -61,6 +61,8 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "revocation_endpoint_auth_signing_alg_values_supported": algorithms,
         "introspection_endpoint_auth_methods_supported": authenticated,
         "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
         "authorization_response_iss_parameter_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

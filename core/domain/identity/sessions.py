@@ -29,6 +29,10 @@ class TokenUse(StrEnum):
     IMPERSONATION = "impersonation"
 
 
+LOGOUT_TOPIC: Final = "logouts"
+"""Whose doorbell rings when services are to be told of ended sessions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Where a session is: on the platform, in an organization, or in one of its services."""

@@ -16,6 +16,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line
+from core.domain.outbound.destinations import Destination, NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
@@ -98,6 +99,10 @@ class Service:
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     post_logout_redirect_uris: Sequence[str] = ()
     """Where browsers may be sent after signing out. Empty: to any of `redirect_uris`."""
+    backchannel_logout_uri: str | None = None
+    """Where the service is told of its sessions that end. None: it is not told."""
+    backchannel_logout_session_required: bool = False
+    """Whether it needs to know which session has ended. It is told in any case."""
     created_at: datetime
     updated_at: datetime
 
@@ -119,6 +124,8 @@ class NewService:
     jwks: Mapping[str, Any] | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     post_logout_redirect_uris: Sequence[str] = ()
+    backchannel_logout_uri: str | None = None
+    backchannel_logout_session_required: bool = False
 
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
         """As it is kept. Raises `BadRequest`."""
@@ -140,6 +147,8 @@ class NewService:
                 jwks=self.jwks,
                 id_token_alg=self.id_token_alg,
                 post_logout_redirect_uris=self.post_logout_redirect_uris,
+                backchannel_logout_uri=self.backchannel_logout_uri,
+                backchannel_logout_session_required=self.backchannel_logout_session_required,
                 created_at=now,
                 updated_at=now,
             )
@@ -162,6 +171,8 @@ class ServiceChange:
     jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
     id_token_alg: IdTokenAlgorithm | Unchanged = UNCHANGED
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
+    backchannel_logout_uri: str | Unchanged | None = UNCHANGED
+    backchannel_logout_session_required: bool | Unchanged = UNCHANGED
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -241,6 +252,14 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     return service if after == service else replace(after, updated_at=now)
 
 
+def logout_destination(uri: str) -> Destination:
+    """Raises `BadRequest`."""
+    try:
+        return destination(uri)
+    except NotADestination as refusal:
+        raise BadRequest(f"backchannel_logout_uri: {refusal}") from None
+
+
 def service_created(service: Service, actor: Actor) -> Event:
     details = {**_named(service), "service_type": service.service_type.value, "client_id": str(service.client_id)}
     return _event("service.created", service, actor, details)
@@ -260,13 +279,15 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in ("sign_in_policy", "trusted", "id_token_alg"):
+    for name in ("sign_in_policy", "trusted", "id_token_alg", "backchannel_logout_session_required"):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:
         details |= {"old_key_ids": _key_ids(before), "key_ids": _key_ids(after)}
     if before.device_activation_uri != after.device_activation_uri:
         details |= {"old_device_activation_uri": before.device_activation_uri, "device_activation_uri": after.device_activation_uri}
+    if before.backchannel_logout_uri != after.backchannel_logout_uri:
+        details |= {"old_backchannel_logout_host": _logout_host(before), "backchannel_logout_host": _logout_host(after)}
     return _event("service.updated", after, actor, details)
 
 
@@ -292,6 +313,11 @@ def _key_ids(service: Service) -> list[Json]:
     return [key.get("kid") for key in keys]
 
 
+def _logout_host(service: Service) -> str | None:
+    """Without the rest of the address, which may hold a token of the receiver's."""
+    return None if service.backchannel_logout_uri is None else logout_destination(service.backchannel_logout_uri).host
+
+
 def _event(name: str, service: Service, actor: Actor, details: Mapping[str, Json]) -> Event:
     return Event(name, actor, Target("service", str(service.id)), service.organization, details)
 
@@ -309,6 +335,7 @@ def _checked(service: Service) -> Service:
         redirect_uris=_redirect_uris(service, "redirect_uris"),
         post_logout_redirect_uris=_redirect_uris(service, "post_logout_redirect_uris"),
         jwks=None if service.jwks is None else _keys_of(service, service.jwks),
+        backchannel_logout_uri=_logout_uri(service),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
         ),
@@ -330,6 +357,15 @@ def _redirect_uris(service: Service, field: str) -> Sequence[str]:
     _require_few_and_different(given, field, MOST_REDIRECT_URIS)
     private_use = not service.service_type.is_confidential
     return tuple(redirect_uri(uri, f"{field}[{at}]", private_use=private_use) for at, uri in enumerate(given))
+
+
+def _logout_uri(service: Service) -> str | None:
+    uri = service.backchannel_logout_uri
+    if uri is None:
+        return None
+    if logout_destination(uri).scheme != "https" and not service.service_type.is_confidential:
+        raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service")
+    return uri
 
 
 def _keys_of(service: Service, given: Mapping[str, Any]) -> Mapping[str, Json]:

@@ -87,7 +87,7 @@ class Outcome:
     `rest` is what the receiver asked for.
     """
 
-    delivery: WebhookDeliveryId
+    delivery: UUID
     attempts: int
     delivered: bool
     status_code: int | None = None
@@ -139,7 +139,7 @@ def answered(due: DueDelivery, status: int, body: bytes, *, retry_after: str | N
     text = body[:LONGEST_KEPT_ANSWER].decode("utf-8", "replace")
     if 200 <= status < 300:
         return Outcome(due.id, due.attempts, delivered=True, status_code=status, response_body=text)
-    rest = _rest(retry_after, now)
+    rest = rest_asked(retry_after, now)
     return Outcome(
         due.id,
         due.attempts,
@@ -147,24 +147,25 @@ def answered(due: DueDelivery, status: int, body: bytes, *, retry_after: str | N
         status_code=status,
         response_body=text,
         error=f"answered {status}",
-        pause=_pause(due, spread, rest),
+        pause=pause_after(due.attempts, spread, rest),
         rest=rest,
     )
 
 
 def unanswered(due: DueDelivery, reason: str, spread: float) -> Outcome:
-    return Outcome(due.id, due.attempts, delivered=False, error=reason, pause=_pause(due, spread, None))
+    return Outcome(due.id, due.attempts, delivered=False, error=reason, pause=pause_after(due.attempts, spread, None))
 
 
-def _pause(due: DueDelivery, spread: float, rest: timedelta | None) -> timedelta | None:
-    if due.attempts + 1 >= MOST_ATTEMPTS:
+def pause_after(attempts: int, spread: float, rest: timedelta | None, pauses: Sequence[timedelta] = PAUSES) -> timedelta | None:
+    """`attempts` there were before the one that has failed. None: it was the last."""
+    if attempts >= len(pauses):
         return None
     # Up to a tenth more, so that what failed together does not return together.
-    pause = PAUSES[due.attempts] * (1 + spread / 10)
+    pause = pauses[attempts] * (1 + spread / 10)
     return pause if rest is None else max(pause, rest)
 
 
-def _rest(retry_after: str | None, now: datetime) -> timedelta | None:
+def rest_asked(retry_after: str | None, now: datetime) -> timedelta | None:
     """RFC 9110 section 10.2.3: seconds, or a date. None for anything else."""
     if retry_after is None:
         return None

@@ -18,6 +18,7 @@ from core.domain.services.services import (
     ServiceType,
     ServiceUsage,
     changed,
+    logout_destination,
     purge_job,
     service_created,
     service_deleted,
@@ -29,6 +30,7 @@ from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
+from ports.outbound import Outbound
 from ports.services.services import ServiceLookup, ServiceRegister
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -43,9 +45,10 @@ class CreatedService:
 
 
 class OrganizationServices:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, clock: Clock, ids: Ids) -> None:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, outbound: Outbound, clock: Clock, ids: Ids) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
+        self._outbound = outbound
         self._clock = clock
         self._ids = ids
 
@@ -55,6 +58,7 @@ class OrganizationServices:
         """
         now = self._clock.now()
         service = wanted.service(ServiceId(self._ids.new()), member.organization, ClientId(self._ids.new()), now)
+        self._require_callable(service)
         plan = default_plan(PlanId(self._ids.new()), service.id, now)
         async with self._unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
@@ -97,6 +101,8 @@ class OrganizationServices:
             after = changed(before, change, self._clock.now())
             if after == before:
                 return before
+            if after.backchannel_logout_uri != before.backchannel_logout_uri:
+                self._require_callable(after)
             if before.service_type.is_confidential and not after.service_type.is_confidential:
                 require_none(await uow.client_secrets.count(before.id))
             await uow.services.save(after)
@@ -117,6 +123,11 @@ class OrganizationServices:
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
             await uow.commit()
+
+    def _require_callable(self, service: Service) -> None:
+        uri = service.backchannel_logout_uri
+        if uri is not None and not self._outbound.may_call(logout_destination(uri)):
+            raise BadRequest("backchannel_logout_uri: this address is not public, and the operator of this installation has not allowed it")
 
 
 class RegisteredServices:

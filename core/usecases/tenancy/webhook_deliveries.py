@@ -55,6 +55,10 @@ class Receiver:
     destination: Destination
     secrets: Sequence[Secret]
 
+    @property
+    def is_failing(self) -> bool:
+        return self.claimed.is_failing
+
 
 class WebhookDeliveries:
     def __init__(

@@ -94,6 +94,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.job_processed("mail", 0.2, succeeded=False)
     metrics.webhook_attempted("delivered", 0.3, 0.1)
     metrics.webhook_paused()
+    metrics.logout_notice_attempted("failed", 0.2)
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_restarted("janitor")

@@ -46,6 +46,10 @@ _FILL: Final = """
       from services where org_id = %(organization)s;
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
+    insert into logout_receivers (service_id) select id from all_services where org_id = %(organization)s;
+    insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
+    select gen_random_uuid(), services.id, gen_random_uuid(), users.id, now(), now()
+      from services cross join users where org_id = %(organization)s;
     insert into pushed_requests (id, digest, service_id, request, expires_at)
     select gen_random_uuid(), sha256(id::text::bytea), id, '{}', now() from services where org_id = %(organization)s;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)

@@ -49,6 +49,9 @@ _FILL: Final = """
     select gen_random_uuid(), %(service)s, sha256(n::text::bytea), now() from generate_series(1, 20) as n;
     insert into pushed_requests (id, digest, service_id, request, expires_at)
     select gen_random_uuid(), sha256((%(slug)s || n)::bytea), %(service)s, '{}', now() from generate_series(1, 20) as n;
+    insert into logout_receivers (service_id) values (%(service)s);
+    insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
+    select gen_random_uuid(), %(service)s, gen_random_uuid(), id, now(), now() from users;
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(service)s, '{openid}', now() from users;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)

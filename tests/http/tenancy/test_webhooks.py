@@ -11,9 +11,9 @@ import pytest
 import trio
 from standardwebhooks import Webhook
 
-from actors.webhook_dispatcher import WebhookDispatcher
+from actors.dispatcher import Dispatcher
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, Audience
+from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.webhook_deliveries import MOST_ATTEMPTS
 from core.domain.tenancy.webhooks import MOST_WEBHOOKS
@@ -82,8 +82,11 @@ class House(Neighbours):
             yield
             nursery.cancel_scope.cancel()
 
-    def dispatcher(self) -> WebhookDispatcher:
-        return WebhookDispatcher(self.postern.tenancy.webhook_deliveries, self.postern.foundation.doorbell, spread=lambda: 0.0, poll=0.2)
+    def dispatcher(self) -> Dispatcher[Any, Any]:
+        postern = self.postern
+        return Dispatcher(
+            "webhooks", postern.tenancy.webhook_deliveries, postern.foundation.doorbell, WEBHOOK_TOPIC, spread=lambda: 0.0, poll=0.2
+        )
 
     def due_again(self) -> None:
         self.people.change("update webhook_deliveries set next_at = now() where next_at is not null")

@@ -3,6 +3,6 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.federation import device_flow, given_sessions, grants, oidc, pushed_requests
+from entrypoints.http.routes.federation import device_flow, given_sessions, grants, logout_notices, oidc, pushed_requests
 
-ROUTES: Final = Endpoints.of(grants, device_flow, given_sessions, oidc, pushed_requests)
+ROUTES: Final = Endpoints.of(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices)

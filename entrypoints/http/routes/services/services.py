@@ -109,6 +109,10 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """What the application's ID tokens are signed with."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
     """Where browsers may be sent after signing out. If you leave this out, to any of the redirect URIs."""
+    backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
+    """Where the application is told of its sessions that end (OpenID Connect Back-Channel Logout)."""
+    backchannel_logout_session_required: Annotated[bool, example(True)] = False
+    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +144,10 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.UNSET
     )
     """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
+    backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | msgspec.UnsetType | None = msgspec.UNSET
+    """Where the application is told of its sessions that end; null: it is not told."""
+    backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
 
 
 class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +183,10 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the application's ID tokens are signed with."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
     """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
+    backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
+    """Where the application is told of its sessions that end; null if it is not told."""
+    backchannel_logout_session_required: Annotated[bool, example(True)]
+    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
     created_at: CreatedAt
 
 
@@ -248,6 +260,8 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
         jwks=body.jwks,
         id_token_alg=body.id_token_alg,
         post_logout_redirect_uris=body.post_logout_redirect_uris,
+        backchannel_logout_uri=body.backchannel_logout_uri,
+        backchannel_logout_session_required=body.backchannel_logout_session_required,
     )
     created = await postern.services.services.create(call.caller, wanted, call.actor)
     return ServiceCreated(service_record(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
@@ -288,6 +302,8 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
         jwks=changed(body.jwks),
         id_token_alg=changed(body.id_token_alg),
         post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
+        backchannel_logout_uri=changed(body.backchannel_logout_uri),
+        backchannel_logout_session_required=changed(body.backchannel_logout_session_required),
     )
     return service_record(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
@@ -321,6 +337,8 @@ def service_record(service: Service) -> ServiceRecord:
         jwks=None if service.jwks is None else dict(service.jwks),
         id_token_alg=service.id_token_alg,
         post_logout_redirect_uris=service.post_logout_redirect_uris,
+        backchannel_logout_uri=service.backchannel_logout_uri,
+        backchannel_logout_session_required=service.backchannel_logout_session_required,
         created_at=service.created_at,
     )
 

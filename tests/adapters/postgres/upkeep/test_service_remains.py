@@ -39,6 +39,8 @@ _GROW: Final = """
       from users, plans where plans.service_id = %(shop)s and email like 'g%%';
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(shop)s, '{openid}', now() from users where email like 'g%%';
+    insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
+    select gen_random_uuid(), %(shop)s, gen_random_uuid(), id, now(), now() from users where email like 'g%%';
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(acme)s, %(shop)s, 'password', true, now() from users where email like 'g%%'
 """
@@ -84,6 +86,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "pushed_requests": 20,
         "consents": USERS,
         "flows": 8,
+        "logout_notices": USERS,
+        "logout_receivers": 1,
         "origins": 25,
         "service_users": USERS,
         "login_events": 2 * USERS,

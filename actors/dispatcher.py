@@ -1,5 +1,5 @@
-"""The webhook dispatcher: brings events to the receivers that organizations have named. The unit of its work is the destination, so that a
-receiver that is dead or slow is nobody else's problem.
+"""Dispatchers: bring what happens to the receivers that organizations have named, events to webhooks and ended sessions to services. The
+unit of their work is the destination, so that a receiver that is dead or slow is nobody else's problem.
 
 Delivery is at least once: what was sent when the process died, or lost its lease, is sent again under the same id.
 """
@@ -8,15 +8,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 import trio
 
 from actors.outages import Outage
-from core.domain.record.event_types import WEBHOOK_TOPIC
-from core.domain.tenancy.webhook_deliveries import DueDelivery, Outcome
-from core.usecases.tenancy.webhook_deliveries import LEASE, Receiver, WebhookDeliveries
+from core.domain.tenancy.webhook_deliveries import Outcome
+from core.usecases.tenancy.webhook_deliveries import LEASE
 from ports.jobs import Doorbell
 
 log = structlog.get_logger()
@@ -34,12 +33,44 @@ _TURN: Final = 1.0
 _LAST_WORDS: Final = 1.0
 
 
-class WebhookDispatcher:
-    name = "webhook_dispatcher"
+class Receiver(Protocol):
+    """A claimed destination. `is_failing`: its last attempt failed."""
 
-    def __init__(self, deliveries: WebhookDeliveries, doorbell: Doorbell, *, spread: Callable[[], float], poll: float = _POLL) -> None:
+    @property
+    def is_failing(self) -> bool: ...
+
+
+To = TypeVar("To", bound=Receiver)
+Due = TypeVar("Due")
+
+
+class Deliveries(Protocol[To, Due]):
+    """What is brought, and to whom."""
+
+    async def claim(self, limit: int, *, failing: bool) -> Sequence[To]: ...
+    async def due(self, receiver: To) -> Sequence[Due]: ...
+    async def attempt(self, receiver: To, due: Due, elapsed: Callable[[], float]) -> Outcome: ...
+    async def settle(self, receiver: To, outcomes: Sequence[Outcome]) -> None: ...
+    async def release(self, receiver: To) -> None: ...
+
+
+class Dispatcher(Generic[To, Due]):
+    """`topic`: whose doorbell tells that there is something to bring."""
+
+    def __init__(
+        self,
+        name: str,
+        deliveries: Deliveries[To, Due],
+        doorbell: Doorbell,
+        topic: str,
+        *,
+        spread: Callable[[], float],
+        poll: float = _POLL,
+    ) -> None:
+        self.name = name
         self._deliveries = deliveries
         self._doorbell = doorbell
+        self._topic = topic
         self._spread = spread
         self._poll = poll
         self._outage = Outage(self.name, spread)
@@ -66,16 +97,16 @@ class WebhookDispatcher:
 
     async def _heed_bell(self) -> None:
         while True:
-            await self._doorbell.wait(WEBHOOK_TOPIC)
+            await self._doorbell.wait(self._topic)
             self._look.set()
 
-    async def _serve(self, receiver: Receiver) -> None:
-        failing = receiver.claimed.is_failing
+    async def _serve(self, receiver: To) -> None:
+        failing = receiver.is_failing
         try:
             # An outage longer than the lease: others have the destination by then, and nothing of ours is written.
             with trio.move_on_after(LEASE.total_seconds()):
                 until = trio.current_time() + _TURN
-                while batch := await self._outage.wait_out(lambda: self._deliveries.due(receiver)):
+                while batch := await self._outage.wait_out(partial(self._deliveries.due, receiver)):
                     whole = await _Batch(self._deliveries, receiver, batch, self._outage, until).deliver(
                         [self._slots_of_failing, self._slots] if failing else [self._slots]
                     )
@@ -87,27 +118,25 @@ class WebhookDispatcher:
                 await self._give_back(receiver)
             self._look.set()
 
-    async def _give_back(self, receiver: Receiver) -> None:
+    async def _give_back(self, receiver: To) -> None:
         try:
             await self._deliveries.release(receiver)
         except Exception as error:  # noqa: BLE001 - the lease runs out by itself
-            log.warning("webhook_left_to_its_lease", webhook=str(receiver.claimed.webhook), error=type(error).__name__)
+            log.warning("destination_left_to_its_lease", dispatcher=self.name, error=type(error).__name__)
 
 
-class _Batch:
+class _Batch(Generic[To, Due]):
     """Deliveries of one destination, a few at a time. What has ended is written down together, while the next are on their way. After a
     failure the rest is left for the next claim, which has fewer slots for a destination that fails.
     """
 
-    def __init__(
-        self, deliveries: WebhookDeliveries, receiver: Receiver, batch: Sequence[DueDelivery], outage: Outage, until: float
-    ) -> None:
+    def __init__(self, deliveries: Deliveries[To, Due], receiver: To, batch: Sequence[Due], outage: Outage, until: float) -> None:
         self._deliveries = deliveries
         self._receiver = receiver
         self._outage = outage
         self._until = until
         # A destination that fails is tried with as many as go at once.
-        self._waiting = deque(batch[:SLOTS_OF_ONE] if receiver.claimed.is_failing else batch)
+        self._waiting = deque(batch[:SLOTS_OF_ONE] if receiver.is_failing else batch)
         self._ended: list[Outcome] = []
         self._writing = trio.Lock()
         self._whole = True

@@ -1,0 +1,219 @@
+"""Logout notices in PostgreSQL: their queue, and what became of them. `identity/revoking.py` writes them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.destinations import Queue, Rounds, claiming, finding, releasing, settling, told
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.revoking import noticing
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable_text
+from core.domain.federation.logout_notices import DueNotice, LogoutNotice
+from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.pages import MOST_COUNTED, Listed, Page
+from core.domain.services.services import IdTokenAlgorithm
+from core.domain.tenancy.webhook_deliveries import Outcome
+from ports.federation.logout_notices import ClaimedService
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """One row of nulls when nothing was claimed."""
+
+    last: UUID | None
+    lease: UUID | None
+    id: UUID | None
+    uri: str | None
+    client_id: UUID | None
+    id_token_alg: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    id: UUID
+    attempts: int
+    session_id: UUID
+    user_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    failing_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A row of the page. An empty page is one row without a notice."""
+
+    total: int
+    id: UUID | None
+    session_id: UUID | None
+    user_id: UUID | None
+    attempts: int | None
+    next_at: datetime | None
+    delivered_at: datetime | None
+    status_code: int | None
+    error: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    def notice(self) -> LogoutNotice | None:
+        if self.id is None or self.session_id is None or self.user_id is None or self.created_at is None or self.updated_at is None:
+            return None
+        return LogoutNotice(
+            id=LogoutNoticeId(self.id),
+            session=SessionId(self.session_id),
+            user=UserId(self.user_id),
+            attempts=self.attempts or 0,
+            next_at=self.next_at,
+            delivered_at=self.delivered_at,
+            status_code=self.status_code,
+            error=self.error,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class PostgresLogoutNotices:
+    """Implements `ports.federation.logout_notices.LogoutNoticeLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice] | None:
+        wanted = {"organization": organization, "slug": storable_text(slug), "delivered": delivered}
+        parameters = {**wanted, "limit": page.limit, "offset": page.offset, "most": MOST_COUNTED}
+        rows = await ask(self._pool, _Listed, LIST, parameters)
+        if not rows:
+            return None
+        return Listed([notice for row in rows if (notice := row.notice()) is not None], rows[0].total)
+
+
+class PostgresLogoutQueue:
+    """Implements `ports.federation.logout_notices.LogoutQueue`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._rounds = Rounds(pool, _Claim, _CLAIM)
+
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedService]:
+        return [
+            ClaimedService(
+                service=ServiceId(row.id),
+                uri=row.uri,
+                client=ClientId(row.client_id),
+                algorithm=IdTokenAlgorithm(row.id_token_alg or IdTokenAlgorithm.RS256),
+                is_failing=failing,
+                lease=row.lease,
+            )
+            for row in await self._rounds.claim(limit, lease, failing=failing)
+            if row.id is not None and row.uri is not None and row.client_id is not None and row.lease is not None
+        ]
+
+    async def due(self, claimed: ClaimedService, limit: int) -> Sequence[DueNotice]:
+        rows = await ask(self._pool, _Due, _DUE, {"destination": claimed.service, "lease": claimed.lease, "limit": limit})
+        return [DueNotice(LogoutNoticeId(row.id), row.attempts, SessionId(row.session_id), UserId(row.user_id)) for row in rows]
+
+    async def settle(self, claimed: ClaimedService, outcomes: Sequence[Outcome]) -> None:
+        parameters = {"destination": claimed.service, "lease": claimed.lease, "outcomes": told(outcomes)}
+        await ask(self._pool, _Settled, _SETTLE, parameters)
+
+    async def release(self, claimed: ClaimedService) -> None:
+        await tell(self._pool, _RELEASE, {"destination": claimed.service, "lease": claimed.lease, "rest": None})
+
+
+_QUEUE: Final = Queue(
+    waiting="logout_notices",
+    of="service_id",
+    destinations="logout_receivers",
+    key="service_id",
+    joins="join services on services.id = logout_receivers.service_id join organizations on organizations.id = services.org_id",
+    may_be_called="services.backchannel_logout_uri is not null and organizations.status = 'active'",
+)
+
+_CLAIM: Final[LiteralString] = claiming(
+    _QUEUE,
+    "services.id, services.backchannel_logout_uri as uri, services.client_id, services.id_token_alg",
+    "left join services on services.id = claimed.service_id",
+)
+
+_DUE: Final[LiteralString] = finding(_QUEUE, "deliveries.session_id, deliveries.user_id", "", "deliveries.id")
+
+_SETTLE: Final[LiteralString] = settling(_QUEUE)
+
+_RELEASE: Final[LiteralString] = releasing(_QUEUE)
+
+_WANTED: Final = """
+                 logout_notices.service_id = services.id
+             and (%(delivered)s::boolean is null or (logout_notices.delivered_at is not null) = %(delivered)s)
+"""
+
+LIST: Final[LiteralString] = f"""
+    select counted.total, listed.id, listed.session_id, listed.user_id, listed.attempts, listed.next_at, listed.delivered_at,
+           listed.status_code, listed.error, listed.created_at, listed.updated_at
+      from services
+     cross join lateral (
+               select count(*) as total from (select from logout_notices where {_WANTED} limit %(most)s) as rows
+           ) as counted
+      left join lateral (
+               select *
+                 from logout_notices
+                where {_WANTED}
+                order by logout_notices.id desc
+                limit %(limit)s offset %(offset)s
+           ) as listed on true
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by listed.id desc
+"""
+
+# The janitor's: sessions that have ended by themselves since it last looked, in the order in which they did. A minute late, for clocks that
+# differ: until then one may still be renewed. One that was revoked has its notice already. Counts what it has looked at.
+EXPIRE: Final[LiteralString] = f"""
+    with since as materialized (
+             select greatest((select seen_until from logout_expiry), now() - interval '1 day') as at
+              where exists (select from logout_receivers)
+         ),
+         batch as materialized (
+             select expired.id, expired.expires_at
+               from since
+              cross join lateral (
+                        select id, expires_at
+                          from sessions
+                         where expires_at > since.at and expires_at <= now() - interval '1 minute'
+                         order by expires_at
+                         fetch first (%(limit)s) rows with ties
+                    ) as expired
+         ),
+         held as (
+             select id, user_id, service_id
+               from sessions
+              where id = any (array(select id from batch)) and revoked_at is null and service_id is not null
+              order by id
+                for no key update
+         ),
+         noticed as ({noticing("held")}),
+         moved as (
+             insert into logout_expiry (seen_until)
+             select coalesce((select max(expires_at) from batch having count(*) >= %(limit)s), now() - interval '1 minute')
+               from since
+                 on conflict (is_only) do update set seen_until = greatest(logout_expiry.seen_until, excluded.seen_until)
+         )
+  select from batch
+"""
+
+# The janitor's: what nobody has received within a day is given up, also for services that are not called any longer.
+FORSAKE: Final = """
+    update logout_notices
+       set next_at = null, error = coalesce(error, 'not called'), updated_at = now()
+     where id in (
+               select id
+                 from logout_notices
+                where next_at is not null and created_at < now() - interval '1 day'
+                order by created_at
+                limit %(limit)s
+                  for update skip locked
+           )
+"""

@@ -1,0 +1,93 @@
+"""Logout notices of a service: what became of telling it that sessions have ended."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.federation.logout_notices import MOST_ATTEMPTS, LogoutNotice
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
+from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.routes.record.audit import WholePagination
+from entrypoints.http.routes.services.services import ServicePath
+
+_NOTICES = "/api/organizations/{org_slug}/services/{service_slug}/logout-notices"
+
+
+class LogoutNoticesQuery(Paging, frozen=True, kw_only=True):
+    """Which notices to list."""
+
+    delivered: bool | None = None
+    """Only what was received, or only what was not."""
+
+
+class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One ended session, of which a service is told."""
+
+    id: Id
+    session_id: UUID
+    """The session that has ended: `sid` of its ID tokens."""
+    user_id: UUID
+    """Whose session it was: `sub` of its ID tokens."""
+    response_status_code: Annotated[int, example(200)] | None
+    """The status of the last answer; null if there was none."""
+    attempt_count: Annotated[int, example(1)]
+    """How many attempts there were."""
+    max_attempts: Annotated[int, example(MOST_ATTEMPTS)]
+    """How many attempts there are at most."""
+    next_retry_at: datetime | None
+    """When the next attempt is due; null if there is none."""
+    delivered: Annotated[bool, example(True)]
+    """Whether it was received."""
+    delivery_error: Annotated[str, example("timeout")] | None
+    """Why the last attempt failed; null if it did not."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class LogoutNoticeList(msgspec.Struct, frozen=True):
+    """One page of notices."""
+
+    logout_notices: Sequence[LogoutNoticeRecord]
+    """The notices on this page, the newest first."""
+    pagination: WholePagination
+    """Where this page stands in the list."""
+
+
+@endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), tags=("services",))
+async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, Member], postern: Postern) -> LogoutNoticeList:
+    """List the logout notices of a service, the newest first
+
+    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. A notice is tried for a day at most;
+    an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A `total` of
+    10 000 means "10 000 or more".
+    """
+    query = call.query
+    listed = await postern.federation.logout_notices.list(call.caller, call.path.service_slug, page_of(query), delivered=query.delivered)
+    pages = -(-listed.total // query.limit)
+    pagination = WholePagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
+    return LogoutNoticeList([_record(notice) for notice in listed.items], pagination)
+
+
+def _record(notice: LogoutNotice) -> LogoutNoticeRecord:
+    return LogoutNoticeRecord(
+        id=notice.id,
+        session_id=notice.session,
+        user_id=notice.user,
+        response_status_code=notice.status_code,
+        attempt_count=notice.attempts,
+        max_attempts=MOST_ATTEMPTS,
+        next_retry_at=notice.next_at,
+        delivered=notice.delivered_at is not None,
+        delivery_error=notice.error,
+        created_at=notice.created_at,
+        updated_at=notice.updated_at,
+    )

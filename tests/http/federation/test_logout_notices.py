@@ -1,0 +1,400 @@
+"""Logout notices: queued by whatever ends a session, and brought to services on loopback."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import jwt
+import pytest
+import trio
+
+from actors.dispatcher import Dispatcher
+from adapters.postgres.upkeep.housekeeping import sweeps
+from core.domain.federation.logout_notices import MOST_ATTEMPTS
+from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import LOGOUT_TOPIC
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.client import refused
+from tests.http.federation.relying import REVOKE, Application, Relying, claims_of
+from tests.http.people import BASE_URL, People, Person
+from tests.http.signing_in import unlimited
+from tests.receiver import answering, hanging_up, receiving
+
+DEAD: Final = "http://127.0.0.1:1/"
+EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
+
+
+@dataclass
+class House(Relying):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.stranger = self.resident(self.globex, "owner")
+
+    async def tell(self, application: Application, uri: str | None, **fields: Any) -> dict[str, Any]:
+        body = {"backchannel_logout_uri": uri, **fields}
+        path = f"/api/organizations/acme/services/{application.service.slug}"
+        changed: dict[str, Any] = (await self.request("PATCH", path, body, by=self.owner)).ok()
+        return changed
+
+    def queued(self) -> list[dict[str, Any]]:
+        return self.people.rows("select * from logout_notices order by id")
+
+    async def notices(self, query: str = "", by: Person | None = None) -> dict[str, Any]:
+        path = f"/api/organizations/acme/services/{self.shop.service.slug}/logout-notices{query}"
+        listed: dict[str, Any] = (await self.request("GET", path, by=by or self.owner)).ok()
+        return listed
+
+    async def ended(self) -> dict[str, Any]:
+        """A session of the shop that Ada has opened from her own, and ended: what its ID token said."""
+        tokens = await self.signed_in(self.shop)
+        (await self.ask(REVOKE, {"token": tokens["refresh_token"]}, self.shop.basic)).ok()
+        return claims_of(tokens["id_token"])
+
+    async def settled(self, attempts: int = 1) -> dict[str, Any]:
+        """The newest notice, once it has seen this many attempts."""
+        with trio.fail_after(30):
+            while True:
+                newest: dict[str, Any] = (await self.notices())["logout_notices"][0]
+                if newest["attempt_count"] >= attempts:
+                    return newest
+                await trio.sleep(0.01)
+
+    @asynccontextmanager
+    async def dispatching(self) -> AsyncIterator[None]:
+        postern = self.postern
+        dispatcher = Dispatcher(
+            "logouts", postern.federation.logout_notices, postern.foundation.doorbell, LOGOUT_TOPIC, spread=lambda: 0.0, poll=0.2
+        )
+        async with trio.open_nursery() as nursery:
+            await nursery.start(postern.foundation.doorbell.run)
+            await nursery.start(dispatcher.run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    async def swept(self, name: str) -> int:
+        retention = timedelta(days=30)
+        every = sweeps(self.postern.foundation.pool, login_event_retention=retention, delivery_retention=retention)
+        (sweep,) = [one for one in every if type(one).__name__ == name]
+        return await sweep.delete_expired(100)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+async def test_a_service_says_where_it_is_told(house: House) -> None:
+    changed = await house.tell(house.shop, "https://shop.example/out?key=abc", backchannel_logout_session_required=True)
+    assert (changed["backchannel_logout_uri"], changed["backchannel_logout_session_required"]) == ("https://shop.example/out?key=abc", True)
+    (entry,) = house.audited("service.updated")
+    # The address may hold a token of the receiver's.
+    assert "abc" not in str(entry["details"])
+    assert entry["details"]["backchannel_logout_host"] == "shop.example"
+    house.people.change("update all_organizations set max_services = 100")
+    created = await house.request(
+        "POST",
+        "/api/organizations/acme/services",
+        {"slug": "new", "name": "New", "service_type": "web", "backchannel_logout_uri": "https://new.example/out"},
+        by=house.owner,
+    )
+    assert created.ok()["service"]["backchannel_logout_uri"] == "https://new.example/out"
+    assert len(house.people.rows("select from logout_receivers")) == 2
+    assert (await house.tell(house.shop, None))["backchannel_logout_uri"] is None
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "shop.example", "ftp://shop.example/", "https://a:b@shop.example/", "https://shop.example/#x", "http://127.1/"]
+)
+async def test_an_address_that_is_none_is_refused(house: House, uri: str) -> None:
+    path = "/api/organizations/acme/services"
+    answer = await house.request("PATCH", f"{path}/shop", {"backchannel_logout_uri": uri}, by=house.owner)
+    assert refused(answer)[0] == 400
+    assert "backchannel_logout_uri: " in str(answer.json())
+    made = await house.request(
+        "POST", path, {"slug": "n", "name": "N", "service_type": "web", "backchannel_logout_uri": uri}, by=house.owner
+    )
+    assert refused(made)[0] == 400
+
+
+async def test_an_address_that_we_do_not_call_is_refused(house: House) -> None:
+    answer = await house.request(
+        "PATCH", "/api/organizations/acme/services/shop", {"backchannel_logout_uri": "http://10.0.0.1/"}, by=house.owner
+    )
+    assert refused(answer)[0] == 400
+    assert "not public" in str(answer.json())
+
+
+async def test_an_installed_application_needs_tls(house: House) -> None:
+    body = {"backchannel_logout_uri": "http://phone.example/"}
+    answer = await house.request("PATCH", "/api/organizations/acme/services/phone", body, by=house.owner)
+    assert refused(answer)[0] == 400
+    assert "https" in str(answer.json())
+
+
+async def test_the_service_gets_a_logout_token(house: House) -> None:
+    for algorithm in ("RS256", "ES256"):
+        async with receiving(answering(200)) as receiver, house.dispatching():
+            await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/out?x=1", id_token_alg=algorithm)
+            session = await house.ended()
+            (call,) = await receiver.until(1)
+            settled = await house.settled()
+        assert (call.target, call.headers["content-type"]) == ("/out?x=1", "application/x-www-form-urlencoded")
+        ((name, token),) = parse_qsl(call.body.decode(), strict_parsing=True)
+        assert name == "logout_token"
+        header = jwt.get_unverified_header(token)
+        assert (header["typ"], header["alg"]) == ("logout+jwt", algorithm)
+        keys = (await house.client.get("/.well-known/jwks.json")).ok()["keys"]
+        (key,) = [jwt.PyJWK(key) for key in keys if key["kid"] == header["kid"]]
+        claims = jwt.decode(token, key.key, algorithms=[algorithm], audience=house.shop.client_id, issuer=BASE_URL)
+        assert claims == {
+            "iss": session["iss"],
+            "aud": session["aud"],
+            "iat": claims["iat"],
+            "exp": claims["iat"] + 120,
+            "jti": claims["jti"],
+            "sub": session["sub"],
+            "sid": session["sid"],
+            "events": {EVENT: {}},
+        }
+        assert settled == {
+            "id": settled["id"],
+            "session_id": session["sid"],
+            "user_id": session["sub"],
+            "response_status_code": 200,
+            "attempt_count": 1,
+            "max_attempts": MOST_ATTEMPTS,
+            "next_retry_at": None,
+            "delivered": True,
+            "delivery_error": None,
+            "created_at": settled["created_at"],
+            "updated_at": settled["updated_at"],
+        }
+        # It is no ID token: nobody is signed out, or told anything, by showing it to us.
+        assert await house.introspect(house.shop, token) == {"active": False}
+
+
+Ending = Callable[[House, dict[str, Any]], Awaitable[None]]
+
+
+async def _signs_out(house: House, _tokens: dict[str, Any]) -> None:
+    (await house.client.post("/api/auth/logout", token=await house.people.token(house.ada))).ok()
+
+
+async def _revokes(house: House, tokens: dict[str, Any]) -> None:
+    (await house.ask(REVOKE, {"token": tokens["refresh_token"]}, house.shop.basic)).ok()
+
+
+async def _everywhere(house: House, _tokens: dict[str, Any]) -> None:
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.sessions.end_all(UserId(house.ada.user), but=None)
+        await uow.commit()
+
+
+async def _loses_device(house: House, tokens: dict[str, Any]) -> None:
+    device = house.postern.foundation.ids.new()
+    house.people.change(
+        "insert into devices (id, user_id, name, device_type, created_at, updated_at, last_used_at)"
+        " values (%s, %s, 'x', 'desktop', now(), now(), now())",
+        device,
+        house.ada.user,
+    )
+    house.people.change("update sessions set device_id = %s where id = %s", device, claims_of(tokens["id_token"])["sid"])
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.sessions.revoke_of_device(DeviceId(device))
+        await uow.commit()
+
+
+async def _takes_consent_back(house: House, _tokens: dict[str, Any]) -> None:
+    async with house.postern.foundation.unit_of_work() as uow:
+        assert await uow.consents.revoke(UserId(house.ada.user), ServiceId(house.shop.service.id))
+        await uow.commit()
+
+
+async def _is_signed_out_by_the_organization(house: House, _tokens: dict[str, Any]) -> None:
+    async with house.postern.foundation.unit_of_work() as uow:
+        assert await uow.end_users.end_sessions(OrganizationId(house.acme.id), UserId(house.ada.user))
+        await uow.commit()
+
+
+async def _leaves(house: House, _tokens: dict[str, Any]) -> None:
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.service_users.leave(ServiceId(house.shop.service.id), OrganizationId(house.acme.id), UserId(house.ada.user))
+        await uow.commit()
+
+
+async def _is_deleted(house: House, _tokens: dict[str, Any]) -> None:
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.service_users.delete_account(UserId(house.ada.user))
+        await uow.commit()
+    assert not house.people.rows("select from users where id = %s", house.ada.user)
+
+
+async def _expires(house: House, tokens: dict[str, Any]) -> None:
+    session = claims_of(tokens["id_token"])["sid"]
+    house.people.change("update sessions set expires_at = now() - interval '2 minutes' where id = %s", session)
+    assert await house.swept("ExpiredLogins") == 1
+    # Each expired session is looked at once.
+    assert await house.swept("ExpiredLogins") == 0
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        *(_signs_out, _revokes, _everywhere, _loses_device, _takes_consent_back),
+        *(_is_signed_out_by_the_organization, _leaves, _is_deleted, _expires),
+    ],
+)
+async def test_whatever_ends_a_session_tells_its_service(house: House, ends: Ending) -> None:
+    await house.tell(house.shop, DEAD)
+    house.people.change("update users set created_at = now() where id = %s", house.ada.user)
+    kept, tokens = await house.signed_in(house.page), await house.signed_in(house.shop)
+    session = claims_of(tokens["id_token"])
+    assert kept
+    await ends(house, tokens)
+    # Of the other application nobody is told: it has not asked for it.
+    (notice,) = house.queued()
+    assert (str(notice["session_id"]), str(notice["user_id"])) == (session["sid"], session["sub"])
+    assert notice["service_id"] == house.shop.service.id
+    # A second end of the same session is none.
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.sessions.revoke(SessionId(UUID(session["sid"])), UserId(house.ada.user))
+        await uow.commit()
+    assert len(house.queued()) == 1
+
+
+async def test_a_session_that_did_not_end_after_all_is_not_told_of(house: House) -> None:
+    await house.tell(house.shop, DEAD)
+    await house.signed_in(house.shop)
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.sessions.end_all(UserId(house.ada.user), but=None)
+    assert house.queued() == []
+
+
+async def test_without_the_field_nothing_is_queued(house: House) -> None:
+    await house.ended()
+    await house.tell(house.shop, DEAD)
+    await house.tell(house.shop, None)
+    await house.ended()
+    assert house.queued() == []
+
+
+async def test_a_sign_out_takes_as_many_round_trips_as_before(house: House) -> None:
+    trips: list[int] = []
+    for uri in (None, DEAD):
+        await house.tell(house.shop, uri)
+        await house.signed_in(house.shop)
+        person = house.people.add(f"{len(trips)}@example.org")
+        await house.signed_in(house.shop, person)
+        (await house.client.post("/api/auth/logout", token=await house.people.token(person))).ok()
+        trips.append(house.log.events("request")[-1]["db_round_trips"])
+    assert trips[0] == trips[1] <= 5
+    assert len(house.queued()) == 1
+
+
+@pytest.mark.parametrize("status", [500, 404, 302, 201])
+async def test_a_failure_is_tried_again_with_a_new_token(house: House, status: int) -> None:
+    async with receiving(answering(status)) as receiver, house.dispatching():
+        await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
+        await house.ended()
+        failed = await house.settled()
+        assert (failed["delivered"], failed["response_status_code"], failed["delivery_error"]) == (False, status, f"answered {status}")
+        assert failed["next_retry_at"] is not None
+        receiver.answer = answering(204)
+        house.people.change("update logout_notices set next_at = now()")
+        settled = await house.settled(2)
+    assert settled["delivered"]
+    ids = [claims_of(dict(parse_qsl(call.body.decode()))["logout_token"])["jti"] for call in receiver.calls]
+    assert len(set(ids)) == 2
+
+
+async def test_a_refusal_is_final(house: House) -> None:
+    async with receiving(answering(400)) as receiver, house.dispatching():
+        await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
+        await house.ended()
+        refusal = await house.settled()
+    assert (refusal["delivered"], refusal["next_retry_at"], refusal["delivery_error"]) == (False, None, "answered 400")
+
+
+async def test_who_never_receives_is_given_up(house: House) -> None:
+    async with receiving(hanging_up) as receiver, house.dispatching():
+        await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
+        await house.ended()
+        settled: dict[str, Any] = {}
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            settled = await house.settled(attempt)
+            house.people.change("update logout_notices set next_at = now() where next_at is not null")
+    assert (settled["next_retry_at"], settled["delivered"]) == (None, False)
+
+
+async def test_after_a_day_nobody_tries_again(house: House) -> None:
+    await house.tell(house.shop, DEAD)
+    await house.ended()
+    assert await house.swept("ForsakenNotices") == 0
+    house.people.change("update logout_notices set created_at = now() - interval '25 hours'")
+    assert await house.swept("ForsakenNotices") == 1
+    (notice,) = (await house.notices())["logout_notices"]
+    assert (notice["next_retry_at"], notice["delivery_error"]) == (None, "not called")
+
+
+@pytest.mark.parametrize("how", ["update all_organizations set status = 'suspended'", "update services set backchannel_logout_uri = null"])
+async def test_who_is_closed_is_not_called(house: House, how: str) -> None:
+    await house.tell(house.shop, DEAD)
+    await house.ended()
+    house.people.change(how)
+    assert await house.postern.federation.logout_notices.claim(10, failing=False) == []
+
+
+async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: House) -> None:
+    await house.tell(house.shop, DEAD)
+    await house.ended()
+    notices = house.postern.federation.logout_notices
+    (receiver,) = await notices.claim(10, failing=False)
+    assert await notices.claim(10, failing=False) == []
+    house.people.change("update logout_receivers set leased_until = now() - interval '1 second'")
+    (again,) = await notices.claim(10, failing=False)
+    # Who lost the lease finds nothing to do.
+    assert await notices.due(receiver) == []
+    (due,) = await notices.due(again)
+    outcome = await notices.attempt(again, due, lambda: 0.0)
+    await notices.settle(receiver, [outcome])
+    assert house.queued()[0]["attempts"] == 0
+    for _ in range(2):
+        await notices.settle(again, [outcome])
+    assert house.queued()[0]["attempts"] == 1
+
+
+async def test_the_organization_sees_what_became_of_them_and_no_other_does(house: House) -> None:
+    await house.tell(house.shop, DEAD)
+    first, second = await house.ended(), await house.ended()
+    listed = await house.notices("?limit=1")
+    assert [one["session_id"] for one in listed["logout_notices"]] == [second["sid"]]
+    assert listed["pagination"]["total"] == 2
+    listed = await house.notices("?limit=1&page=2")
+    assert [one["session_id"] for one in listed["logout_notices"]] == [first["sid"]]
+    assert (await house.notices("?delivered=true"))["logout_notices"] == []
+    assert house.log.events("request")[-1]["db_round_trips"] <= 2
+    for path in ("acme/services/nobody", "globex/services/shop"):
+        answer = await house.request("GET", f"/api/organizations/{path}/logout-notices", by=house.owner)
+        assert refused(answer)[0] in {403, 404}
+    assert refused(await house.request("GET", "/api/organizations/acme/services/shop/logout-notices", by=house.stranger))[0] in {403, 404}
+    listed = (await house.request("GET", "/api/organizations/globex/services/shop/logout-notices", by=house.stranger)).ok()
+    assert listed["logout_notices"] == []
+
+
+async def test_discovery_says_so(house: House) -> None:
+    for document in ("openid-configuration", "oauth-authorization-server"):
+        said = (await house.client.get(f"/.well-known/{document}")).ok()
+        assert said["backchannel_logout_supported"] is said["backchannel_logout_session_supported"] is True
+
+
+async def test_what_is_old_is_swept(house: House) -> None:
+    await house.tell(house.shop, DEAD)
+    await house.ended()
+    house.people.change("update logout_notices set created_at = now() - interval '31 days'")
+    assert await house.swept("PastNotices") == 1
