@@ -1,5 +1,6 @@
 """How mail leaves."""
 
+from datetime import timedelta
 from typing import Protocol
 
 from core.domain.identifiers import JobId
@@ -21,4 +22,8 @@ class MailRefused(Exception):
 
 
 class MailDelayed(Exception):
-    """Not now: no connection, a timeout, a 4xx answer, or failed authentication."""
+    """Not now: no connection, a timeout, a 4xx answer, or failed authentication. `after`: before that, trying again is pointless."""
+
+    def __init__(self, message: str, *, after: timedelta | None = None) -> None:
+        self.after = after
+        super().__init__(message)

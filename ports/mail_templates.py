@@ -15,6 +15,8 @@ class MailTemplates(Protocol):
     | email_changed_old | `new_email`, `done`: whether the change has happened or was only asked for |
     | invitation | `link`, `inviter`: their address, `until`; the branding is the organization's |
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
+    | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
+    | domain_proof_missing | `domain`, `record`: where its proof was; the branding is the organization's |
     | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
 
     Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.

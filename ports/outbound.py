@@ -1,6 +1,6 @@
 """Calls to destinations that somebody else has named."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -52,3 +52,11 @@ class Outbound(Protocol):
         """Any answer is an answer, redirects too: they are not followed. The receiver may get the request twice, when it closes a kept
         connection while the request is on its way. Raises `OutboundFailed`.
         """
+
+    async def get(self, destination: Destination, timeout: timedelta, *, most: int) -> OutboundAnswer:  # noqa: ASYNC109 - as above
+        """Up to `most` bytes of it; one more tells that there are more. Raises `OutboundFailed`."""
+
+
+class TextRecords(Protocol):
+    async def texts(self, name: str) -> Sequence[str]:
+        """What TXT records the DNS has under this name. None at all when there is no such name, or nobody says."""

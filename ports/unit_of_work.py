@@ -31,8 +31,12 @@ from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
 from ports.signing_keys import SigningKeyStore
+from ports.tenancy.branding import LookStore
+from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
+from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore
+from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
@@ -75,6 +79,14 @@ class UnitOfWork(Protocol):
     def sign_in_rules(self) -> SignInRulesStore: ...
     @property
     def roles(self) -> RoleStore: ...
+    @property
+    def mail_servers(self) -> MailServerStore: ...
+    @property
+    def looks(self) -> LookStore: ...
+    @property
+    def domains(self) -> DomainStore: ...
+    @property
+    def oauth_credentials(self) -> OAuthCredentialStore: ...
     @property
     def webhooks(self) -> WebhookStore: ...
     @property

@@ -40,7 +40,7 @@ class Security(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """Where mail is handed in. `verified_by` None means the system's authorities."""
+    """Where mail is handed in. `verified_by` None means the system's authorities. `is_ours`: the operator mends what is wrong with it."""
 
     host: str
     port: int
@@ -49,6 +49,7 @@ class SmtpServer:
     password: Secret | None = None
     verify: bool = True
     verified_by: str | None = None
+    is_ours: bool = True
 
     def tls(self) -> ssl.SSLContext | None:
         """Reads the certificates. Raises OSError when they cannot be read."""
@@ -97,28 +98,38 @@ class SmtpTransport:
         return await self._converse(None)
 
     async def _converse(self, letter: Letter | None) -> str:
-        conversation = _Conversation(self._server, self._tls, self._time_outs)
+        conversation = Conversation(self._server, self._tls, self._time_outs)
         with trio.move_on_after(self._time_outs.whole):
-            try:
-                return await trio.to_thread.run_sync(conversation.hold, letter, limiter=self._limiter, abandon_on_cancel=True)
-            finally:
-                # Left early, by the timeout or by cancellation: the thread wakes at once, not at its next timeout, and sends no more.
-                conversation.abort()
-        raise MailDelayed(f"The mail server took longer than {self._time_outs.whole:g} s")
+            return await conversation.held_in_a_thread(letter, self._limiter)
+        raise too_long(self._time_outs)
 
 
-class _Conversation:
-    """One connection, from the first byte to the last, in a worker thread. Only `abort` may be called from another thread."""
+def too_long(time_outs: TimeOuts) -> MailDelayed:
+    return MailDelayed(f"The mail server took longer than {time_outs.whole:g} s")
 
-    def __init__(self, server: SmtpServer, tls: ssl.SSLContext | None, time_outs: TimeOuts) -> None:
+
+class Conversation:
+    """One connection, from the first byte to the last, in a worker thread. Only `abort` may be called from another thread. `opened` is a
+    connection that there is already; otherwise it makes one.
+    """
+
+    def __init__(self, server: SmtpServer, tls: ssl.SSLContext | None, time_outs: TimeOuts, opened: socket.socket | None = None) -> None:
         self._server = server
         self._tls = tls
         self._time_outs = time_outs
         # Guards the socket's coming and going, so that an abort never hits a descriptor that belongs to another connection by now.
         self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
+        self._opened = opened
+        self._socket: socket.socket | None = opened
         self._client: smtplib.SMTP | None = None
         self._aborted = False
+
+    async def held_in_a_thread(self, letter: Letter | None, limiter: trio.CapacityLimiter) -> str:
+        try:
+            return await trio.to_thread.run_sync(self.hold, letter, limiter=limiter, abandon_on_cancel=True)
+        finally:
+            # Left early, by the timeout or by cancellation: the thread wakes at once, not at its next timeout, and sends no more.
+            self.abort()
 
     def abort(self) -> None:
         with self._lock:
@@ -153,7 +164,7 @@ class _Conversation:
         return f"{self._server.host}:{self._server.port}, {encrypted}, {'signed in' if self._server.user else 'without signing in'}"
 
     def _connect(self) -> smtplib.SMTP:
-        opened = socket.create_connection((self._server.host, self._server.port), self._time_outs.connect)
+        opened = self._opened or socket.create_connection((self._server.host, self._server.port), self._time_outs.connect)
         self._keep(opened)
         opened.settimeout(self._time_outs.command)
         client = self._client = smtplib.SMTP(local_hostname=_our_name(opened), timeout=self._time_outs.command)
@@ -208,7 +219,7 @@ class _Conversation:
             raise MailDelayed("The mail server offers no way to sign in that we know (PLAIN, LOGIN)")
         if reply[0] != 235:
             code = _code(reply)
-            if 500 <= reply[0] < 600:
+            if 500 <= reply[0] < 600 and self._server.is_ours:
                 log.error("mail_login_refused", server=self._server.host, answer=code)
             raise MailDelayed(f"The mail server did not let us sign in: {code}")
 

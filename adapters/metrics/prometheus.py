@@ -35,6 +35,7 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 # Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
+_KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -95,13 +96,21 @@ class PrometheusMetrics:
             "sso_webhook_delivery_wait_seconds", "Time from when a webhook delivery was due to its attempt", (), _JOB_BUCKETS
         )
         self._webhook_attempts = self._counter("sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", ("outcome",))
-        for outcome in _KNOWN_DELIVERIES:
-            self._webhook_attempts.labels(outcome)
         self._webhooks_paused = self._counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
         self._logout_notices = self._histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", (), _JOB_BUCKETS)
         self._logout_attempts = self._counter("sso_logout_notices_total", "Logout notice attempts, by outcome", ("outcome",))
-        for outcome in _KNOWN_DELIVERIES:
-            self._logout_attempts.labels(outcome)
+        self._organization_mails = self._counter(
+            "sso_organization_mails_total", "Mails of organizations, by how they went: by their own servers or ours", ("outcome",)
+        )
+        self._domain_checks = self._counter("sso_domain_checks_total", "Looks for the proofs of domains, by outcome", ("outcome",))
+        for counter, outcomes in (
+            (self._webhook_attempts, _KNOWN_DELIVERIES),
+            (self._logout_attempts, _KNOWN_DELIVERIES),
+            (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
+            (self._domain_checks, ("found", "missed")),
+        ):
+            for outcome in outcomes:
+                counter.labels(outcome)
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
         self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
@@ -175,6 +184,12 @@ class PrometheusMetrics:
     def logout_notice_attempted(self, outcome: str, seconds: float) -> None:
         self._logout_notices.observe(seconds)
         self._logout_attempts.labels(outcome).inc()
+
+    def organization_mail(self, outcome: str) -> None:
+        self._organization_mails.labels(outcome).inc()
+
+    def domain_checked(self, outcome: str) -> None:
+        self._domain_checks.labels(outcome).inc()
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -3,8 +3,9 @@ while. No redirects, no proxies of the environment, no compression, short answer
 """
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ import trio
 
 from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
+from adapters.outbound.trust import Trust
 from core.domain.outbound.destinations import Destination
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
@@ -25,7 +27,7 @@ class GuardedClient:
 
     def __init__(self, dialer: Dialer, authorities: Path | None = None) -> None:
         self._dialer = dialer
-        self._authorities = authorities
+        self._trust = Trust(authorities)
         self._connections: KeptConnections | None = None
         self._first = trio.Lock()
 
@@ -33,33 +35,42 @@ class GuardedClient:
         return destination.address is None or self._dialer.permits(destination.address)
 
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
+        headers = {"content-length": str(len(request.body)), **request.headers}
+        return await self._answered(_Asked("POST", request.destination, headers, request.body, LONGEST_ANSWER), timeout)
+
+    async def get(self, destination: Destination, timeout: timedelta, *, most: int) -> OutboundAnswer:  # noqa: ASYNC109 - as above
+        return await self._answered(_Asked("GET", destination, {}, None, most + 1), timeout)
+
+    async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - as above
         with trio.move_on_after(timeout.total_seconds()), _explained():
             while True:
                 try:
-                    return await self._post(request)
+                    return await self._ask(asked)
                 except _KeptConnectionLost:
                     # The other side closed it as we began to write. The next one is kept too, or a new one.
                     continue
         raise OutboundFailed(Failure.TIMEOUT)
 
-    async def _post(self, request: OutboundRequest) -> OutboundAnswer:
+    async def _ask(self, asked: "_Asked") -> OutboundAnswer:
         connections = self._connections or await self._opened()
-        to = request.destination
-        headers = {"host": to.authority, "accept-encoding": "identity", "content-length": str(len(request.body)), **request.headers}
+        to = asked.destination
+        headers = {"host": to.authority, "accept-encoding": "identity", **asked.headers}
         url = httpcore.URL(scheme=to.scheme, host=to.host, port=to.port, target=to.target)
-        asked = httpcore.Request("POST", url, headers=list(headers.items()), content=request.body)
+        request = httpcore.Request(asked.method, url, headers=list(headers.items()), content=asked.content)
         connection, kept = await connections.take(url.origin)
         answered = False
         try:
-            response = await connection.handle_async_request(asked)
+            response = await connection.handle_async_request(request)
             answered = True
-            body = b""
+            parts: list[bytes] = []
+            received = 0
             try:
                 # Cancelled rather than left: only then the library's generators end here, and the connection with them.
                 with trio.CancelScope() as enough:
                     async for part in response.aiter_stream():
-                        body += part
-                        if len(body) >= LONGEST_ANSWER:
+                        parts.append(part)
+                        received += len(part)
+                        if received >= asked.longest:
                             enough.cancel()
             finally:
                 await response.aclose()
@@ -70,14 +81,12 @@ class GuardedClient:
         finally:
             await connections.give_back(url.origin, connection)
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-        return OutboundAnswer(response.status, named, body[:LONGEST_ANSWER])
+        return OutboundAnswer(response.status, named, b"".join(parts)[: asked.longest])
 
     async def _opened(self) -> KeptConnections:
-        """To read a few hundred certificates takes twenty milliseconds, in which nothing else would happen here."""
         async with self._first:
             if self._connections is None:
-                context = await trio.to_thread.run_sync(_context, self._authorities)
-                self._connections = KeptConnections(self._dialer, context)
+                self._connections = KeptConnections(self._dialer, await self._trust.context())
         return self._connections
 
     async def aclose(self) -> None:
@@ -85,16 +94,19 @@ class GuardedClient:
             await self._connections.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """`longest`: how much of the answer is read."""
+
+    method: str
+    destination: Destination
+    headers: Mapping[str, str]
+    content: bytes | None
+    longest: int
+
+
 class _KeptConnectionLost(httpcore.NetworkError):
     """Before any of an answer arrived."""
-
-
-def _context(authorities: Path | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if authorities is not None:
-        context.load_verify_locations(authorities)
-    return context
 
 
 @contextmanager

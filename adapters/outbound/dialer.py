@@ -2,6 +2,8 @@
 checked is connected to. So a name that answers differently a moment later changes nothing.
 """
 
+import os
+import socket
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
@@ -13,7 +15,7 @@ import structlog
 import trio
 
 from adapters.outbound.names import Names
-from core.domain.outbound.addresses import Address, Network, is_permitted
+from core.domain.outbound.addresses import Address, Network, is_permitted, unwrapped
 from core.domain.secrets import Secret
 from ports.outbound import Failure, OutboundFailed
 
@@ -52,12 +54,28 @@ class Dialer(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Raises `OutboundFailed`."""
         del timeout, local_address, socket_options
+        return await self._first(await self._checked(host), port)
+
+    async def connect(self, host: str, port: int) -> tuple[socket.socket, bool]:
+        """For a library that brings its own protocol and wants a socket, which is the caller's to close. Also says whether the connection
+        stays on this machine. Raises `OutboundFailed`.
+        """
+        addresses = await self._checked(host)
+        stream = await self._first(addresses, port)
+        try:
+            opened = socket.socket(fileno=os.dup(stream.get_extra_info("socket").fileno()))
+        finally:
+            with trio.CancelScope(shield=True):
+                await stream.aclose()
+        return opened, self._proxy is None and all(unwrapped(address).is_loopback for address in addresses)
+
+    async def _checked(self, host: str) -> Sequence[Address]:
         addresses = await self._resolved(host)
         for address in addresses:
             if not self.permits(address):
                 log.warning("outbound_refused", host=host, address=str(address))
                 raise OutboundFailed(Failure.REFUSED)
-        return await self._first(addresses, port)
+        return addresses
 
     async def _resolved(self, host: str) -> Sequence[Address]:
         try:

@@ -33,13 +33,7 @@ class SystemNames:
         self._first = trio.Lock()
 
     async def addresses(self, host: str) -> Sequence[Address]:
-        async with self._first:
-            if self._hosts is None:
-                # The library takes a tenth of a second to import.
-                hosts, self._resolver = await trio.to_thread.run_sync(_prepared, self._file, self._resolver)
-                self._hosts = hosts
-            else:
-                hosts = self._hosts
+        hosts = await self._prepare()
         own = hosts.get(host)
         if own is not None or self._resolver is None:
             return own or ()
@@ -52,6 +46,31 @@ class SystemNames:
         except dns.exception.DNSException:
             return ()
         return sorted(map(ip_address, answer.addresses()), key=lambda address: not isinstance(address, IPv4Address))
+
+    async def texts(self, name: str) -> Sequence[str]:
+        """Implements `ports.outbound.TextRecords`."""
+        await self._prepare()
+        if self._resolver is None:
+            return ()
+        import dns.exception  # noqa: PLC0415 - imported by now
+        import dns.name  # noqa: PLC0415
+
+        try:
+            answer = await self._resolver.resolve(dns.name.from_text(name), "TXT", lifetime=_PATIENCE)
+        except dns.exception.DNSException:
+            return ()
+        # A record is a list of strings of 255 bytes at most; a longer text is written as several.
+        return [b"".join(record.strings).decode("ascii", "replace") for record in answer]
+
+    async def _prepare(self) -> Mapping[str, Sequence[Address]]:
+        async with self._first:
+            if self._hosts is None:
+                # The library takes a tenth of a second to import.
+                hosts, self._resolver = await trio.to_thread.run_sync(_prepared, self._file, self._resolver)
+                self._hosts = hosts
+            else:
+                hosts = self._hosts
+        return hosts
 
 
 def _prepared(file: Path, resolver: "Resolver | None") -> "tuple[Mapping[str, Sequence[Address]], Resolver | None]":

@@ -11,7 +11,7 @@ from core.domain.branding import Branding, branding
 @dataclass(frozen=True, slots=True)
 class _Looks:
     name: str
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
 
 
@@ -23,8 +23,8 @@ class PostgresBrandings:
 
     async def find(self, organization: str) -> Branding | None:
         rows = await ask(self._pool, _Looks, _FIND, {"slug": organization})
-        return branding(rows[0].name, rows[0].logo_url, rows[0].primary_color) if rows else None
+        return branding(rows[0].name, rows[0].logo_digest, rows[0].primary_color) if rows else None
 
 
 # While an organization is not approved, anyone may have chosen its name, so no mail of ours carries it.
-_FIND: Final = "select name, logo_url, primary_color from organizations where slug = %(slug)s and status = 'active'"
+_FIND: Final = "select name, logo_digest, primary_color from organizations where slug = %(slug)s and status = 'active'"

@@ -18,3 +18,6 @@ PLATFORM_OWNERS: Final = 4
 
 # Held while entries of the audit log are linked: two links must not follow the same one.
 AUDIT_CHAINS: Final = 5
+
+# Held while a domain is found to be proved: of two organizations that prove the same one, one gets it.
+DOMAINS: Final = 6

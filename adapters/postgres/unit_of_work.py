@@ -33,8 +33,12 @@ from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.signing_keys import SigningKeyRows
+from adapters.postgres.tenancy.branding import LookRows
+from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.invitations import InvitationRows
+from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
+from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
@@ -88,6 +92,10 @@ class PostgresUnitOfWork:
     members = _Made(MemberRows)
     roles = _Made(RoleRows)
     sign_in_rules = _Made(SignInRulesRows)
+    mail_servers = _Made(MailServerRows)
+    looks = _Made(LookRows)
+    domains = _Made(DomainRows)
+    oauth_credentials = _Made(OAuthCredentialRows)
     webhooks = _Made(WebhookRows)
     webhook_deliveries = _Made(WebhookDeliveryRows)
     api_keys = _Made(ApiKeyRows)

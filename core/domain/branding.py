@@ -13,15 +13,15 @@ VISIBLE: Final = 3.0
 _WHITE: Final = "#ffffff"
 _BLACK: Final = "#000000"
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
-# Excludes everything that could end an HTML attribute, and user information before the host.
-_LOGO: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?(/[^\s\"'<>\\`@]*)?", re.IGNORECASE)
-_LONGEST_LOGO: Final = 500
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Branding:
+    """`logo` is a path of ours. Nothing is shown from another address, which would learn who reads."""
+
     name: str
-    logo_url: str | None = None
+    logo: str | None = None
     color: str = "#0f5f5c"
 
     @property
@@ -46,12 +46,22 @@ class Branding:
 POSTERN: Final = Branding("Postern")
 
 
-def branding(name: str, logo_url: str | None, color: str | None) -> Branding:
-    """The usable part of what an organization has stored. A bad logo must neither break a mail nor change what it says."""
+def branding(name: str, logo_digest: str | None, color: str | None) -> Branding:
+    """The usable part of what an organization has stored."""
     shown = one_line(name)[:LONGEST_NAME] or POSTERN.name
-    logo = logo_url if logo_url and len(logo_url) <= _LONGEST_LOGO and _LOGO.fullmatch(logo_url) else None
-    wanted = (color or "").lower()
-    return Branding(shown, logo, wanted if _COLOR.fullmatch(wanted) else POSTERN.color)
+    logo = logo_path(logo_digest) if logo_digest and _DIGEST.fullmatch(logo_digest) else None
+    return Branding(shown, logo, brand_color(color or "") or POSTERN.color)
+
+
+def brand_color(text: str) -> str | None:
+    """In the form #rrggbb, in lower case. None for anything else."""
+    color = text.lower()
+    return color if _COLOR.fullmatch(color) else None
+
+
+def logo_path(digest: str) -> str:
+    """The address changes with the picture, so that browsers may keep what they have."""
+    return f"/logos/{digest}"
 
 
 def contrast(one: str, other: str) -> float:

@@ -7,11 +7,13 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.dispatcher import Dispatcher
+from actors.domain_checker import DomainChecker
 from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
+from actors.organization_mailer import organization_mailer
 from actors.purger import Purger
 from actors.reencrypter import reencrypter
 from actors.subscription_expirer import SubscriptionExpirer
@@ -53,6 +55,7 @@ def assemble_actors(
 
     return (
         mailer(foundation.mail, workplace),
+        organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
@@ -64,6 +67,7 @@ def assemble_actors(
         InvitationSweeper(tenancy.invitations, spread=spread),
         Dispatcher("webhook_dispatcher", tenancy.webhook_deliveries, foundation.doorbell, WEBHOOK_TOPIC, spread=spread),
         Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),
+        DomainChecker(tenancy.domains, spread=spread),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),

@@ -52,7 +52,11 @@ def mail_transport(settings: Settings) -> MailTransport:
         raise SettingsError(f"POSTERN_MAIL, POSTERN_MAIL_SENDER or POSTERN_MAIL_PASSWORD cannot be used: {error}") from None
 
 
-def guarded_client(settings: Settings) -> GuardedClient:
+def guarded_dialer(settings: Settings, names: SystemNames) -> Dialer:
+    return Dialer(names, settings.outbound_networks, settings.outbound_proxy)
+
+
+def guarded_client(settings: Settings, dialer: Dialer) -> GuardedClient:
     """Raises `StartFailed`."""
     authorities = settings.outbound_ca_file
     if authorities is not None:
@@ -60,7 +64,7 @@ def guarded_client(settings: Settings) -> GuardedClient:
             ssl.create_default_context(cafile=str(authorities))
         except (OSError, ssl.SSLError) as error:
             raise StartFailed(f"POSTERN_OUTBOUND_CA_FILE {authorities} cannot be used: {error.strerror}") from None
-    return GuardedClient(Dialer(SystemNames(), settings.outbound_networks, settings.outbound_proxy), authorities)
+    return GuardedClient(dialer, authorities)
 
 
 def argon2_parameters(settings: Settings) -> Argon2Parameters:

@@ -12,8 +12,11 @@ from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
 from adapters.email_syntax import LibraryEmailSyntax
+from adapters.mail.organizations import GuardedPost
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.outbound.names import SystemNames
+from adapters.outbound.trust import Trust
 from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.doorbell import PostgresDoorbell
@@ -30,7 +33,7 @@ from core.domain.identity.links import Links
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
-from entrypoints.assembly.configured import guarded_client, key_ring, mail_transport
+from entrypoints.assembly.configured import guarded_client, guarded_dialer, key_ring, mail_transport
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
@@ -41,10 +44,11 @@ from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
-from ports.outbound import Outbound
+from ports.outbound import Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -73,6 +77,8 @@ class Foundation:
     mail_templates: MailTemplates
     mail: MailTransport
     outbound: Outbound
+    text_records: TextRecords
+    organization_post: OrganizationPost
     links: Links
     signing_keys: SigningKeys
     key_care: KeyCare
@@ -88,7 +94,11 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     metrics = PrometheusMetrics()
     keyring = key_ring(settings)
     mail = mail_transport(settings)
-    outbound = guarded_client(settings)
+    names = SystemNames()
+    dialer = guarded_dialer(settings, names)
+    outbound = guarded_client(settings, dialer)
+    # Not the HTTP client's: that one names its protocol in it.
+    trust = Trust(settings.outbound_ca_file)
     target = conninfo(settings)
     pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)
     try:
@@ -121,6 +131,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url),
             mail=mail,
             outbound=outbound,
+            text_records=names,
+            organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             links=Links(settings.public_url, settings.public_frontend_url),
             signing_keys=signing_keys,
             key_care=KeyCare(signing_keys, keyring, clock),

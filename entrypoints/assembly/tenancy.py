@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
+from adapters.postgres.tenancy.branding import PostgresLooks
 from adapters.postgres.tenancy.callers import PostgresCallers
+from adapters.postgres.tenancy.domains import PostgresDomains
 from adapters.postgres.tenancy.invitations import PostgresInvitations
+from adapters.postgres.tenancy.mail_servers import PostgresMailServers
 from adapters.postgres.tenancy.members import PostgresMembers
+from adapters.postgres.tenancy.oauth_credentials import PostgresOAuthCredentials
 from adapters.postgres.tenancy.organizations import PostgresOrganizations
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import PostgresRoles
@@ -13,9 +17,13 @@ from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveri
 from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
 from adapters.postgres.tenancy.webhooks import PostgresWebhooks
 from core.usecases.tenancy.access import Access
+from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
+from core.usecases.tenancy.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
+from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.members import Members
+from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
@@ -35,6 +43,10 @@ class Tenancy:
     roles: Roles
     sign_in_rules: OrganizationSignInRules
     access: Access
+    mail_servers: MailServers
+    branding: OrganizationBranding
+    domains: Domains
+    oauth_credentials: OrganizationOAuthCredentials
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
 
@@ -62,6 +74,33 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, PostgresSignInRules(pool), foundation.email_syntax, clock),
         access=Access(PostgresRelations(pool)),
+        mail_servers=MailServers(
+            new_unit_of_work,
+            PostgresMailServers(pool),
+            foundation.organization_post,
+            foundation.mail,
+            keyring=foundation.keyring,
+            syntax=foundation.email_syntax,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+        ),
+        branding=OrganizationBranding(new_unit_of_work, PostgresLooks(pool), foundation.outbound, ids),
+        domains=Domains(
+            new_unit_of_work,
+            PostgresDomains(pool),
+            foundation.outbound,
+            foundation.text_records,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            secrets=foundation.secrets,
+        ),
+        oauth_credentials=OrganizationOAuthCredentials(
+            new_unit_of_work, PostgresOAuthCredentials(pool), foundation.keyring, clock=clock, ids=ids
+        ),
         webhooks=Webhooks(
             new_unit_of_work,
             PostgresWebhooks(pool),

@@ -22,6 +22,7 @@ from entrypoints.http.pages import (
     consent_pages,
     device_flow_pages,
     invitation_pages,
+    logos,
     logout_pages,
     password_pages,
     registration_pages,
@@ -51,6 +52,7 @@ from entrypoints.http.pages.mail_pages import MailPages
 from entrypoints.http.routes import ROUTES
 
 PAGES: Final = Endpoints.of(
+    logos,
     password_pages,
     invitation_pages,
     choice_pages,

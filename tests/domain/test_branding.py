@@ -6,32 +6,16 @@ from hypothesis import given, strategies
 from core.domain.branding import LONGEST_NAME, POSTERN, READABLE, Branding, branding, contrast
 from core.domain.lines import one_line
 
+DIGEST = "0f" * 32
+
 
 def test_good_looks_are_kept() -> None:
-    assert branding("Acme", "https://cdn.example.com:8443/logos/acme.png?v=2", "#A01040") == Branding(
-        "Acme", "https://cdn.example.com:8443/logos/acme.png?v=2", "#a01040"
-    )
+    assert branding("Acme", DIGEST, "#A01040") == Branding("Acme", f"/logos/{DIGEST}", "#a01040")
 
 
-@pytest.mark.parametrize(
-    "logo",
-    [
-        None,
-        "",
-        "http://cdn.example.com/logo.png",
-        "javascript:alert(1)",
-        "data:image/png;base64,AAAA",
-        "//cdn.example.com/logo.png",
-        'https://cdn.example.com/"onerror="x',
-        "https://cdn.example.com/<script>",
-        "https://user@cdn.example.com/logo.png",
-        "https://cdn.example.com/a b.png",
-        "https://cdn.example.com\n.evil.example/",
-        "https://cdn.example.com/" + "x" * 500,
-    ],
-)
-def test_a_logo_that_is_no_plain_https_address_is_left_out(logo: str | None) -> None:
-    assert branding("Acme", logo, None).logo_url is None
+@pytest.mark.parametrize("logo", [None, "", "https://cdn.example.com/logo.png", DIGEST.upper(), f"{DIGEST}\n", f"{DIGEST}0", '"onerror="x'])
+def test_a_logo_that_is_not_kept_here_is_left_out(logo: str | None) -> None:
+    assert branding("Acme", logo, None).logo is None
 
 
 @pytest.mark.parametrize("color", [None, "", "red", "#fff", "#12345g", "#123456;background:url(x)", "url(https://evil.example)"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.outbound.names import SystemNames
 from core.domain.identity.devices import Client, Location
 from core.usecases.key_care import KeyCare
 from entrypoints import bootstrap
@@ -132,8 +133,10 @@ def test_authorities_that_cannot_be_used_stop_the_start(tmp_path: Path, content:
     file = tmp_path / "authorities.pem"
     if content is not None:
         file.write_text(content)
+    settings = _settings(tmp_path, POSTERN_OUTBOUND_CA_FILE=str(file))
+    dialer = configured.guarded_dialer(settings, SystemNames())
     with pytest.raises(StartFailed, match="POSTERN_OUTBOUND_CA_FILE"):
-        configured.guarded_client(_settings(tmp_path, POSTERN_OUTBOUND_CA_FILE=str(file)))
+        configured.guarded_client(settings, dialer)
 
 
 @pytest.mark.parametrize("value", ["https://proxy:1", "proxy:3128", "http://:1", "http://proxy:x", "http://proxy/path"])

@@ -9,6 +9,7 @@ from actors.job_worker import Workplace
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.jobs import Job
 from core.domain.mail import MAIL_JOB, Mail
+from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from entrypoints.bootstrap import Postern
 
 _LINK = re.compile(r"https?://\S+\?token=\S+")
@@ -31,7 +32,7 @@ class Postbox:
         """All mails since the last time, oldest first."""
         await self.asked_for()
         mails = []
-        for job in await self._postern.foundation.jobs.claim([MAIL_JOB], 100, _LEASE):
+        for job in await self._postern.foundation.jobs.claim([MAIL_JOB, ORGANIZATION_MAIL_JOB], 100, _LEASE):
             mails.append(Mail.of_job(job.payload))
             await self._postern.foundation.jobs.complete(job)
         return mails

@@ -600,6 +600,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}",
     },
     MEMBER.name: {
+        "GET /api/organizations/{org_slug}/branding",
         "GET /api/organizations/{org_slug}/roles",
         "GET /api/organizations/{org_slug}/roles/{role_id}",
     },
@@ -614,10 +615,22 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}",
     },
     Capability.SETTINGS_MANAGE: {
+        "GET /api/organizations/{org_slug}/domain",
+        "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
+        "GET /api/organizations/{org_slug}/smtp",
         "PATCH /api/organizations/{org_slug}",
+        "PATCH /api/organizations/{org_slug}/branding",
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
+        "DELETE /api/organizations/{org_slug}/domain",
+        "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
+        "DELETE /api/organizations/{org_slug}/smtp",
+        "POST /api/organizations/{org_slug}/domain",
+        "POST /api/organizations/{org_slug}/domain/verify",
+        "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
+        "POST /api/organizations/{org_slug}/smtp",
+        "POST /api/organizations/{org_slug}/smtp/test",
         "PATCH /api/organizations/{org_slug}/sign-in-rules",
     },
     Capability.ROLES_MANAGE: {

@@ -215,6 +215,22 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
+# Its settings
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/branding
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/branding
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/domain
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/domain
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain/verify
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/smtp
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/smtp
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp/test
+everybody                         GET    /logos/{digest}
+
 # Its webhooks
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks

@@ -27,7 +27,8 @@ from tests.http.tenants import OwnRole, Tenant, UsedService
 database_url, postern, people = http.database_url, http.postern, http.people
 
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
-WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1]
+# The name of a provider is nobody's.
+WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1 and "provider" not in parameters(one.path)]
 
 
 @dataclass
@@ -90,6 +91,13 @@ class Street(Cast):
             ("invitations", {"email": f"clerk-{more}@{name}.example", "role": house.role.slug}, 200),
             ("roles", {"slug": f"{name}-{more}", "name": f"Of {name}", "permissions": ["services.view"]}, 201),
             ("webhooks", {"name": f"Of {name} {more}", "url": f"https://{name}.example/", "events": ["user.joined", "role.created"]}, 200),
+            (
+                "smtp",
+                {"host": f"smtp.{name}.example", "port": 587, "username": "u", "password": "p", "from_email": f"it@{name}.example"},
+                200,
+            ),
+            ("domain", {"domain": f"{more}.{name}.example"}, 200),
+            ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             (f"services/{house.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
             (f"services/{house.service.slug}/api-keys", {"name": f"Of {name} {more}", "permissions": ["read:users"]}, 201),
         ):
@@ -158,11 +166,20 @@ FIELDS: Mapping[str, Callable[[House], Mapping[str, Any]]] = {
 # Those that name nothing by its id.
 WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}",
+    "DELETE /api/organizations/{org_slug}/domain",
+    "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
+    "DELETE /api/organizations/{org_slug}/smtp",
     "PATCH /api/organizations/{org_slug}",
+    "PATCH /api/organizations/{org_slug}/branding",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
+    "POST /api/organizations/{org_slug}/domain",
+    "POST /api/organizations/{org_slug}/domain/verify",
+    "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/roles",
     "POST /api/organizations/{org_slug}/select",
     "POST /api/organizations/{org_slug}/services",
+    "POST /api/organizations/{org_slug}/smtp",
+    "POST /api/organizations/{org_slug}/smtp/test",
     "POST /api/organizations/{org_slug}/webhooks",
 }
 
@@ -191,6 +208,9 @@ KEPT = (
     "sessions",
     "audit_entries",
     "webhooks",
+    "mail_servers",
+    "domains",
+    "oauth_credentials",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys")
 
@@ -272,11 +292,11 @@ def reads(house: House, *, of: House) -> list[str]:
         f"services/{of.service.slug}/plans",
     ]
     named = [f"/api/organizations/{house.slug}/{end}" for end in filtered + single]
-    return [path.replace("{org_slug}", house.slug) for path in lists] + named
+    return [path.replace("{org_slug}", house.slug).replace("{provider}", "codehost") for path in lists] + named
 
 
 async def test_no_answer_contains_anything_of_another(street: Street, acme: House, globex: House) -> None:
-    street.people.change("update all_organizations set invitation_domains = array[slug || '.example']")
+    street.people.change("update all_organizations set invitation_domains = array[slug || '.example'], logo_url = slug")
     foreign = [str(identity) for ids in globex.ids.values() for identity in ids]
     for path in ("/api/organizations", *reads(acme, of=acme)):
         answer = await street.ask(acme, "GET", path)

@@ -1,5 +1,6 @@
 """Mails from their templates: one template each, rendered as text and as HTML within a layout that all share. Its words are in the
-catalogue. Nothing in a mail is fetched from anywhere, except an organization's own logo.
+catalogue. Nothing in a mail is fetched from anywhere, except an organization's logo,
+from this installation.
 """
 
 import re

@@ -40,7 +40,7 @@ class _Encounter:
     organization_slug: str
     organization_name: str
     organization_is_active: bool
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
     session_hours: int | None
     user_id: UUID | None
@@ -70,7 +70,7 @@ class _Encounter:
             post_logout_redirect_uris=self.post_logout_redirect_uris,
             members_only=self.sign_in_policy == SignInPolicy.MEMBERS,
             trusted=self.trusted,
-            branding=branding(self.organization_name, self.logo_url, self.primary_color),
+            branding=branding(self.organization_name, self.logo_digest, self.primary_color),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -126,7 +126,7 @@ _ENCOUNTER: Final[LiteralString] = f"""
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
            services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
-           organizations.status = 'active' as organization_is_active, organizations.logo_url, organizations.primary_color,
+           organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
            organizations.session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.authenticated_by,

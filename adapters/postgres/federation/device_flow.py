@@ -73,7 +73,7 @@ class _Entered:
     organization_slug: str
     is_open: bool
     name: str
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
     session_hours: int | None
 
@@ -90,7 +90,7 @@ class _Entered:
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=branding(self.name, self.logo_url, self.primary_color),
+            branding=branding(self.name, self.logo_digest, self.primary_color),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -254,7 +254,7 @@ _ENTERED: Final = """
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
            services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
-           organizations.logo_url, organizations.primary_color, organizations.session_hours
+           organizations.logo_digest, organizations.primary_color, organizations.session_hours
       from device_codes
       join services on services.id = device_codes.service_id
       join organizations on organizations.id = services.org_id

@@ -35,7 +35,7 @@ class _Flow:
     signed_in_at: datetime | None
     completed_at: datetime | None
     name: str | None
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
 
     def flow(self, id: FlowId) -> Flow:  # noqa: A002 - the noun's own word
@@ -54,7 +54,7 @@ class _Flow:
             signed_in_at=self.signed_in_at,
             proof_digest=self.proof_digest,
             completed_at=self.completed_at,
-            branding=POSTERN if self.name is None else branding(self.name, self.logo_url, self.primary_color),
+            branding=POSTERN if self.name is None else branding(self.name, self.logo_digest, self.primary_color),
         )
 
 
@@ -137,7 +137,7 @@ class FlowRows:
 _FIND: Final = """
     select flows.purpose, flows.service_id, flows.request, flows.wanted, flows.email, flows.user_id, flows.preauthentication_id,
            flows.session_id, flows.proof_digest, flows.created_at, flows.expires_at, flows.signed_in_at, flows.completed_at,
-           organizations.name, organizations.logo_url, organizations.primary_color
+           organizations.name, organizations.logo_digest, organizations.primary_color
       from flows
       left join organizations on organizations.slug = flows.wanted ->> 'organization' and organizations.status = 'active'
      where flows.id = %(id)s and flows.browser_digest = %(browser_digest)s and flows.expires_at > now()

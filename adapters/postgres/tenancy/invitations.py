@@ -67,7 +67,7 @@ class _Invitation:
 @dataclass(frozen=True, slots=True)
 class _Prospect:
     name: str
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
     inviter_id: UUID
     inviter_email: str
@@ -88,7 +88,7 @@ class _Prospect:
         if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
-        looks = branding(self.name, self.logo_url, self.primary_color)
+        looks = branding(self.name, self.logo_digest, self.primary_color)
         held = capabilities_of(self.inviter_relations)
         language = Language.of(self.language)
         return Prospect(looks, inviter, held, self.is_member, language, lapsed, self.to_address, self.to_anybody, self.invitation_domains)
@@ -110,7 +110,7 @@ class _Lapsed:
 class _Offer(_Invitation):
     slug: str
     name: str
-    logo_url: str | None
+    logo_digest: str | None
     primary_color: str | None
     is_active: bool
     member_count: int
@@ -134,7 +134,7 @@ class _Offer(_Invitation):
         return Offer(
             self.invitation(),
             self.slug,
-            branding(self.name, self.logo_url, self.primary_color),
+            branding(self.name, self.logo_digest, self.primary_color),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -301,7 +301,7 @@ _PROSPECT: Final[LiteralString] = f"""
               where org_id = %(organization)s and email_key = %(email_key)s and status = 'pending' and expires_at <= %(at)s
           returning id, email, role, expires_at
          )
-  select wanted.name, wanted.logo_url, wanted.primary_color, wanted.invitation_domains,
+  select wanted.name, wanted.logo_digest, wanted.primary_color, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {RELATIONS_OF_MEMBER} as inviter_relations,
          exists (
@@ -358,7 +358,7 @@ _HOLD_ORGANIZATION_OF_ID: Final[LiteralString] = f"""
 
 _SELECT_OFFER: Final = f"""
     select {_INVITATION},
-           organizations.slug, organizations.name, organizations.logo_url, organizations.primary_color,
+           organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
            organizations.status = 'active' as is_active, organizations.member_count,
            organizations.invitation_domains, organizations.max_users, tiers.default_max_users,
            array(

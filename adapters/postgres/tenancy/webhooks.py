@@ -10,11 +10,9 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, WebhookId
-from core.domain.languages import Language
-from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.webhooks import Webhook
 from ports.tenancy.webhooks import Owner
 
@@ -48,13 +46,6 @@ class _Webhook:
 @dataclass(frozen=True, slots=True)
 class _Sealed:
     sealed_secret: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    email: str
-    language: str | None
-    name: str
 
 
 class WebhookRows:
@@ -94,8 +85,7 @@ class WebhookRows:
         return rows[0].webhook() if rows else None
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
-        rows = await self._transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
-        return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+        return await owners(self._transaction, organization)
 
 
 class PostgresWebhooks:
@@ -169,13 +159,4 @@ _PAUSE: Final[LiteralString] = f"""
        set is_active = false, paused_at = %(at)s, updated_at = %(at)s
      where id = %(id)s and is_active and failing_since <= %(since)s
  returning {_COLUMNS}
-"""
-
-_OWNERS: Final = """
-    select users.email, users.language, organizations.name
-      from memberships
-      join users on users.id = memberships.user_id
-      join organizations on organizations.id = memberships.org_id
-     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
-     order by users.id
 """

@@ -90,6 +90,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              gone as (delete from webhook_deliveries using batch where webhook_deliveries.id = batch.id returning 1)
         {SWEPT}""",
     "webhooks": _rows_of("webhooks", "org_id"),
+    **{table: _rows_of(table, "org_id") for table in ("mail_servers", "logos", "domains", "oauth_credentials")},
     "events": _rows_of("events", "organization_id"),
     # These belong to the people; the risk of their next sign-in is judged by them.
     "login_events": f"""

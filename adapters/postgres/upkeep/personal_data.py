@@ -194,6 +194,9 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "An id": ("events.target_id", "audit_entries.target_id", "all_signing_keys.id"),
     "Of an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
+        *("mail_servers.host", "mail_servers.username", "mail_servers.from_email", "mail_servers.from_name"),
+        *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
+        *("oauth_credentials.provider", "oauth_credentials.client_id"),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
@@ -215,6 +218,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
         *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
+        *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "domains.token"),
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
     ),
     "A digest that says nothing without what it was made from; the salt is erased together with that": (

@@ -38,7 +38,9 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
         "all_signing_keys", "sealed_private_key", "id", "text", context="signing_keys.sealed_private_key"
     ),
     "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),
+    "mail_servers.sealed_password": _column("mail_servers", "sealed_password", "id", "uuid"),
     "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
+    "oauth_credentials.sealed_client_secret": _column("oauth_credentials", "sealed_client_secret", "id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
     "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),

@@ -36,9 +36,7 @@ class Destination:
     @property
     def address(self) -> Address | None:
         """None when the host is a name."""
-        if ":" in self.host:
-            return IPv6Address(self.host)
-        return IPv4Address(self.host) if _NUMBER.fullmatch(self.host.rpartition(".")[2]) else None
+        return address_of(self.host)
 
     @property
     def authority(self) -> str:
@@ -64,6 +62,20 @@ def destination(text: str) -> Destination:
     host, port = _split(parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Destination(parts.scheme, _host(host.lower()), _PORTS[parts.scheme] if port is None else port, target)
+
+
+def host(text: str) -> str:
+    """Of a server that is named without a URL: a name, or an address, of IPv6 with or without brackets. Raises `NotADestination`."""
+    if not _PLAIN.fullmatch(text):
+        raise NotADestination("must name a host, without spaces")
+    return _host((f"[{text}]" if ":" in text and "[" not in text else text).lower())
+
+
+def address_of(named: str) -> Address | None:
+    """The address that a host is. None when it is a name."""
+    if ":" in named:
+        return IPv6Address(named)
+    return IPv4Address(named) if _NUMBER.fullmatch(named.rpartition(".")[2]) else None
 
 
 def _split(authority: str) -> tuple[str, int | None]:

@@ -56,6 +56,7 @@ _LOGIN: Final[Mapping[str, Json]] = {
 _SECRET: Final[Mapping[str, Json]] = {"service_slug": "billing", "client_secret_id": _ID, "prefix": "cs_d4e5f6"}
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"]}
+_CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
 
@@ -86,6 +87,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
     "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
+    "organization.smtp.failed": EventData(
+        "The mail server, and since when it fails. From now on the installation's does its work.",
+        {"host": "smtp.example.org", "failing_since": _WHEN},
+    ),
+    "organization.smtp.recovered": EventData("The mail server that does its work again.", {"host": "smtp.example.org"}),
+    "organization.oauth_credentials.updated": EventData("The provider, and the client there.", _CREDENTIALS),
+    "organization.oauth_credentials.removed": EventData("The provider, and the client there.", _CREDENTIALS),
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",
@@ -110,7 +118,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "domain.set": EventData("The domain.", _DOMAIN),
     "domain.verified": EventData("The domain.", _DOMAIN),
     "domain.deleted": EventData("The domain.", _DOMAIN),
-    "branding.updated": EventData("Which parts changed.", {"changed": ["logo_url"]}),
+    "domain.lost": EventData("The domain, whose proof three checks in a row have not found.", _DOMAIN),
+    "branding.updated": EventData(
+        "Which parts changed, with each before and after.",
+        {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
+    ),
     "user.signup.success": EventData("How the account came to be, and through which service.", {"provider": "password", "service_id": _ID}),
     "user.consent.given": EventData("The application, and all that it may do now.", _CONSENT),
     "user.consent.revoked": EventData("The application, and what it could do until now.", _CONSENT),

@@ -138,6 +138,14 @@ _FURTHER: Final = (
         ("organization.created", "Organization created"),
         ("organization.owner.changed", "Ownership transferred"),
         ("organization.sign_in_rules.updated", "Sign-in rules changed"),
+        ("organization.smtp.failed", "Mail server failed for an hour"),
+        ("organization.smtp.recovered", "Mail server works again"),
+        ("organization.oauth_credentials.updated", "OAuth credentials of the organization updated"),
+        ("organization.oauth_credentials.removed", "OAuth credentials of the organization removed"),
+    ),
+    *_types(
+        "Domains and branding",
+        ("domain.lost", "Proof of the domain lost"),
     ),
     # The platform's owners are no part of a tenant's systems, so webhooks get none of their decisions.
     *_types(

@@ -35,6 +35,7 @@ from core.domain.tenancy.invitations import (
     revoked,
 )
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
+from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member, Membership
 from core.domain.tenancy.roles import BuiltInRole
 from core.usecases.identity.accounts import Accounts
@@ -139,7 +140,7 @@ class Invitations:
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
-            await uow.jobs.add(mail.as_job())
+            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
             await uow.record(invited(invitation, actor))
             await uow.commit()
         return Issued(invitation, prospect.inviter, token)

@@ -13,6 +13,7 @@ from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.outbound.destinations import Destination
 from core.domain.pages import Listed, Page
 from core.domain.secrets import Secret
+from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhook_deliveries import (
     ATTEMPT_TIMEOUT,
@@ -195,7 +196,7 @@ class WebhookDeliveries:
                     webhook=paused.name,
                     host=webhook_destination(paused.url).host,
                 )
-                await uow.jobs.add(mail.as_job())
+                await uow.jobs.add(OrganizationMail(mail, paused.organization).as_job())
             await uow.commit()
         self._metrics.webhook_paused()
         log.warning("webhook_paused", webhook=str(webhook), organization=str(paused.organization))

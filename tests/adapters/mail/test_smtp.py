@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from adapters.mail.message import Sender
-from adapters.mail.smtp import Security, SmtpServer, SmtpTransport, TimeOuts, _Conversation
+from adapters.mail.smtp import Conversation, Security, SmtpServer, SmtpTransport, TimeOuts
 from adapters.mail.transports import smtp_server, transport_for
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
@@ -318,7 +318,7 @@ async def test_an_abandoned_attempt_that_was_still_connecting_sends_nothing() ->
         heard.append(connection.recv(1024))
 
     with scripted_server(listen) as port:
-        conversation = _Conversation(SmtpServer(LOOPBACK, port, Security.NEVER), None, QUICK)
+        conversation = Conversation(SmtpServer(LOOPBACK, port, Security.NEVER), None, QUICK)
         conversation.abort()
         with pytest.raises(MailDelayed):
             await trio.to_thread.run_sync(conversation.hold, None)

@@ -27,10 +27,13 @@ TOLD = ("password_changed", "mfa_enabled", "mfa_disabled", "new_device", "unusua
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
+    "mail_server_failed": {"host": "smtp.example.org"},
+    "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
+    "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},
     "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }
-ACME = branding("Acme & Söhne", "https://cdn.example.com/acme.png", "#ffd166")
+ACME = branding("Acme & Söhne", "0f" * 32, "#ffd166")
 
 
 class Reader(HTMLParser):

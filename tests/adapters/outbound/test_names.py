@@ -1,46 +1,13 @@
 """Names to addresses, by the machine's list and by a name server on loopback."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 
-import dns.asyncresolver
-import dns.message
-import dns.rcode
-import dns.rrset
+import dns.resolver
 import pytest
-import trio
 
 from adapters.outbound.names import SystemNames
-
-
-@asynccontextmanager
-async def name_server(records: Mapping[tuple[str, str], Sequence[str]]) -> AsyncIterator[dns.asyncresolver.Resolver]:
-    with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as socket:
-        await socket.bind(("127.0.0.1", 0))
-
-        async def serve() -> None:
-            while True:
-                data, client = await socket.recvfrom(4096)
-                asked = dns.message.from_wire(data)
-                (question,) = asked.question
-                answer = dns.message.make_response(asked)
-                kind = question.to_text().rpartition(" ")[2]
-                name = question.name.to_text(omit_final_dot=True)
-                if found := records.get((name, kind)):
-                    answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", kind, *found))
-                elif not any(known == name for known, _ in records):
-                    answer.set_rcode(dns.rcode.NXDOMAIN)
-                await socket.sendto(answer.to_wire(), client)
-
-        resolver = dns.asyncresolver.Resolver(configure=False)
-        resolver.nameservers = ["127.0.0.1"]
-        resolver.port = socket.getsockname()[1]
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve)
-            yield resolver
-            nursery.cancel_scope.cancel()
+from tests.name_server import name_server
 
 
 async def test_all_addresses_are_found_those_of_ipv4_first(tmp_path: Path) -> None:
@@ -78,3 +45,20 @@ async def test_a_machine_without_name_servers_knows_its_own_names(tmp_path: Path
     names = SystemNames(hosts)
     assert await names.addresses("localhost") == [ip_address("127.0.0.1")]
     assert await names.addresses("else.example") == ()
+
+
+async def test_texts_are_put_together_from_their_parts(tmp_path: Path) -> None:
+    records = {("proof.example", "TXT"): ['"one"', '"in " "two parts"'], ("other.example", "A"): ["192.0.2.1"]}
+    async with name_server(records) as resolver:
+        names = SystemNames(tmp_path / "none", resolver)
+        assert set(await names.texts("proof.example")) == {"one", "in two parts"}
+        assert await names.texts("other.example") == ()
+        assert await names.texts("none.example") == ()
+
+
+async def test_a_machine_without_name_servers_knows_no_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise dns.resolver.NoResolverConfiguration
+
+    monkeypatch.setattr("dns.asyncresolver.Resolver", none)
+    assert await SystemNames(tmp_path / "none").texts("proof.example") == ()

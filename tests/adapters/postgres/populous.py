@@ -83,6 +83,14 @@ _FILL: Final = """
     insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, n::text, 'https://receiver.example', '{user.joined}', '', now(), now()
       from generate_series(1, 3) as n;
+    insert into mail_servers (id, org_id, host, port, username, sealed_password, from_email, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 'smtp.example', 587, 'u', '', 'a@b.example', now(), now());
+    insert into logos (id, org_id, digest, media_type, content, created_at)
+    values (gen_random_uuid(), %(organization)s, 'd', 'image/png', '', now());
+    insert into domains (id, org_id, domain, token, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 'login.example', 't', now(), now());
+    insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 'codehost', 'c', '', now(), now());
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, created_at, updated_at)
     select gen_random_uuid(), webhooks.id, events.id, 'user.joined', now(), now()
       from webhooks join events on events.organization_id = webhooks.org_id

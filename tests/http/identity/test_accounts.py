@@ -157,11 +157,11 @@ async def test_fields_that_nobody_declared_are_ignored(client: Client, postern: 
 
 async def test_an_active_organization_lends_the_mail_its_looks(client: Client, people: People, postern: Postern, postbox: Postbox) -> None:
     add = """
-        insert into organizations (id, slug, name, status, logo_url, primary_color, created_at, updated_at)
+        insert into organizations (id, slug, name, status, logo_digest, primary_color, created_at, updated_at)
         values (%s, %s, %s, %s, %s, %s, now(), now())
     """
-    people.change(add, postern.foundation.ids.new(), "acme", 'Acme <b> & "Sons"', "active", "https://cdn.example.com/acme.png", "#A01040")
-    people.change(add, postern.foundation.ids.new(), "eve", "Your Bank", "pending", "https://evil.example/x.png", "#ff0000")
+    people.change(add, postern.foundation.ids.new(), "acme", 'Acme <b> & "Sons"', "active", "0f" * 32, "#A01040")
+    people.change(add, postern.foundation.ids.new(), "eve", "Your Bank", "pending", "e1" * 32, "#ff0000")
     await register(client, "one@example.org", org_slug="acme")
     await register(client, "two@example.org", org_slug="eve")
     await register(client, "three@example.org", org_slug="nobody")
@@ -169,10 +169,10 @@ async def test_an_active_organization_lends_the_mail_its_looks(client: Client, p
     assert branded.subject == 'Confirm your e-mail address for Acme <b> & "Sons"'
     assert "Acme &lt;b&gt; &amp; &#34;Sons&#34;" in branded.html
     assert "<b>" not in branded.html
-    assert 'src="https://cdn.example.com/acme.png"' in branded.html
+    assert f'src="{BASE_URL}/logos/{"0f" * 32}"' in branded.html
     assert "#a01040" in branded.html
     assert "Bank" not in pending.html
-    assert "evil" not in pending.html
+    assert "e1e1" not in pending.html
     assert pending.subject == unknown.subject == "Confirm your e-mail address"
 
 

@@ -504,7 +504,7 @@ async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_ar
         await house.when(paused)
     (entry,) = house.audited("webhook.paused")
     assert (entry["actor_id"], entry["target_id"], entry["details"]["name"]) == (None, webhook["id"], "CRM")
-    (job,) = await house.postern.foundation.jobs.claim(["mail"], 10, timedelta(minutes=1))
+    (job,) = await house.postern.foundation.jobs.claim(["mail.organization"], 10, timedelta(minutes=1))
     assert job.payload["to"] == house.owner.email
     assert "CRM" in str(job.payload["subject"])
     assert len(house.log.events("webhook_paused")) == 1

@@ -4,8 +4,12 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.tenancy import (
+    branding,
+    domains,
     invitations,
+    mail_servers,
     members,
+    oauth_credentials,
     organizations,
     roles,
     sign_in_rules,
@@ -13,4 +17,16 @@ from entrypoints.http.routes.tenancy import (
     webhooks,
 )
 
-ROUTES: Final = Endpoints.of(organizations, sign_in_rules, members, roles, invitations, webhooks, webhook_deliveries)
+ROUTES: Final = Endpoints.of(
+    organizations,
+    sign_in_rules,
+    mail_servers,
+    branding,
+    domains,
+    oauth_credentials,
+    members,
+    roles,
+    invitations,
+    webhooks,
+    webhook_deliveries,
+)

@@ -112,7 +112,7 @@ async def test_what_has_long_expired_is_swept(store: Store) -> None:
 async def test_only_active_organizations_lend_their_looks(store: Store) -> None:
     for slug, status in (("acme", "active"), ("new", "pending"), ("bad", "suspended")):
         await store.query(
-            "insert into organizations (id, slug, name, status, logo_url, primary_color, created_at, updated_at) "
+            "insert into organizations (id, slug, name, status, logo_digest, primary_color, created_at, updated_at) "
             "values (%(id)s, %(slug)s, 'Acme', %(status)s, 'javascript:alert(1)', '#A01040', now(), now())",
             {"id": store.ids.new(), "slug": slug, "status": status},
         )

@@ -1,0 +1,91 @@
+"""The looks that organizations choose, in PostgreSQL. `adapters/postgres/branding.py` reads what of them pages and mails show."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import LogoId, OrganizationId
+from core.domain.tenancy.branding import Logo, Look
+
+
+class LookRows:
+    """Implements `ports.tenancy.branding.LookStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def find(self, organization: OrganizationId) -> Look:
+        (look,) = await self._transaction.ask(Look, _GET, {"id": organization})
+        return look
+
+    async def save(self, organization: OrganizationId, look: Look) -> None:
+        parameters = {
+            "id": organization,
+            "logo_url": None if look.logo_url is None else storable_text(look.logo_url),
+            "primary_color": look.primary_color,
+        }
+        await self._transaction.tell(_SAVE, parameters)
+
+    async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
+        await self._transaction.tell(_POINT, {"organization": organization, "digest": None if logo is None else logo.digest})
+        if logo is None:
+            await self._transaction.tell("delete from logos where org_id = %(organization)s", {"organization": organization})
+        else:
+            await self._transaction.tell(
+                _KEEP,
+                {
+                    "id": id,
+                    "organization": organization,
+                    "digest": logo.digest,
+                    "media_type": logo.media_type,
+                    "content": logo.content,
+                },
+            )
+
+
+class PostgresLooks:
+    """Implements `ports.tenancy.branding.LookLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, organization: OrganizationId) -> Look | None:
+        rows = await ask(self._pool, Look, _GET, {"id": organization})
+        return rows[0] if rows else None
+
+    async def logo(self, digest: str) -> Logo | None:
+        rows = await ask(self._pool, _Logo, _LOGO, {"digest": storable_text(digest)})
+        return Logo(rows[0].media_type, rows[0].content) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Logo:
+    media_type: str
+    content: bytes
+
+
+_GET: Final = "select logo_url, primary_color from organizations where id = %(id)s"
+
+_SAVE: Final = "update organizations set logo_url = %(logo_url)s, primary_color = %(primary_color)s where id = %(id)s"
+
+_POINT: Final = "update organizations set logo_digest = %(digest)s where id = %(organization)s"
+
+_KEEP: Final = """
+    insert into logos (id, org_id, digest, media_type, content, created_at)
+    values (%(id)s, %(organization)s, %(digest)s, %(media_type)s, %(content)s, now())
+        on conflict (org_id) do update
+       set id = excluded.id, digest = excluded.digest, media_type = excluded.media_type, content = excluded.content,
+           created_at = excluded.created_at
+"""
+
+# Several organizations may have the same one.
+_LOGO: Final = """
+    select logos.media_type, logos.content
+      from logos
+      join organizations on organizations.id = logos.org_id
+     where logos.digest = %(digest)s and organizations.status = 'active'
+     limit 1
+"""

@@ -1,0 +1,85 @@
+"""The credentials that organizations have at providers, in PostgreSQL."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OAuthCredentialId, OrganizationId
+from core.domain.tenancy.oauth_credentials import OAuthCredentials, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class _Credentials:
+    id: UUID
+    org_id: UUID
+    provider: str
+    client_id: str
+    created_at: datetime
+    updated_at: datetime
+
+    def credentials(self) -> OAuthCredentials:
+        return OAuthCredentials(
+            id=OAuthCredentialId(self.id),
+            organization=OrganizationId(self.org_id),
+            provider=Provider(self.provider),
+            client_id=self.client_id,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class OAuthCredentialRows:
+    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
+        await self._transaction.tell(
+            _SAVE,
+            {
+                "id": credentials.id,
+                "organization": credentials.organization,
+                "provider": credentials.provider.value,
+                "client_id": storable_text(credentials.client_id),
+                "sealed_secret": sealed_secret,
+                "at": credentials.updated_at,
+            },
+        )
+
+    async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+        rows = await self._transaction.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value})
+        return rows[0].credentials() if rows else None
+
+
+class PostgresOAuthCredentials:
+    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+        rows = await ask(self._pool, _Credentials, _GET, {"organization": organization, "provider": provider.value})
+        return rows[0].credentials() if rows else None
+
+
+_COLUMNS: Final = "id, org_id, provider, client_id, created_at, updated_at"
+
+_SAVE: Final = """
+    insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(provider)s, %(client_id)s, %(sealed_secret)s, %(at)s, %(at)s)
+        on conflict (org_id, provider) do update
+       set id = excluded.id, client_id = excluded.client_id, sealed_client_secret = excluded.sealed_client_secret,
+           updated_at = excluded.updated_at
+"""
+
+_OF_PROVIDER: Final = "org_id = %(organization)s and provider = %(provider)s"
+
+_REMOVE: Final[LiteralString] = f"delete from oauth_credentials where {_OF_PROVIDER} returning {_COLUMNS}"
+
+_GET: Final[LiteralString] = f"select {_COLUMNS} from oauth_credentials where {_OF_PROVIDER}"

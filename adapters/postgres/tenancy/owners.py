@@ -1,0 +1,34 @@
+"""The owners of an organization, for mails about its settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId
+from core.domain.languages import Language
+from core.domain.tenancy.roles import BuiltInRole
+from ports.tenancy.webhooks import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    email: str
+    language: str | None
+    name: str
+
+
+async def owners(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
+    rows = await transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
+    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+
+
+_OWNERS: Final = """
+    select users.email, users.language, organizations.name
+      from memberships
+      join users on users.id = memberships.user_id
+      join organizations on organizations.id = memberships.org_id
+     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
+     order by users.id
+"""

@@ -1,0 +1,92 @@
+"""The domain of an organization, and the proof that it owns it: a text that only the owner of the domain can publish there."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import DomainId, OrganizationId
+from core.domain.outbound.destinations import Destination, NotADestination, address_of, destination, host
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+
+RECHECKED_EVERY: Final = timedelta(days=7)
+# A name server that is down for an hour is no lost proof: so many checks in a row must miss it, a day apart.
+MOST_MISSES: Final = 3
+RECHECKED_AFTER_MISS: Final = timedelta(days=1)
+# While one process checks, no other does. If it dies, the check is made up for after this long.
+LEASE: Final = timedelta(hours=1)
+# Of each place where the proof may be. All of them together stay within the time that a request has.
+TIMEOUT: Final = timedelta(seconds=7)
+LONGEST_PROOF: Final = 1024
+_RECORD: Final = "_postern-verification"
+_FILE: Final = "/.well-known/postern-verification.txt"
+# Underscores are for records, not for hosts.
+_LABELS: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+_LONGEST: Final = 253 - len(_RECORD) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """`misses`: checks in a row, the last ones, that found no proof."""
+
+    id: DomainId
+    organization: OrganizationId
+    name: str
+    token: str
+    verified_at: datetime | None = None
+    checked_at: datetime | None = None
+    misses: int = 0
+    created_at: datetime
+
+    @property
+    def is_verified(self) -> bool:
+        return self.verified_at is not None
+
+    @property
+    def record(self) -> str:
+        """The name of the TXT record."""
+        return f"{_RECORD}.{self.name}"
+
+    @property
+    def files(self) -> tuple[Destination, ...]:
+        """Where the file may be. Over plain HTTP as well: a domain that is about to be used may have no certificate yet."""
+        return tuple(destination(f"{scheme}://{self.name}{_FILE}") for scheme in ("https", "http"))
+
+    @property
+    def file_url(self) -> str:
+        return f"https://{self.name}{_FILE}"
+
+    def is_proved_by(self, text: str) -> bool:
+        return text.strip() == self.token
+
+
+def domain_name(text: str) -> str:
+    """In lower case, without a dot at its end. Raises `BadRequest`."""
+    try:
+        name = host(text.strip().removesuffix("."))
+    except NotADestination:
+        name = ""
+    if not _LABELS.fullmatch(name) or len(name) > _LONGEST or address_of(name) is not None:
+        raise BadRequest("domain: must be a domain of yours, such as login.example.com; write other letters in ASCII (xn--…)")
+    return name
+
+
+def domain_set(domain: Domain, actor: Actor) -> Event:
+    return _event("domain.set", domain, actor)
+
+
+def domain_verified(domain: Domain, actor: Actor) -> Event:
+    return _event("domain.verified", domain, actor)
+
+
+def domain_deleted(domain: Domain, actor: Actor) -> Event:
+    return _event("domain.deleted", domain, actor)
+
+
+def domain_lost(domain: Domain) -> Event:
+    return _event("domain.lost", domain, SYSTEM)
+
+
+def _event(name: str, domain: Domain, actor: Actor) -> Event:
+    return Event(name, actor, Target("organization", str(domain.organization)), domain.organization, {"domain": domain.name})

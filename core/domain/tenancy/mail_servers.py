@@ -1,0 +1,137 @@
+"""The mail server of an organization: where its own mails are handed in, and what happens while that fails.
+
+An organization's mails are those that it sends: invitations, and what we tell its owners about its settings. Mails about a person's account
+are not among them, whatever organization they are in the name of. Their links open the account, which may belong to others as well, and
+whoever runs a mail server can read what goes through it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import MailServerId, OrganizationId
+from core.domain.jobs import NewJob
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.mail import Mail, NoMail
+from core.domain.outbound.destinations import NotADestination, host
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.secrets import Secret
+
+ORGANIZATION_MAIL_JOB: Final = "mail.organization"
+# After so long without a success, the installation's server does the work.
+PATIENCE: Final = timedelta(hours=1)
+# After a failure nothing is tried for so long, so that a server that hangs holds a hand only now and then.
+REST: Final = timedelta(seconds=30)
+LONG_REST: Final = timedelta(minutes=10)
+LONGEST_USERNAME: Final = 320
+LONGEST_PASSWORD: Final = 1000
+LONGEST_FROM_NAME: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """`failing_since`: the first failure after the last success. `fallen_back_at`: since when the installation's server does its work."""
+
+    id: MailServerId
+    organization: OrganizationId
+    host: str
+    port: int
+    username: str
+    from_email: str
+    from_name: str | None
+    failing_since: datetime | None = None
+    rests_until: datetime | None = None
+    fallen_back_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+
+    def rests(self, now: datetime) -> timedelta | None:
+        """For how long nothing is tried. None when it may be tried now."""
+        return self.rests_until - now if self.rests_until is not None and self.rests_until > now else None
+
+    @property
+    def rest(self) -> timedelta:
+        """After its next failure."""
+        return REST if self.fallen_back_at is None else LONG_REST
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationMail:
+    mail: Mail
+    organization: OrganizationId
+
+    def as_job(self) -> NewJob:
+        return NewJob(ORGANIZATION_MAIL_JOB, {**self.mail.as_job().payload, "organization": str(self.organization)}, sealed=True)
+
+    @classmethod
+    def of_job(cls, payload: Mapping[str, Json]) -> "OrganizationMail":
+        """Raises `NoMail`."""
+        try:
+            return cls(Mail.of_job(payload), OrganizationId(UUID(str(payload.get("organization")))))
+        except ValueError:
+            raise NoMail from None
+
+
+def sealing_context(server: MailServerId) -> str:
+    return f"mail_servers.sealed_password:{server}"
+
+
+def mail_host(text: str) -> str:
+    """Raises `BadRequest`."""
+    try:
+        return host(text.strip())
+    except NotADestination as refusal:
+        raise BadRequest(f"host: {refusal}") from None
+
+
+def mail_port(number: int) -> int:
+    if not 1 <= number <= 65535:
+        raise BadRequest("port: from 1 to 65535")
+    return number
+
+
+def mail_username(text: str) -> str:
+    # It becomes a part of a command.
+    if not 1 <= len(text) <= LONGEST_USERNAME or not text.isprintable():
+        raise BadRequest(f"username: 1 to {LONGEST_USERNAME} visible characters")
+    return text
+
+
+def mail_password(text: str) -> Secret:
+    if not 1 <= len(text) <= LONGEST_PASSWORD or not text.isprintable():
+        raise BadRequest(f"password: 1 to {LONGEST_PASSWORD} visible characters")
+    return Secret(text)
+
+
+def sender_name(text: str | None) -> str | None:
+    if text is None:
+        return None
+    name = typed_line("from_name", text)
+    # How an encoded word begins (RFC 2047). It would be decoded when the header is written.
+    if len(name) > LONGEST_FROM_NAME or "=?" in name:
+        raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters")
+    return name or None
+
+
+def mail_server_configured(server: MailServer, actor: Actor) -> Event:
+    return _event("organization.smtp.configured", server, actor, {"port": server.port})
+
+
+def mail_server_removed(server: MailServer, actor: Actor) -> Event:
+    return _event("organization.smtp.removed", server, actor, {})
+
+
+def mail_server_failed(server: MailServer, failing_since: datetime) -> Event:
+    return _event("organization.smtp.failed", server, SYSTEM, {"failing_since": failing_since.isoformat()})
+
+
+def mail_server_recovered(server: MailServer) -> Event:
+    return _event("organization.smtp.recovered", server, SYSTEM, {})
+
+
+def _event(name: str, server: MailServer, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("organization", str(server.organization)), server.organization, {"host": server.host, **details})

@@ -1,0 +1,63 @@
+"""What an organization's sign-in through an upstream provider is done with: its own client there, in place of the installation's."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OAuthCredentialId, OrganizationId
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
+
+LONGEST: Final = 500
+
+
+class Provider(StrEnum):
+    CODEHOST = "codehost"
+    WEBSUITE = "websuite"
+    OFFICESUITE = "officesuite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthCredentials:
+    """Without the secret, which is only ever opened to be used."""
+
+    id: OAuthCredentialId
+    organization: OrganizationId
+    provider: Provider
+    client_id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+def sealing_context(credentials: OAuthCredentialId) -> str:
+    return f"oauth_credentials.sealed_client_secret:{credentials}"
+
+
+def client_id(text: str) -> str:
+    return _visible("client_id", text.strip())
+
+
+def client_secret(text: str) -> Secret:
+    return Secret(_visible("client_secret", text))
+
+
+def _visible(field: str, text: str) -> str:
+    # Both go into requests to the provider, and providers give out nothing else (RFC 6749, appendix A).
+    if not 1 <= len(text) <= LONGEST or not text.isascii() or not text.isprintable():
+        raise BadRequest(f"{field}: 1 to {LONGEST} visible ASCII characters")
+    return text
+
+
+def credentials_updated(credentials: OAuthCredentials, actor: Actor) -> Event:
+    return _event("organization.oauth_credentials.updated", credentials, actor)
+
+
+def credentials_removed(credentials: OAuthCredentials, actor: Actor) -> Event:
+    return _event("organization.oauth_credentials.removed", credentials, actor)
+
+
+def _event(name: str, credentials: OAuthCredentials, actor: Actor) -> Event:
+    details = {"provider": credentials.provider.value, "client_id": credentials.client_id}
+    return Event(name, actor, Target("organization", str(credentials.organization)), credentials.organization, details)

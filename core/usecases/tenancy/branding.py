@@ -1,0 +1,75 @@
+"""Branding: the logo and the colour of an organization, chosen by members who may."""
+
+from typing import Final
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import LogoId
+from core.domain.record.events import Actor
+from core.domain.tenancy.branding import LARGEST_LOGO, TIMEOUT, Logo, Look, LookChange, branding_updated, logo_destination, logo_of
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.ids import Ids
+from ports.outbound import Failure, Outbound, OutboundFailed
+from ports.tenancy.branding import LookLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+_NOT_FETCHED: Final = {
+    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
+    Failure.UNRESOLVED: "there is no such host",
+    Failure.UNREACHABLE: "the host could not be reached",
+    Failure.TLS: "the host has no certificate that we trust",
+    Failure.TIMEOUT: f"the picture did not arrive within {TIMEOUT.total_seconds():g} seconds",
+    Failure.MALFORMED: "the host gave no answer in HTTP",
+}
+
+
+class OrganizationBranding:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: LookLookup, outbound: Outbound, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._outbound = outbound
+        self._ids = ids
+
+    async def get(self, member: Member) -> Look:
+        """Raises `NotFound` when the organization has been deleted since the request came in."""
+        look = await self._lookup.get(member.organization)
+        if look is None:
+            raise NotFound("There is no such organization", words="organization_unknown")
+        return look
+
+    async def logo(self, digest: str) -> Logo:
+        """For anybody who sees a page with it. Raises `NotFound`."""
+        logo = await self._lookup.logo(digest)
+        if logo is None:
+            raise NotFound("There is no such logo")
+        return logo
+
+    async def change(self, member: Member, change: LookChange, actor: Actor) -> Look:
+        """A logo is fetched whenever its address is sent, so sending it again brings the new picture. Raises `BadRequest`, also when it
+        cannot be fetched, and `Forbidden` when the caller may no longer change the looks.
+        """
+        change.require_something()
+        # Before anything is fetched: what is wrong with the colour is said at once.
+        change.applied(Look(None, None))
+        logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            before = await uow.looks.find(member.organization)
+            after = change.applied(before)
+            if after == before and logo is None:
+                return before
+            await uow.looks.save(member.organization, after)
+            if change.logo_url is not UNCHANGED:
+                await uow.looks.replace_logo(member.organization, logo, LogoId(self._ids.new()))
+            await uow.record(branding_updated(member.organization, before, after, actor, new_logo=logo is not None))
+            await uow.commit()
+        return after
+
+    async def _fetched(self, url: str) -> Logo:
+        try:
+            answer = await self._outbound.get(logo_destination(url), TIMEOUT, most=LARGEST_LOGO)
+        except OutboundFailed as failed:
+            raise BadRequest(f"logo_url: {_NOT_FETCHED[failed.failure]}", detail=failed.failure.value) from None
+        return logo_of(answer.status, answer.body)

@@ -1,0 +1,253 @@
+"""Mail servers: set, tested and removed by members who may; and the way that an organization's mails take."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from core.domain.branding import Branding
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import JobId, MailServerId, OrganizationId
+from core.domain.mail import Mail
+from core.domain.record.events import Actor
+from core.domain.secrets import Secret
+from core.domain.tenancy.mail_servers import (
+    PATIENCE,
+    MailServer,
+    OrganizationMail,
+    mail_host,
+    mail_password,
+    mail_port,
+    mail_server_configured,
+    mail_server_failed,
+    mail_server_recovered,
+    mail_server_removed,
+    mail_username,
+    sealing_context,
+    sender_name,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.encryption import CannotOpen, KeyRing
+from ports.identity.accounts import EmailSyntax
+from ports.ids import Ids
+from ports.mail import MailDelayed, MailRefused, MailTransport
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.tenancy.mail_servers import MailServerLookup, OrganizationPost, SealedMailServer
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+# Mails at once, in this process, at servers of organizations, and at that of one of them. The mailer has more hands than that, so a mail
+# that goes by the installation's server always finds one, whatever others' servers do.
+AT_ONCE: Final = 12
+AT_ONCE_OF_ONE: Final = 2
+_ALL_BUSY: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    success: bool
+    message: str
+
+
+class MailServers:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: MailServerLookup,
+        post: OrganizationPost,
+        installation: MailTransport,
+        *,
+        keyring: KeyRing,
+        syntax: EmailSyntax,
+        templates: MailTemplates,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._post = post
+        self._installation = installation
+        self._keyring = keyring
+        self._syntax = syntax
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+        self._busy: Counter[OrganizationId] = Counter()
+
+    async def get(self, member: Member) -> MailServer | None:
+        found = await self._lookup.find(member.organization)
+        return None if found is None else found.server
+
+    async def configure(
+        self, member: Member, actor: Actor, *, host: str, port: int, username: str, password: str, from_email: str, from_name: str | None
+    ) -> MailServer:
+        """In place of the one before. Raises `BadRequest`, and `Forbidden` when the caller may no longer change it."""
+        now = self._clock.now()
+        server = MailServer(
+            id=MailServerId(self._ids.new()),
+            organization=member.organization,
+            host=mail_host(host),
+            port=mail_port(port),
+            username=mail_username(username),
+            from_email=self._sender(from_email),
+            from_name=sender_name(from_name),
+            created_at=now,
+            updated_at=now,
+        )
+        if not self._post.may_use(server.host):
+            raise BadRequest("host: this address is not public, and the operator of this installation has not allowed it")
+        sealed = self._keyring.seal(mail_password(password).reveal().encode(), sealing_context(server.id))
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await uow.mail_servers.save(server, sealed)
+            await uow.record(mail_server_configured(server, actor))
+            await uow.commit()
+        return server
+
+    async def remove(self, member: Member, actor: Actor) -> None:
+        """From now on its mails go through the installation's. Nothing happens when there is none. Raises `Forbidden` when the caller may
+        no longer change it.
+        """
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            removed = await uow.mail_servers.remove(member.organization)
+            if removed is not None:
+                await uow.record(mail_server_removed(removed, actor))
+                await uow.commit()
+
+    async def test(self, member: Member, actor: Actor) -> Tested:
+        """Sends the caller a mail, now. If that goes well, what failed before is over. Raises `NotFound` when there is no mail server."""
+        found = await self._lookup.find(member.organization)
+        if found is None:
+            raise NotFound("No mail server is set")
+        server = found.server
+        to = member.caller.email.address
+        mail = self._templates.mail(
+            "mail_server_test", to, language=member.caller.language or actor.language, host=server.host, when=self._clock.now()
+        )
+        try:
+            with self._hand(server.organization):
+                await self._post.send(server, self._opened(found), mail, JobId(self._ids.new()))
+        except (MailDelayed, MailRefused) as failure:
+            return Tested(False, str(failure))
+        if server.failing_since is not None:
+            await self._recover(server)
+        return Tested(True, f"The mail server has taken a mail to {to}")
+
+    async def deliver(self, wanted: OrganizationMail, id: JobId) -> None:  # noqa: A002 - the noun's own word
+        """Through the organization's server, or the installation's. Raises `MailRefused` and `MailDelayed`, as a transport does."""
+        found = await self._lookup.find(wanted.organization)
+        if found is None or not await self._delivered(found, wanted.mail, id):
+            await self._installation.send(wanted.mail, id)
+            self._metrics.organization_mail("installation")
+
+    async def _delivered(self, found: SealedMailServer, mail: Mail, id: JobId) -> bool:  # noqa: A002
+        """False when the installation's server does its work. Raises `MailRefused` and `MailDelayed`."""
+        server = found.server
+        rests = server.rests(self._clock.now())
+        if rests is not None:
+            if server.fallen_back_at is not None:
+                return False
+            raise MailDelayed("The organization's mail server has failed a moment ago", after=rests)
+        try:
+            with self._hand(server.organization):
+                await self._post.send(server, self._opened(found), mail, id)
+        except _Busy:
+            if server.fallen_back_at is not None:
+                return False
+            raise
+        except MailRefused:
+            self._metrics.organization_mail("refused")
+            raise
+        except MailDelayed as delay:
+            self._metrics.organization_mail("failed")
+            if await self._failed(server, str(delay)):
+                return False
+            raise
+        self._metrics.organization_mail("own")
+        if server.failing_since is not None:
+            await self._recover(server)
+        return True
+
+    async def _failed(self, server: MailServer, reason: str) -> bool:
+        """Whether the installation's server does its work from now on, or does already."""
+        now = self._clock.now()
+        log.warning("organization_mail_failed", organization=str(server.organization), host=server.host, error=reason)
+        failing_since = await self._lookup.failed(server.id, now, now + server.rest)
+        if failing_since is None:
+            # Replaced meanwhile: the next attempt finds the new one.
+            return False
+        if server.fallen_back_at is None and failing_since <= now - PATIENCE:
+            await self._fall_back(server, now)
+            return True
+        return server.fallen_back_at is not None
+
+    async def _fall_back(self, server: MailServer, now: datetime) -> None:
+        """Of several processes that find it due, one tells the owners: by the installation's server, since the other one would not."""
+        async with self._unit_of_work() as uow:
+            fallen = await uow.mail_servers.fall_back(server.id, now - PATIENCE, now)
+            if fallen is None or fallen.failing_since is None:
+                return
+            await uow.record(mail_server_failed(fallen, fallen.failing_since))
+            for owner in await uow.mail_servers.owners(fallen.organization):
+                mail = self._templates.mail(
+                    "mail_server_failed",
+                    owner.email.address,
+                    language=owner.language,
+                    branding=Branding(owner.organization_name),
+                    host=fallen.host,
+                )
+                await uow.jobs.add(mail.as_job())
+            await uow.commit()
+        log.warning("organization_mail_fell_back", organization=str(fallen.organization), host=fallen.host)
+
+    async def _recover(self, server: MailServer) -> None:
+        async with self._unit_of_work() as uow:
+            if await uow.mail_servers.recover(server.id):
+                await uow.record(mail_server_recovered(server))
+            await uow.commit()
+        log.info("organization_mail_recovered", organization=str(server.organization), host=server.host)
+
+    @contextmanager
+    def _hand(self, organization: OrganizationId) -> Iterator[None]:
+        if self._busy.total() >= AT_ONCE or self._busy[organization] >= AT_ONCE_OF_ONE:
+            raise _Busy("Other mails are on their way there", after=_ALL_BUSY)
+        one = Counter([organization])
+        self._busy += one
+        try:
+            yield
+        finally:
+            # Leaves nothing behind of those who have none on their way.
+            self._busy -= one
+
+    def _opened(self, found: SealedMailServer) -> Secret:
+        try:
+            return Secret(self._keyring.open(found.sealed_password, sealing_context(found.server.id)).decode())
+        except CannotOpen as error:
+            log.error("mail_server_password_unreadable", organization=str(found.server.organization), error=str(error))  # noqa: TRY400 - the sentence says it all
+            raise MailDelayed("No key in force opens the password of the mail server") from None
+
+    def _sender(self, text: str) -> str:
+        try:
+            address = self._syntax.parse(text.strip()).address
+        except BadRequest as refusal:
+            raise BadRequest("from_email: not a valid e-mail address", detail=refusal.detail) from None
+        if not address.isascii():
+            # Each mail would then need a server that takes such addresses, and few do.
+            raise BadRequest("from_email: write the address in ASCII")
+        return address
+
+
+class _Busy(MailDelayed):
+    """No fault of the server's."""

@@ -1,0 +1,61 @@
+"""OAuth credentials: an organization's own clients at the upstream providers, kept by members who may."""
+
+from core.domain.identifiers import OAuthCredentialId
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.oauth_credentials import (
+    OAuthCredentials,
+    Provider,
+    client_id,
+    client_secret,
+    credentials_removed,
+    credentials_updated,
+    sealing_context,
+)
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.ids import Ids
+from ports.tenancy.oauth_credentials import OAuthCredentialLookup
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class OrganizationOAuthCredentials:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: OAuthCredentialLookup, keyring: KeyRing, *, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._keyring = keyring
+        self._clock = clock
+        self._ids = ids
+
+    async def get(self, member: Member, provider: Provider) -> OAuthCredentials | None:
+        return await self._lookup.get(member.organization, provider)
+
+    async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
+        """In place of those before. Raises `BadRequest`, and `Forbidden` when the caller may no longer change them."""
+        now = self._clock.now()
+        credentials = OAuthCredentials(
+            id=OAuthCredentialId(self._ids.new()),
+            organization=member.organization,
+            provider=provider,
+            client_id=client_id(client),
+            created_at=now,
+            updated_at=now,
+        )
+        sealed = self._keyring.seal(client_secret(secret).reveal().encode(), sealing_context(credentials.id))
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await uow.oauth_credentials.save(credentials, sealed)
+            await uow.record(credentials_updated(credentials, actor))
+            await uow.commit()
+        return credentials
+
+    async def remove(self, member: Member, actor: Actor, provider: Provider) -> None:
+        """Nothing happens when there are none. Raises `Forbidden` when the caller may no longer change them."""
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            removed = await uow.oauth_credentials.remove(member.organization, provider)
+            if removed is not None:
+                await uow.record(credentials_removed(removed, actor))
+                await uow.commit()

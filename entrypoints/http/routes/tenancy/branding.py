@@ -1,0 +1,73 @@
+"""The looks of an organization."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.tenancy.branding import Look, LookChange
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import MEMBER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, changed
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("settings",)
+_BRANDING = "/api/organizations/{org_slug}/branding"
+
+_Url = Annotated[
+    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://acme.example/logo.png"])
+]
+_Color = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
+
+
+class BrandingPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is; null removes it. Send at least one field."""
+
+    logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
+    """Where the logo is fetched from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
+    primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
+    """The colour of buttons and links, as `#rrggbb`."""
+
+
+class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The looks of an organization."""
+
+    logo_url: _Url | None
+    """Where the logo was fetched from; null if there is none."""
+    primary_color: _Color | None
+    """The colour of buttons and links; null for the product's."""
+
+
+@endpoint.patch(
+    _BRANDING,
+    caller=able(Capability.SETTINGS_MANAGE, impersonated=True),
+    limit=CREDENTIALS,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+    """Change the looks of an organization
+
+    A logo is fetched at once and kept: pages and mails show our copy, from our address. To bring a new picture, send its address again.
+    """
+    change = LookChange(changed(call.body.logo_url), changed(call.body.primary_color))
+    return _record(await postern.tenancy.branding.change(call.caller, change, call.actor))
+
+
+@endpoint.get(_BRANDING, caller=MEMBER, tags=_TAGS)
+async def show_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+    """Get the looks of an organization"""
+    return _record(await postern.tenancy.branding.get(call.caller))
+
+
+def _record(look: Look) -> BrandingRecord:
+    return BrandingRecord(logo_url=look.logo_url, primary_color=look.primary_color)

@@ -1,0 +1,143 @@
+"""The mail server of an organization."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.tenancy.mail_servers import LONGEST_FROM_NAME, LONGEST_PASSWORD, LONGEST_USERNAME, MailServer
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import EmailText, MessageText, SlugOfOrganization, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("settings",)
+_SMTP = "/api/organizations/{org_slug}/smtp"
+_MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
+# What is sent from here on, and through whose hands, outlasts an impersonation.
+_IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+_Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_USERNAME}, examples=["acme"])]
+_Password = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PASSWORD}, examples=["correct horse"])]
+_FromName = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FROM_NAME}, examples=["Acme"])]
+_Port = Annotated[int, example(587)]
+_Host = Annotated[str, example("smtp.acme.example")]
+_HostText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 253}, examples=["smtp.acme.example"])]
+
+
+class SmtpPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail server, and the sender of the mails that go through it."""
+
+    host: _HostText
+    """The name or the address of the server."""
+    port: _Port
+    """Port 465 means TLS from the first byte; on every other port STARTTLS is required."""
+    username: _Username
+    """The name to sign in with."""
+    password: _Password
+    """The password to sign in with. It is stored encrypted, and no answer shows it."""
+    from_email: EmailText
+    """The address that the mails come from."""
+    from_name: _FromName | None = None
+    """The name that the mails come from."""
+
+
+class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The mail server of an organization, without its password. If none is set, `configured` stands alone."""
+
+    configured: Annotated[bool, example(True)]
+    """Whether a mail server is set."""
+    host: _Host | msgspec.UnsetType = msgspec.UNSET
+    """The name or the address of the server."""
+    port: _Port | msgspec.UnsetType = msgspec.UNSET
+    """Its port."""
+    username: Annotated[str, example("acme")] | msgspec.UnsetType = msgspec.UNSET
+    """The name to sign in with."""
+    from_email: Annotated[str, example("it@acme.example")] | msgspec.UnsetType = msgspec.UNSET
+    """The address that the mails come from."""
+    from_name: Annotated[str, example("Acme")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The name that the mails come from."""
+    failing_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    """Since when it has taken no mail; null if it works."""
+    fallback_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    """Since when the installation's mail server does its work; null if it does not."""
+
+
+class SmtpTest(msgspec.Struct, frozen=True):
+    """How a test went."""
+
+    success: Annotated[bool, example(True)]
+    """Whether the mail server has taken the mail."""
+    message: MessageText
+
+
+@endpoint.post(_SMTP, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
+    """Set the mail server of an organization
+
+    From now on the organization's invitations, and the mails about its settings to its owners, go through this server. Mails about people's
+    accounts do not, since their links open the account. While the server fails, mails wait; once it has failed for an hour, the
+    installation's server does its work until it takes mails again, and the owners get a mail.
+    """
+    body = call.body
+    server = await postern.tenancy.mail_servers.configure(
+        call.caller,
+        call.actor,
+        host=body.host,
+        port=body.port,
+        username=body.username,
+        password=body.password,
+        from_email=body.from_email,
+        from_name=body.from_name,
+    )
+    return _record(server)
+
+
+@endpoint.get(_SMTP, caller=_MANAGE, tags=_TAGS)
+async def show_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
+    """Get the mail server of an organization, without its password"""
+    server = await postern.tenancy.mail_servers.get(call.caller)
+    return SmtpRecord(configured=False) if server is None else _record(server)
+
+
+@endpoint.delete(_SMTP, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> NoBody:
+    """Remove the mail server of an organization
+
+    From now on its mails go through the installation's. If none is set, nothing happens.
+    """
+    await postern.tenancy.mail_servers.remove(call.caller, call.actor)
+    return NO_BODY
+
+
+@endpoint.post(f"{_SMTP}/test", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
+async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpTest:
+    """Send yourself a mail through the mail server of an organization
+
+    The answer tells whether the server has taken the mail and, if not, what it answered.
+    """
+    tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
+    return SmtpTest(tested.success, tested.message)
+
+
+def _record(server: MailServer) -> SmtpRecord:
+    return SmtpRecord(
+        configured=True,
+        host=server.host,
+        port=server.port,
+        username=server.username,
+        from_email=server.from_email,
+        from_name=server.from_name,
+        failing_since=server.failing_since,
+        fallback_since=server.fallen_back_at,
+    )

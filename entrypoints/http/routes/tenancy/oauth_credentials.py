@@ -1,0 +1,100 @@
+"""The credentials of an organization at upstream providers."""
+
+from typing import Annotated
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.oauth_credentials import LONGEST, OAuthCredentials, Provider
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("settings",)
+_CREDENTIALS = "/api/organizations/{org_slug}/oauth-credentials/{provider}"
+_MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
+# Whose client people sign in with from here on outlasts an impersonation.
+_IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
+_ClientId = Annotated[str, _Length, example("Iv1.4f2d9a1b")]
+_ClientSecret = Annotated[str, _Length, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
+
+
+class OAuthCredentialsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    provider: Annotated[str, example("codehost")]
+    """The provider: `codehost`, `websuite` or `officesuite`."""
+
+
+class OAuthCredentialsBody(msgspec.Struct, frozen=True):
+    """A client at the provider."""
+
+    client_id: _ClientId
+    """The client's id."""
+    client_secret: _ClientSecret
+    """Its secret. It is stored encrypted, and no answer shows it."""
+
+
+class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
+    """A client at the provider, without its secret."""
+
+    provider: Annotated[str, example("codehost")]
+    """The provider."""
+    client_id: _ClientId | None
+    """The client's id; null if none is set."""
+    has_secret: Annotated[bool, example(True)]
+    """Whether a secret is stored."""
+
+
+@endpoint.post(_CREDENTIALS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def set_oauth_credentials(
+    call: Call[OAuthCredentialsBody, None, OAuthCredentialsPath, Member], postern: Postern
+) -> OAuthCredentialsRecord:
+    """Set an organization's own client at a provider
+
+    It takes the place of the one before. People who sign in to the organization through the provider do so with this client, in place of
+    the installation's.
+    """
+    provider = _provider(call.path.provider)
+    body = call.body
+    credentials = await postern.tenancy.oauth_credentials.configure(
+        call.caller, call.actor, provider, client=body.client_id, secret=body.client_secret
+    )
+    return _record(provider, credentials)
+
+
+@endpoint.get(_CREDENTIALS, caller=_MANAGE, tags=_TAGS)
+async def show_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> OAuthCredentialsRecord:
+    """Get an organization's own client at a provider, without its secret"""
+    provider = _provider(call.path.provider)
+    return _record(provider, await postern.tenancy.oauth_credentials.get(call.caller, provider))
+
+
+@endpoint.delete(_CREDENTIALS, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+async def remove_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> NoBody:
+    """Remove an organization's own client at a provider
+
+    If none is set, nothing happens.
+    """
+    await postern.tenancy.oauth_credentials.remove(call.caller, call.actor, _provider(call.path.provider))
+    return NO_BODY
+
+
+def _provider(text: str) -> Provider:
+    try:
+        return Provider(text)
+    except ValueError:
+        raise NotFound("There is no such provider") from None
+
+
+def _record(provider: Provider, credentials: OAuthCredentials | None) -> OAuthCredentialsRecord:
+    if credentials is None:
+        return OAuthCredentialsRecord(provider.value, None, False)
+    return OAuthCredentialsRecord(provider.value, credentials.client_id, True)

@@ -1,0 +1,27 @@
+"""Where the looks that organizations choose are kept."""
+
+from typing import Protocol
+
+from core.domain.identifiers import LogoId, OrganizationId
+from core.domain.tenancy.branding import Logo, Look
+
+
+class LookStore(Protocol):
+    """Part of the unit of work. The organization is held first."""
+
+    async def find(self, organization: OrganizationId) -> Look: ...
+
+    async def save(self, organization: OrganizationId, look: Look) -> None: ...
+
+    async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
+        """None removes it."""
+
+
+class LookLookup(Protocol):
+    """Outside any unit of work, one statement each."""
+
+    async def get(self, organization: OrganizationId) -> Look | None:
+        """None when there is no such organization."""
+
+    async def logo(self, digest: str) -> Logo | None:
+        """Of an organization that is active."""

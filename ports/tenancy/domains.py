@@ -1,0 +1,43 @@
+"""Where the domains of organizations are kept."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import DomainId, OrganizationId
+from core.domain.tenancy.domains import Domain
+from ports.tenancy.webhooks import Owner
+
+
+class DomainStore(Protocol):
+    """Part of the unit of work. The organization is held first where a member acts."""
+
+    async def find(self, organization: OrganizationId) -> Domain | None: ...
+
+    async def save(self, domain: Domain) -> None:
+        """In place of the one before."""
+
+    async def remove(self, organization: OrganizationId) -> Domain | None:
+        """The one that was removed."""
+
+    async def verify(self, domain: Domain, at: datetime, next_check_at: datetime) -> bool:
+        """False when another organization has verified the domain, or this one has another domain by now. Of two organizations that prove
+        the same domain, one gets True.
+        """
+
+    async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
+        """The proof of a verified domain was found again."""
+
+    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Domain | None:
+        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+class DomainLookup(Protocol):
+    """Outside any unit of work, one statement each."""
+
+    async def get(self, organization: OrganizationId) -> Domain | None: ...
+
+    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Domain]:
+        """Verified domains whose check is due, the longest overdue first. No other process gets them before `until`."""

@@ -1,0 +1,57 @@
+"""Where the mail servers of organizations are kept, and how mail is handed in there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import JobId, MailServerId, OrganizationId
+from core.domain.mail import Mail
+from core.domain.secrets import Secret
+from core.domain.tenancy.mail_servers import MailServer
+from ports.tenancy.webhooks import Owner
+
+
+class MailServerStore(Protocol):
+    """Part of the unit of work. The organization is held first where a member acts."""
+
+    async def save(self, server: MailServer, sealed_password: bytes) -> None:
+        """In place of the one before, whose failures are forgotten with it."""
+
+    async def remove(self, organization: OrganizationId) -> MailServer | None:
+        """The one that was removed."""
+
+    async def fall_back(self, server: MailServerId, failing_since: datetime, at: datetime) -> MailServer | None:
+        """From now on the installation's server does the work of one that has failed since this moment or earlier. None when it did not, or
+        had fallen back already: of two callers, one gets None.
+        """
+
+    async def recover(self, server: MailServerId) -> bool:
+        """It works again. True when it had fallen back: of two callers, one gets True."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SealedMailServer:
+    server: MailServer
+    sealed_password: bytes
+
+
+class MailServerLookup(Protocol):
+    """Outside any unit of work, one statement each."""
+
+    async def find(self, organization: OrganizationId) -> SealedMailServer | None: ...
+
+    async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
+        """Since when it fails. None when there is no such mail server any more."""
+
+
+class OrganizationPost(Protocol):
+    """Hands mail in at servers that organizations name."""
+
+    def may_use(self, host: str) -> bool:
+        """False for an address that is never called. A name may still turn out to lead to one."""
+
+    async def send(self, server: MailServer, password: Secret, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word
+        """As `MailTransport.send`: raises `MailRefused` and `MailDelayed`."""

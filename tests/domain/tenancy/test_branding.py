@@ -1,0 +1,98 @@
+"""What an organization sets of its looks: which bytes are a picture, and what of a change is told."""
+
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+from hypothesis import given, strategies
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.record.events import SYSTEM
+from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS, Look, LookChange, branding_updated, logo_destination, logo_of
+from tests.hostile_addresses import HOSTILE_URLS
+from tests.pictures import gif, jpeg, png, webp
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+NOTHING = Look(None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (png(), "image/png"),
+        (gif(), "image/gif"),
+        (jpeg(), "image/jpeg"),
+        (jpeg(64, 32, b"JFIF", b"Exif"), "image/jpeg"),
+        *((webp(kind), "image/webp") for kind in ("VP8X", "VP8L", "VP8 ")),
+        (png(MOST_PIXELS, MOST_PIXELS), "image/png"),
+        (png(padding=LARGEST_LOGO - len(png())), "image/png"),
+    ],
+)
+def test_a_picture_is_what_its_bytes_say(content: bytes, media_type: str) -> None:
+    logo = logo_of(200, content)
+    assert (logo.media_type, logo.content, len(logo.digest)) == (media_type, content, 64)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "words"),
+    [
+        (302, png(), "redirects are not followed"),
+        (404, png(), "answered 404"),
+        (200, png(padding=LARGEST_LOGO), "more than 256 KiB"),
+        (200, SVG, "no PNG"),
+        (200, b"", "no PNG"),
+        (200, b"<html>" + png(), "no PNG"),
+        (200, png()[:10], "no PNG"),
+        (200, b"RIFF\0\0\0\0WAVEfmt ", "no PNG"),
+        (200, webp("ANIM"), "no PNG"),
+        (200, b"\xff\xd8\xff\xe0\0\x02", "no PNG"),
+        (200, b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 1000 + jpeg(), "no PNG"),
+        (200, png(MOST_PIXELS + 1, 1), "pixels"),
+        (200, png(0, 1), "pixels"),
+        (200, png()[:18], "pixels"),
+        (200, gif(60000, 60000), "pixels"),
+        (200, jpeg(1, MOST_PIXELS + 1), "pixels"),
+        *((200, webp(kind, 16000, 1), "pixels") for kind in ("VP8X", "VP8L", "VP8 ")),
+    ],
+)
+def test_everything_else_is_refused_in_words(status: int, content: bytes, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        logo_of(status, content)
+
+
+@given(strategies.sampled_from([b"", b"\xff\xd8\xff", b"GIF89a", b"RIFF0000WEBPVP8 ", b"\x89PNG\r\n\x1a\n0000IHDR"]), strategies.binary())
+def test_no_bytes_are_too_much(beginning: bytes, rest: bytes) -> None:
+    with suppress(BadRequest):
+        logo_of(200, beginning + rest)
+
+
+@pytest.mark.parametrize("url", HOSTILE_URLS)
+def test_what_some_read_as_another_host_is_no_address_of_a_logo(url: str) -> None:
+    with pytest.raises(BadRequest, match="logo_url"):
+        logo_destination(url)
+
+
+@pytest.mark.parametrize("color", ["", "red", "#fff", "#12345g", "#123456;x", "#1234567", "url(x)"])
+def test_a_colour_has_one_form(color: str) -> None:
+    with pytest.raises(BadRequest, match="primary_color"):
+        LookChange(UNCHANGED, color).applied(NOTHING)
+
+
+def test_what_is_left_out_stays() -> None:
+    look = Look("https://a.example/", "#000000")
+    assert LookChange(UNCHANGED, "#A01040").applied(look) == Look("https://a.example/", "#a01040")
+    assert LookChange(None, UNCHANGED).applied(look) == Look(None, "#000000")
+    assert LookChange(UNCHANGED, None).applied(look) == Look("https://a.example/", None)
+    LookChange(None, UNCHANGED).require_something()
+    with pytest.raises(BadRequest):
+        LookChange(UNCHANGED, UNCHANGED).require_something()
+
+
+def test_a_change_tells_before_and_after() -> None:
+    organization = OrganizationId(UUID(int=1))
+    event = branding_updated(organization, NOTHING, Look(None, "#000000"), SYSTEM, new_logo=False)
+    assert event.details == {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#000000"}
+    again = Look("https://a.example/", None)
+    assert branding_updated(organization, again, again, SYSTEM, new_logo=True).details["changed"] == ["logo_url"]

@@ -1,0 +1,196 @@
+"""The looks of an organization over HTTP: its logo is fetched once, kept, and shown from our own address."""
+
+from types import SimpleNamespace
+from typing import Any, Final, cast
+from uuid import uuid4
+
+import pytest
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.pages import FOREVER
+from tests.conftest import CapturedLog
+from tests.hostile_addresses import HOSTILE_ADDRESSES, HOSTILE_URLS
+from tests.http.cast import Neighbours
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.pictures import gif, png
+from tests.receiver import answering, hanging_up, receiving
+
+UNSET: Final = {"logo_url": None, "primary_color": None}
+
+
+class House(Neighbours):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.speaker = self.resident(self.acme, "admin")
+        self.member = self.resident(self.acme, "member")
+        self.stranger = self.resident(self.globex, "owner")
+
+    async def ask(self, method: str, body: Any = None, *, of: str = "acme", by: Person | None = None) -> Received:
+        return await self.request(method, f"/api/organizations/{of}/branding", body, by=by)
+
+    def digest(self) -> str | None:
+        (row,) = self.people.rows("select logo_digest from organizations where slug = 'acme'")
+        found: str | None = row["logo_digest"]
+        return found
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+def url(port: int, path: str = "/logo.png") -> str:
+    return f"http://127.0.0.1:{port}{path}"
+
+
+async def test_looks_are_changed_part_by_part_and_removed(house: House) -> None:
+    assert (await house.ask("GET", by=house.member)).ok(200) == UNSET
+    assert (await house.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
+    async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
+        there = url(receiver.port)
+        told = {"logo_url": there, "primary_color": "#a01040"}
+        assert (await house.ask("PATCH", {"logo_url": there})).ok(200) == told
+        (call,) = receiver.calls
+    assert call.body == b""
+    assert (await house.ask("GET", by=house.member)).ok(200) == told
+    assert (await house.ask("PATCH", {"logo_url": None})).ok(200) == {**told, "logo_url": None}
+    assert (house.digest(), house.people.rows("select from logos")) == (None, [])
+    assert (await house.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
+    assert (await house.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
+    changes = [one["details"]["changed"] for one in house.audited("branding.updated")]
+    assert changes == [["primary_color"], ["logo_url"], ["logo_url"], ["primary_color"]]
+
+
+async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: House) -> None:
+    async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    shown = await house.client.get(f"/logos/{house.digest()}")
+    assert (shown.status, shown.body) == (200, png())
+    headers = dict(shown.headers)
+    assert headers["content-type"] == "image/png"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == FOREVER
+    assert "default-src 'none'" in headers["content-security-policy"]
+    branding = await house.postern.foundation.brandings.find("acme")
+    assert branding is not None
+    assert branding.logo == f"/logos/{house.digest()}"
+
+
+async def test_pages_show_it_and_nothing_of_another_address(house: House) -> None:
+    from core.domain.languages import DEFAULT  # noqa: PLC0415
+    from entrypoints.http.pages import shipped_pages  # noqa: PLC0415
+
+    async with receiving(answering(200, png())) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    branding = await house.postern.foundation.brandings.find("acme")
+    assert branding is not None
+    page = shipped_pages().said("Title", "Text", DEFAULT, good=True, brand=branding).decode()
+    assert f'<img class="logo" src="/logos/{house.digest()}" alt="">' in page
+    assert "127.0.0.1" not in page
+
+
+async def test_sending_the_address_again_brings_the_new_picture(house: House) -> None:
+    async with receiving(answering(200, png())) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    before = house.digest()
+    async with receiving(answering(200, gif())) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    assert house.digest() != before
+    assert (await house.client.get(f"/logos/{before}")).status == 404
+    assert dict((await house.client.get(f"/logos/{house.digest()}")).headers)["content-type"] == "image/gif"
+    assert len(house.people.rows("select from logos")) == 1
+
+
+async def test_two_organizations_may_have_the_same_logo(house: House) -> None:
+    async with receiving(answering(200, png())) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)}, of="globex", by=house.stranger)).ok(200)
+    (await house.ask("PATCH", {"logo_url": None})).ok(200)
+    (other,) = house.people.rows("select digest from logos")
+    assert (await house.client.get(f"/logos/{other['digest']}")).status == 200
+
+
+@pytest.mark.parametrize("digest", ["x", "0" * 64, "..", "%00"])
+async def test_there_is_no_other_logo(house: House, digest: str) -> None:
+    assert (await house.client.get(f"/logos/{digest}")).status in {400, 404}
+
+
+async def test_a_suspended_organization_shows_none(house: House) -> None:
+    async with receiving(answering(200, png())) as receiver:
+        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    house.people.change("update organizations set status = 'suspended' where slug = 'acme'")
+    assert (await house.client.get(f"/logos/{house.digest()}")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (answering(200, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "Content-Type: image/svg+xml"), "there is no PNG"),
+        (answering(200, png(padding=300_000)), "more than 256 KiB"),
+        (answering(302, b"", "Location: http://169.254.169.254/"), "redirects are not followed"),
+        (answering(404, png()), "answered 404"),
+        (hanging_up, "no answer in HTTP"),
+    ],
+)
+async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: House, answer: Any, words: str) -> None:
+    async with receiving(answer) as receiver:
+        refused = await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "#000000"})
+    assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
+    assert (await house.ask("GET")).ok(200) == UNSET
+    assert house.audited("branding.updated") == []
+
+
+async def test_where_nobody_answers_is_refused_in_words(house: House) -> None:
+    for there, words in ((url(1), "could not be reached"), ("https://nobody.invalid/", "no such host")):
+        refused = await house.ask("PATCH", {"logo_url": there})
+        assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
+
+
+@pytest.mark.parametrize("body", [{}, {"primary_color": "red"}, {"primary_color": 5}, {"logo_url": ""}, {"logo_url": "x"}])
+async def test_what_is_wrong_is_refused(house: House, body: Any) -> None:
+    assert (await house.ask("PATCH", body)).status == 400
+
+
+async def test_a_wrong_colour_is_told_before_anything_is_fetched(house: House) -> None:
+    async with receiving(answering(200, png())) as receiver:
+        assert (await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "red"})).status == 400
+        assert receiver.calls == []
+
+
+async def test_no_address_leads_inside(house: House) -> None:
+    """Postern is allowed 127.0.0.1 here, and nothing else of ours."""
+    hosts = [f"[{one}]" if ":" in one else one for one in HOSTILE_ADDRESSES]
+    allowed = {"127.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"}
+    for there in (*(f"http://{host}/" for host in hosts if host not in allowed), *HOSTILE_URLS):
+        refused = await house.ask("PATCH", {"logo_url": there})
+        assert (refused.status, "logo_url" in refused.json()["error"]) == (400, True), there
+    assert house.log.events("outbound_refused")
+
+
+async def test_others_neither_see_nor_change_them(house: House) -> None:
+    (await house.ask("PATCH", {"primary_color": "#000000"})).ok(200)
+    assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
+    assert (await house.ask("GET", by=house.stranger)).status == 403
+    for person in (house.member, house.stranger):
+        assert (await house.ask("PATCH", {"primary_color": "#ffffff"}, by=person)).status == 403
+    assert (await house.ask("GET")).ok(200)["primary_color"] == "#000000"
+
+
+async def test_round_trips(house: House) -> None:
+    async with receiving(answering(200, png())) as receiver:
+        for body in ({"primary_color": "#123456"}, {"logo_url": url(receiver.port)}, {"logo_url": None}):
+            (await house.ask("PATCH", body)).ok(200)
+            assert house.log.events("request")[-1]["db_round_trips"] <= 5
+    await house.ask("GET")
+    assert house.log.events("request")[-1]["db_round_trips"] <= 2
+
+
+async def test_an_organization_that_is_gone_meanwhile_has_no_looks(house: House) -> None:
+    caller = SimpleNamespace(organization=OrganizationId(uuid4()))
+    with pytest.raises(NotFound):
+        await house.postern.tenancy.branding.get(cast(Member, caller))

@@ -1,0 +1,357 @@
+"""The domain of an organization: set over HTTP, proved by a record or a file, and looked at again every week."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+import httpcore
+import pytest
+import trio
+
+from actors.domain_checker import DomainChecker
+from adapters.outbound.client import GuardedClient
+from adapters.outbound.dialer import Dialer
+from adapters.outbound.names import SystemNames
+from adapters.postgres.tenancy.domains import PostgresDomains
+from core.domain.tenancy.domains import MOST_MISSES
+from core.usecases.tenancy.domains import Domains
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.hostile_addresses import HOSTILE_ADDRESSES
+from tests.http.cast import Neighbours, all_at_once
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox
+from tests.http.signing_in import unlimited
+from tests.name_server import name_server
+from tests.receiver import Call, answering, receiving
+
+NAME: Final = "login.acme.example"
+PUBLIC: Final = "93.184.215.14"
+UNSET: Final = {
+    **dict.fromkeys(("domain", "verified_at", "checked_at", "verification_token", "txt_name", "txt_value", "file_url", "file_content")),
+    "verified": False,
+}
+
+
+class Leading(httpcore.AsyncNetworkBackend):
+    """Every address leads to this port on loopback, if plain HTTP is spoken there."""
+
+    def __init__(self) -> None:
+        self.connects: list[tuple[str, int]] = []
+        self.port = 1
+
+    async def connect_tcp(self, host: str, port: int, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
+        self.connects.append((host, port))
+        return await httpcore.TrioBackend().connect_tcp("127.0.0.1", self.port if port == 80 else 1)
+
+
+class House(Neighbours):
+    records: dict[tuple[str, str], Sequence[str]]
+    network: Leading
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.speaker = self.resident(self.acme, "admin")
+        self.member = self.resident(self.acme, "member")
+        self.stranger = self.resident(self.globex, "owner")
+
+    @property
+    def domains(self) -> Domains:
+        return self.postern.tenancy.domains
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, of: str = "acme", by: Person | None = None) -> Received:
+        if by is None and of == "globex":
+            by = self.stranger
+        return await self.request(method, f"/api/organizations/{of}/domain{path}", body, by=by)
+
+    async def set(self, name: str = NAME, *, of: str = "acme") -> dict[str, Any]:
+        answer: dict[str, Any] = (await self.ask("POST", "", {"domain": name}, of=of)).ok(200)
+        return answer
+
+    async def verify(self, *, of: str = "acme") -> dict[str, Any]:
+        answer: dict[str, Any] = (await self.ask("POST", "/verify", of=of)).ok(200)
+        return answer
+
+    def publish(self, *told: dict[str, Any]) -> None:
+        for one in told:
+            name = (one["txt_name"], "TXT")
+            self.records[name] = [*self.records.get(name, ()), f'"{one["txt_value"]}"']
+
+    async def verified(self) -> dict[str, Any]:
+        told = await self.set()
+        self.publish(told)
+        assert (await self.verify())["verified"]
+        return told
+
+    async def check(self) -> int:
+        """As if its time had come."""
+        self.people.change("update domains set next_check_at = now() - interval '1 s' where next_check_at is not null")
+        return await DomainChecker(self.domains, spread=lambda: 0.0).sweep()
+
+    def row(self) -> dict[str, Any]:
+        (row,) = self.people.rows("select * from domains where domain = %s", NAME)
+        return row
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[House]:
+    records: dict[tuple[str, str], Sequence[str]] = {(NAME, "A"): [PUBLIC]}
+    network = Leading()
+    foundation = postern.foundation
+    async with name_server(records) as resolver:
+        names = SystemNames(tmp_path / "none", resolver)
+        client = GuardedClient(Dialer(names, (), None, network))
+        domains = Domains(
+            foundation.unit_of_work,
+            PostgresDomains(foundation.pool),
+            client,
+            names,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            clock=foundation.clock,
+            ids=foundation.ids,
+            secrets=foundation.secrets,
+        )
+        changed = replace(postern, tenancy=replace(postern.tenancy, domains=domains))
+        made = House(changed, people, unlimited(changed), log)
+        made.records, made.network = records, network
+        yield made
+        await client.aclose()
+
+
+async def test_a_domain_is_set_shown_replaced_and_removed(house: House) -> None:
+    assert (await house.ask("GET")).ok(200) == UNSET
+    told = await house.set(" Login.Acme.example. ")
+    token = told["verification_token"]
+    assert told == {
+        **UNSET,
+        "domain": NAME,
+        "verification_token": token,
+        "txt_name": f"_postern-verification.{NAME}",
+        "txt_value": token,
+        "file_url": f"https://{NAME}/.well-known/postern-verification.txt",
+        "file_content": token,
+    }
+    assert (await house.ask("GET")).ok(200) == told
+    assert await house.set() == told
+    other = await house.set("id.acme.example")
+    assert other["verification_token"] != token
+    for _ in range(2):
+        assert (await house.ask("DELETE")).status == 204
+    assert (await house.ask("GET")).ok(200) == UNSET
+    assert (await house.ask("POST", "/verify")).status == 404
+    assert [(one["action"], one["details"]) for one in house.audited("domain.%")] == [
+        ("domain.set", {"domain": NAME}),
+        ("domain.set", {"domain": "id.acme.example"}),
+        ("domain.deleted", {"domain": "id.acme.example"}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "localhost", "127.0.0.1", "*.acme.example", "http://acme.example", "ключ.example", None, 1])
+async def test_what_is_no_domain_is_refused(house: House, name: Any) -> None:
+    answer = await house.ask("POST", "", {"domain": name})
+    assert (answer.status, "domain" in answer.json()["error"]) == (400, True)
+
+
+async def test_a_record_proves_it(house: House) -> None:
+    told = await house.set()
+    house.records[told["txt_name"], "TXT"] = ['"v=spf1 -all"', f'"{told["txt_value"]}"']
+    assert (await house.verify())["verified"]
+    shown = (await house.ask("GET")).ok(200)
+    assert shown["verified"]
+    assert shown["verified_at"] == shown["checked_at"] is not None
+    assert (await house.verify())["verified"]
+    assert len(house.audited("domain.verified")) == 1
+    assert house.network.connects == []
+
+
+async def test_a_file_proves_it(house: House) -> None:
+    told = await house.set()
+    async with receiving(answering(200, f"{told['file_content']}\n".encode())) as receiver:
+        house.network.port = receiver.port
+        assert (await house.verify())["verified"]
+    (call,) = receiver.calls
+    assert (call.target, call.headers["host"]) == ("/.well-known/postern-verification.txt", NAME)
+    assert house.network.connects == [(PUBLIC, 443), (PUBLIC, 80)]
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "line"),
+    [
+        (200, "another", ""),
+        (200, "", ""),
+        (404, "{token}", ""),
+        (302, "{token}", "Location: http://169.254.169.254/"),
+        (200, "{token}" + "x" * 5000, ""),
+        (200, "\xff{token}", ""),
+    ],
+)
+async def test_nothing_else_does(house: House, status: int, content: str, line: str) -> None:
+    told = await house.set()
+    house.records[told["txt_name"], "TXT"] = [f'"x{told["txt_value"]}"']
+    body = content.replace("{token}", told["file_content"]).encode("latin-1")
+    async with receiving(answering(status, body, *([line] if line else []))) as receiver:
+        house.network.port = receiver.port
+        outcome = await house.verify()
+    assert outcome["verified"] is False
+    assert told["txt_name"] in outcome["message"]
+    assert not (await house.ask("GET")).ok(200)["verified"]
+    assert house.audited("domain.verified") == []
+
+
+@pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
+async def test_no_domain_leads_inside(house: House, address: str) -> None:
+    await house.set()
+    kind = "AAAA" if ":" in address else "A"
+    house.records[NAME, kind] = [address] if kind == "AAAA" else [PUBLIC, address]
+    assert not (await house.verify())["verified"]
+    assert house.network.connects == []
+    assert house.log.events("outbound_refused")[-1]["address"] == str(ip_address(address))
+
+
+async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
+    house.publish(await house.set(), await house.set(of="globex"))
+    outcomes = await all_at_once(house.verify, partial(house.verify, of="globex"))
+    assert sorted(one["verified"] for one in outcomes) == [False, True]
+    (message,) = [one["message"] for one in outcomes if not one["verified"]]
+    assert "Another organization" in message
+    assert len(house.people.rows("select from domains where verified_at is not null")) == 1
+    assert len(house.audited("domain.verified")) == 1
+    assert not (await house.verify(of="globex" if (await house.ask("GET")).ok(200)["verified"] else "acme"))["verified"]
+    # Once the other lets go of it, it is free.
+    keeper, waiting = ("acme", "globex") if (await house.ask("GET")).ok(200)["verified"] else ("globex", "acme")
+    assert (await house.ask("DELETE", of=keeper)).status == 204
+    assert (await house.verify(of=waiting))["verified"]
+
+
+async def test_a_proof_for_another_organization_is_none(house: House) -> None:
+    theirs = await house.set(of="globex")
+    await house.set()
+    house.publish(theirs)
+    assert not (await house.verify())["verified"]
+
+
+async def test_another_domain_has_to_be_proved_anew(house: House) -> None:
+    await house.verified()
+    changed = await house.set("id.acme.example")
+    assert changed["verified"] is False
+    assert [one["action"] for one in house.audited("domain.%")] == ["domain.set", "domain.verified", "domain.deleted", "domain.set"]
+
+
+async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
+    await house.verified()
+    checker = DomainChecker(house.domains, spread=lambda: 0.0)
+    assert await checker.sweep() == 0
+    first = house.row()
+    assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
+    assert await house.check() == 1
+    assert house.row()["checked_at"] > first["checked_at"]
+    assert house.log.events("domains_checked")[-1]["domains"] == 1
+
+
+async def test_of_two_who_look_one_checks(house: House) -> None:
+    await house.verified()
+    house.people.change("update domains set next_check_at = now() - interval '1 s'")
+    claimed = await all_at_once(partial(house.domains.claim_due, 10), partial(house.domains.claim_due, 10))
+    assert sorted(map(len, claimed)) == [0, 1]
+
+
+async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: House, postern: Postern) -> None:
+    told = await house.verified()
+    del house.records[told["txt_name"], "TXT"]
+    await house.check()
+    (notice,) = await Postbox(postern).empty()
+    assert (notice.to, NAME in notice.text, told["txt_name"] in notice.text) == (house.owner.email, True, True)
+    assert (await house.ask("GET")).ok(200)["verified"]
+    assert "was not found just now" in (await house.verify())["message"]
+    row = house.row()
+    assert row["next_check_at"] - row["checked_at"] == timedelta(days=1)
+    for _ in range(MOST_MISSES - 1):
+        await house.check()
+    assert not (await house.ask("GET")).ok(200)["verified"]
+    assert await Postbox(postern).empty() == []
+    (entry,) = house.audited("domain.lost")
+    assert entry["actor_id"] is None
+    assert await house.check() == 0
+    house.publish(told)
+    assert (await house.verify())["verified"]
+
+
+async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> None:
+    told = await house.verified()
+    del house.records[told["txt_name"], "TXT"]
+    for _ in range(MOST_MISSES - 1):
+        await house.check()
+    house.publish(told)
+    await house.check()
+    assert house.row()["misses"] == 0
+    assert (await house.ask("GET")).ok(200)["verified"]
+    assert house.audited("domain.lost") == []
+
+
+async def test_a_domain_that_was_changed_during_its_check_is_left_alone(house: House) -> None:
+    told = await house.verified()
+    del house.records[told["txt_name"], "TXT"]
+    house.people.change("update domains set next_check_at = now() - interval '1 s'")
+    (claimed,) = await house.domains.claim_due(10)
+    await house.ask("DELETE")
+    await house.verified()
+    await house.domains.recheck(claimed)
+    assert house.row()["misses"] == 0
+
+
+async def test_a_sweep_takes_them_a_few_at_a_time(house: House) -> None:
+    house.people.change(
+        """
+        insert into organizations (id, slug, name, status, created_at, updated_at)
+        select gen_random_uuid(), 'o' || n, 'O', 'active', now(), now() from generate_series(1, 7) as n
+        """
+    )
+    house.people.change(
+        """
+        insert into domains (id, org_id, domain, token, verified_at, next_check_at, created_at, updated_at)
+        select gen_random_uuid(), id, slug || '.example', 't', now(), now(), now(), now() from organizations where slug like 'o_'
+        """
+    )
+    assert await DomainChecker(house.domains, spread=lambda: 0.0, batch=3).sweep() == 7
+    assert {row["misses"] for row in house.people.rows("select misses from domains")} == {1}
+
+
+async def test_others_neither_see_nor_change_it(house: House) -> None:
+    await house.set()
+    assert (await house.ask("GET", of="globex")).ok(200) == UNSET
+    for method, path, body in (("GET", "", None), ("POST", "", {"domain": NAME}), ("POST", "/verify", None), ("DELETE", "", None)):
+        for person in (house.member, house.stranger):
+            assert (await house.ask(method, path, body, by=person)).status == 403
+
+
+async def test_round_trips(house: House) -> None:
+    house.publish(await house.set())
+    for method, path, body, most in (
+        ("POST", "", {"domain": NAME}, 5),
+        ("POST", "/verify", None, 5),
+        ("GET", "", None, 2),
+        ("DELETE", "", None, 5),
+    ):
+        await house.ask(method, path, body)
+        assert house.log.events("request")[-1]["db_round_trips"] <= most, (method, path)
+
+
+async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: House) -> None:
+    told = await house.set()
+    found = answering(200, told["file_content"].encode())
+
+    async def answer(stream: trio.abc.Stream, call: Call) -> bool:
+        house.people.change("delete from memberships where user_id = %s", house.speaker.user)
+        return await found(stream, call)
+
+    async with receiving(answer) as receiver:
+        house.network.port = receiver.port
+        assert (await house.ask("POST", "/verify")).status == 403
+    assert house.row()["verified_at"] is None

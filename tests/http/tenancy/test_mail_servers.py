@@ -1,0 +1,427 @@
+"""The mail server of an organization: set over HTTP, and what its mails do while it works and while it does not."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+
+from actors.job_worker import Pace, Workplace
+from actors.organization_mailer import organization_mailer
+from core.domain.jobs import NewJob
+from core.domain.mail import Mail
+from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
+from core.usecases.tenancy.mail_servers import AT_ONCE_OF_ONE, MailServers
+from entrypoints.bootstrap import Postern
+from ports.mail import MailDelayed, MailRefused
+from tests.conftest import CapturedLog
+from tests.hostile_addresses import HOSTILE_ADDRESSES
+from tests.http.cast import Neighbours
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox
+from tests.http.signing_in import unlimited
+from tests.mail_server import MailServer, mail_server, scripted_server
+
+PASSWORD: Final = "hunter2-of-acme-smtp"
+_LEASE: Final = timedelta(minutes=1)
+UNSET: Final = {"configured": False}
+
+
+@dataclass
+class House(Neighbours):
+    directory: Path
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.speaker = self.resident(self.acme, "admin")
+        self.member = self.resident(self.acme, "member")
+        self.stranger = self.resident(self.globex, "owner")
+        self.servers: MailServers = self.postern.tenancy.mail_servers
+        self.log.remember(PASSWORD)
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, of: str = "acme", by: Person | None = None) -> Received:
+        return await self.request(method, f"/api/organizations/{of}/smtp{path}", body, by=by)
+
+    async def set(self, port: int = 2525, **others: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = (await self.ask("POST", "", body(port, **others))).ok(200)
+        return answer
+
+    async def invite(self, email: str = "new@acme.example") -> None:
+        (await self.request("POST", "/api/organizations/acme/invitations", {"email": email, "role": "member"})).ok(200)
+
+    async def deliver(self) -> None:
+        """One attempt at the mail that waits, without its retries."""
+        (job,) = await self.postern.foundation.jobs.claim([ORGANIZATION_MAIL_JOB], 1, _LEASE)
+        try:
+            await self.servers.deliver(OrganizationMail.of_job(job.payload), job.id)
+        except MailDelayed:
+            await self.postern.foundation.jobs.retry(job, job.created_at, "again")
+            raise
+        await self.postern.foundation.jobs.complete(job)
+
+    def files(self) -> list[str]:
+        """What has gone through the installation's server: here, into files."""
+        return [one.read_text() for one in sorted(self.directory.glob("*.eml"))]
+
+    def row(self) -> dict[str, Any]:
+        (row,) = self.people.rows("select * from mail_servers")
+        return row
+
+
+def body(port: int = 2525, **others: Any) -> dict[str, Any]:
+    return {
+        "host": "127.0.0.1",
+        "port": port,
+        "username": "acme",
+        "password": PASSWORD,
+        "from_email": "it@acme.example",
+        "from_name": "Acme IT",
+        **others,
+    }
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> House:
+    return House(postern, people, unlimited(postern), log, tmp_path / "mail")
+
+
+@pytest.fixture
+def server() -> Iterator[MailServer]:
+    with mail_server(users={"acme": PASSWORD}) as opened:
+        yield opened
+
+
+async def test_a_mail_server_is_set_shown_replaced_and_removed(house: House) -> None:
+    assert (await house.ask("GET")).ok(200) == UNSET
+    told = {
+        "configured": True,
+        "host": "127.0.0.1",
+        "port": 2525,
+        "username": "acme",
+        "from_email": "it@acme.example",
+        "from_name": "Acme IT",
+        "failing_since": None,
+        "fallback_since": None,
+    }
+    assert await house.set() == told
+    assert (await house.ask("GET")).ok(200) == told
+    assert await house.set(host=" SMTP.Acme.example ", from_name=None) == {**told, "host": "smtp.acme.example", "from_name": None}
+    for _ in range(2):
+        assert (await house.ask("DELETE")).status == 204
+    assert (await house.ask("GET")).ok(200) == UNSET
+    assert [(one["action"], one["details"]) for one in house.audited("organization.smtp%")] == [
+        ("organization.smtp.configured", {"host": "127.0.0.1", "port": 2525}),
+        ("organization.smtp.configured", {"host": "smtp.acme.example", "port": 2525}),
+        ("organization.smtp.removed", {"host": "smtp.acme.example"}),
+    ]
+
+
+async def test_the_password_is_kept_sealed_for_its_row_alone(house: House) -> None:
+    await house.set()
+    row = house.row()
+    assert PASSWORD.encode() not in row["sealed_password"]
+    opened = house.postern.foundation.keyring.open(row["sealed_password"], f"mail_servers.sealed_password:{row['id']}")
+    assert opened == PASSWORD.encode()
+    assert PASSWORD.encode() not in (await house.ask("GET")).body
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("host", one) for one in ("", "a b", "smtp.acme.example:25", "user@smtp.example", "127.1", "http://smtp.example", "x" * 254)),
+        *(("host", one) for one in ("smtp\r\nRCPT", "ключ.example", "[::1", None)),
+        *(("port", one) for one in (0, 65536, -1, "25", None)),
+        *(("username", one) for one in ("", "x" * 321, "a\r\nb", "a\0b", None)),
+        *(("password", one) for one in ("", "x" * 1001, "a\r\nb", None)),
+        *(("from_email", one) for one in ("", "acme", "it@acme.example\r\nBcc: x@y.example", "ключ@acme.example", None)),
+        *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=")),
+    ],
+)
+async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+    answer = await house.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
+    assert (answer.status, field in answer.json()["error"]) == (400, True), answer.body
+    assert house.people.rows("select from mail_servers") == []
+
+
+@pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
+async def test_addresses_that_are_never_called_are_refused_at_once(house: House, address: str) -> None:
+    if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
+        answer = await house.ask("POST", "", body(host=address))
+        assert (answer.status, "host: this address is not public" in answer.json()["error"]) == (400, True), address
+
+
+async def test_others_neither_see_nor_change_it(house: House) -> None:
+    await house.set()
+    assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
+    assert (await house.ask("POST", "/test", of="globex", by=house.stranger)).status == 404
+    for method, path, sent in (("GET", "", None), ("POST", "", body()), ("DELETE", "", None), ("POST", "/test", None)):
+        for person in (house.member, house.stranger):
+            assert (await house.ask(method, path, sent, by=person)).status == 403
+
+
+async def test_round_trips(house: House) -> None:
+    for method, sent, most in (("POST", body(), 5), ("GET", None, 2), ("DELETE", None, 5)):
+        await house.ask(method, "", sent)
+        assert house.log.events("request")[-1]["db_round_trips"] <= most
+
+
+async def test_a_test_sends_its_caller_a_mail(house: House, server: MailServer) -> None:
+    assert (await house.ask("POST", "/test")).status == 404
+    await house.set(server.port)
+    answer = (await house.ask("POST", "/test")).ok(200)
+    assert answer["success"]
+    assert "admin@acme.example" in answer["message"]
+    (received,) = server.received
+    assert (received.recipients, received.user, received.sender) == (["admin@acme.example"], "acme", "it@acme.example")
+    assert "127.0.0.1" in received.message["subject"]
+
+
+async def test_a_test_that_fails_says_why_in_words(house: House, server: MailServer) -> None:
+    house.log.remember("not-the-password")
+    await house.set(server.port, password="not-the-password")
+    answer = (await house.ask("POST", "/test")).ok(200)
+    assert answer == {"success": False, "message": "The mail server did not let us sign in: 535 5.7.8"}
+    await house.set(1)
+    assert not (await house.ask("POST", "/test")).ok(200)["success"]
+    await house.set(server.port)
+    server.answer("RCPT", "550 5.1.1 quotes somebody@example.org", times=1)
+    answer = (await house.ask("POST", "/test")).ok(200)
+    assert answer == {"success": False, "message": "The mail server answered 550 5.1.1 to RCPT"}
+
+
+async def test_invitations_go_through_it_and_account_mails_do_not(house: House, server: MailServer, postern: Postern) -> None:
+    """Who runs a mail server reads what goes through it, and the link in a mail about an account opens that."""
+    await house.set(server.port)
+    await house.invite()
+    await house.deliver()
+    (received,) = server.received
+    assert received.recipients == ["new@acme.example"]
+    assert "token=" in received.part("plain")
+    await house.client.post("/api/auth/register", {"email": "ada@example.org", "password": "the moon over it", "org_slug": "acme"})
+    await house.client.post("/api/auth/forgot-password", {"email": house.owner.email, "org_slug": "acme"})
+    await Postbox(postern).asked_for()
+    kinds = {row["kind"] for row in house.people.rows("select kind from jobs")}
+    assert ORGANIZATION_MAIL_JOB not in kinds
+
+
+async def test_without_one_the_installations_does_the_work(house: House) -> None:
+    await house.invite()
+    await house.deliver()
+    (mail,) = house.files()
+    assert "new@acme.example" in mail
+
+
+async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    await house.invite()
+    server.answer("RCPT", "550 5.1.1 no", times=1)
+    with pytest.raises(MailRefused):
+        await house.deliver()
+    assert house.row()["failing_since"] is None
+
+
+async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    await house.invite()
+    server.answer("MAIL", "451 4.3.0 later")
+    with pytest.raises(MailDelayed, match="451"):
+        await house.deliver()
+    tried = len(server.commands)
+    with pytest.raises(MailDelayed, match="a moment ago") as delayed:
+        await house.deliver()
+    assert delayed.value.after is not None
+    assert timedelta(0) < delayed.value.after <= timedelta(seconds=30)
+    assert len(server.commands) == tried
+    assert (await house.ask("GET")).ok(200)["failing_since"] is not None
+    assert house.files() == []
+
+
+async def dead_for_an_hour(house: House, server: MailServer) -> None:
+    """Up to the attempt that finds it so."""
+    await house.set(server.port)
+    server.answer("MAIL", "451 4.3.0 later", times=2)
+    await house.invite()
+    with pytest.raises(MailDelayed):
+        await house.deliver()
+    house.people.change("update mail_servers set failing_since = failing_since - interval '1 hour', rests_until = now() - interval '1 s'")
+    await house.deliver()
+
+
+async def test_after_an_hour_the_installations_server_does_its_work_and_the_owners_are_told_once(
+    house: House, server: MailServer, postern: Postern
+) -> None:
+    await dead_for_an_hour(house, server)
+    (mail,) = house.files()
+    assert "new@acme.example" in mail
+    assert (await house.ask("GET")).ok(200)["fallback_since"] is not None
+    (entry,) = house.audited("organization.smtp.failed")
+    assert (entry["actor_id"], entry["details"]["host"]) == (None, "127.0.0.1")
+    (notice,) = await Postbox(postern).empty()
+    assert notice.to == house.owner.email
+    assert "127.0.0.1" in notice.text
+    # The next ones go by ours at once, without asking theirs, for a while.
+    tried = len(server.commands)
+    await house.invite("second@acme.example")
+    await house.deliver()
+    assert (len(server.commands), len(house.files())) == (tried, 2)
+    # It is tried again now and then; a failure tells nobody again.
+    server.answer("MAIL", "451 4.3.0 later", times=1)
+    house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
+    await house.invite("third@acme.example")
+    await house.deliver()
+    assert (len(server.commands) > tried, len(house.files())) == (True, 3)
+    assert len(house.audited("organization.smtp.failed")) == 1
+    assert await Postbox(postern).empty() == []
+
+
+async def test_once_it_works_again_it_does_its_work_again(house: House, server: MailServer) -> None:
+    await dead_for_an_hour(house, server)
+    house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
+    await house.invite("second@acme.example")
+    await house.deliver()
+    assert server.received[0].recipients == ["second@acme.example"]
+    assert {house.row()[one] for one in ("failing_since", "rests_until", "fallen_back_at")} == {None}
+    assert len(house.audited("organization.smtp.recovered")) == 1
+
+
+async def test_a_test_that_goes_well_ends_the_wait(house: House, server: MailServer) -> None:
+    await dead_for_an_hour(house, server)
+    assert (await house.ask("POST", "/test")).ok(200)["success"]
+    assert house.row()["failing_since"] is None
+    assert len(house.audited("organization.smtp.recovered")) == 1
+
+
+async def test_a_short_failure_ends_without_a_word(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    await house.invite()
+    server.answer("MAIL", "451 4.3.0 later", times=1)
+    with pytest.raises(MailDelayed):
+        await house.deliver()
+    house.people.change("update mail_servers set rests_until = null")
+    await house.deliver()
+    assert house.row()["failing_since"] is None
+    assert house.audited("organization.smtp.recovered") == []
+
+
+async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_it(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    await house.invite()
+    server.answer("MAIL", "451 4.3.0 later", times=1)
+    server.delay("EHLO", 0.5, times=1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(raises_delayed, house)
+        with trio.fail_after(10):
+            while "EHLO" not in server.commands:
+                await trio.sleep(0.01)
+        await house.set(server.port)
+    assert house.row()["failing_since"] is None
+
+
+async def raises_delayed(house: House) -> None:
+    with pytest.raises(MailDelayed):
+        await house.deliver()
+
+
+async def test_of_those_who_find_an_hour_over_one_tells(house: House, server: MailServer, postern: Postern) -> None:
+    await house.set(server.port)
+    server.answer("MAIL", "451 4.3.0 later")
+    for name in ("one", "two"):
+        await house.invite(f"{name}@acme.example")
+    house.people.change("update mail_servers set failing_since = now() - interval '2 hours'")
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(house.deliver)
+    assert len(house.files()) == 2
+    assert len(house.audited("organization.smtp.failed")) == 1
+    assert len(await Postbox(postern).empty()) == 1
+
+
+async def test_a_password_that_cannot_be_opened_waits_for_its_key(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    house.people.change("update mail_servers set sealed_password = 'nothing'")
+    house.log.allow("mail_server_password_unreadable")
+    await house.invite()
+    with pytest.raises(MailDelayed, match="key"):
+        await house.deliver()
+    assert server.received == []
+
+
+def hanging(connection: socket.socket) -> None:
+    connection.recv(1)
+
+
+async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: House) -> None:
+    """A server that hangs is asked by two mails at once; the third waits without a hand, and mails of others go out."""
+    with scripted_server(hanging) as port:
+        await house.set(port)
+        for number in range(AT_ONCE_OF_ONE):
+            await house.invite(f"n{number}@acme.example")
+        async with trio.open_nursery() as nursery:
+            for _ in range(AT_ONCE_OF_ONE):
+                nursery.start_soon(house.deliver)
+            with trio.fail_after(10):
+                while house.servers._busy.total() < AT_ONCE_OF_ONE:
+                    await trio.sleep(0.01)
+            await house.invite("last@acme.example")
+            with pytest.raises(MailDelayed, match="on their way") as delayed:
+                await house.deliver()
+            assert delayed.value.after is not None
+            assert not (await house.ask("POST", "/test")).ok(200)["success"]
+            # If ours does its work already, it does this one's, too.
+            house.people.change("update mail_servers set failing_since = now(), fallen_back_at = now()")
+            await house.deliver()
+            assert len(house.files()) == 1
+            house.people.change("update mail_servers set failing_since = null, fallen_back_at = null")
+            nursery.cancel_scope.cancel()
+    assert house.servers._busy.total() == 0
+    assert house.row()["failing_since"] is None
+
+
+def mailer(house: House) -> Any:
+    foundation = house.postern.foundation
+    workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, lambda: 0.0)
+    return organization_mailer(house.servers, workplace, pace=Pace(poll=timedelta(seconds=0.1)))
+
+
+async def test_the_mailer_takes_them_from_the_queue(house: House, server: MailServer) -> None:
+    await house.set(server.port)
+    await house.invite()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(mailer(house).run)
+        await server.wait_for(1, within=30)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("wrong", [{}, {"to": "x@y.example"}, {**Mail("a@b.example", "s", "t", "h").as_job().payload, "organization": "x"}])
+async def test_what_is_no_mail_is_given_up(house: House, wrong: dict[str, Any]) -> None:
+    worker = mailer(house)
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.jobs.add(NewJob(ORGANIZATION_MAIL_JOB, wrong))
+        await uow.commit()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        with trio.fail_after(30):
+            while not house.people.rows("select from jobs where state = 'dead'"):
+                await trio.sleep(0.02)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("answer", ["451 4.3.0 later", "550 5.1.1 no"])
+async def test_the_mailer_waits_or_gives_up_as_the_server_says(house: House, server: MailServer, answer: str) -> None:
+    await house.set(server.port)
+    await house.invite()
+    server.answer("RCPT", answer)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(mailer(house).run)
+        with trio.fail_after(30):
+            while not house.people.rows("select from jobs where last_error is not null and kind = %s", ORGANIZATION_MAIL_JOB):
+                await trio.sleep(0.02)
+        nursery.cancel_scope.cancel()
+    (job,) = house.people.rows("select state from jobs where kind = %s", ORGANIZATION_MAIL_JOB)
+    assert job["state"] == ("dead" if answer.startswith("5") else "waiting")
