@@ -35,6 +35,9 @@ and when a person first used a service, have rows of their own and do not depend
 
 **Events** are what webhooks are told. What an event says about a person is emptied after 90 days. That it happened, and
 to which id, stays.
+
+**A SIEM** that an organization names gets copies of its audit log and its sign-ins. What was forgotten before it left is
+not sent, but Postern erases nothing there: that is the organization's to do.
 """
 
 

@@ -39,6 +39,7 @@ from ports.tenancy.members import MemberStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.roles import RoleStore
+from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore
@@ -91,6 +92,8 @@ class UnitOfWork(Protocol):
     def webhooks(self) -> WebhookStore: ...
     @property
     def webhook_deliveries(self) -> WebhookDeliveryStore: ...
+    @property
+    def siem(self) -> SiemStore: ...
     @property
     def api_keys(self) -> ApiKeyStore: ...
     @property

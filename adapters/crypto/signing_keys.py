@@ -53,7 +53,7 @@ class CryptoKeyMaker:
 
     async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
         pair = await trio.to_thread.run_sync(_generate, purpose, limiter=self._limiter)
-        jwk = _public_jwk(pair)
+        jwk = public_jwk(pair)
         key = KeyId(thumbprint(jwk))
         private = pair.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         return SigningKey(
@@ -196,11 +196,16 @@ class KeyCache:
         self._readings_ended += 1
 
 
+def base64url(data: bytes) -> bytes:
+    """RFC 7515: without padding."""
+    return urlsafe_b64encode(data).rstrip(b"=")
+
+
 def thumbprint(jwk: Mapping[str, Json]) -> str:
     """RFC 7638: the key's own name, the same wherever it is computed."""
     members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
     canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
-    return urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+    return base64url(hashlib.sha256(canonical).digest()).decode()
 
 
 def _generate(purpose: KeyPurpose) -> PrivateKey:
@@ -209,7 +214,7 @@ def _generate(purpose: KeyPurpose) -> PrivateKey:
     return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
 
 
-def _public_jwk(pair: PrivateKey) -> dict[str, Json]:
+def public_jwk(pair: PrivateKey) -> dict[str, Json]:
     if isinstance(pair, EllipticCurvePrivateKey):
         jwk = ECAlgorithm.to_jwk(pair.public_key(), as_dict=True)
     else:

@@ -6,7 +6,7 @@ key, not the token, says which algorithm it is for (RFC 8725 sections 3.1, 3.5 a
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from adapters.crypto.signing_keys import KeyCache, VerificationKey
+from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
 from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
@@ -75,14 +75,14 @@ class JwtSigner:
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
         key, private_key = await self._keys.signing_key(purpose)
-        signed = _header(purpose.algorithm, key, token_type) + b"." + _base64url(_encode_claims(claims))
+        signed = _header(purpose.algorithm, key, token_type) + b"." + base64url(_encode_claims(claims))
         if isinstance(private_key, EllipticCurvePrivateKey):
             # RFC 7518 section 3.4: both numbers in full, one after the other.
             r, s = decode_dss_signature(private_key.sign(signed, _ES256))
             signature = r.to_bytes(_ES256_NUMBER) + s.to_bytes(_ES256_NUMBER)
         else:
             signature = private_key.sign(signed, _RS256_PADDING, _SHA256)
-        return (signed + b"." + _base64url(signature)).decode("ascii")
+        return (signed + b"." + base64url(signature)).decode("ascii")
 
 
 def _purpose_of(algorithm: str) -> KeyPurpose:
@@ -91,11 +91,7 @@ def _purpose_of(algorithm: str) -> KeyPurpose:
 
 @lru_cache(maxsize=16)
 def _header(algorithm: str, key: KeyId, token_type: str) -> bytes:
-    return _base64url(msgspec.json.encode({"alg": algorithm, "kid": key, "typ": token_type}))
-
-
-def _base64url(data: bytes) -> bytes:
-    return urlsafe_b64encode(data).rstrip(b"=")
+    return base64url(msgspec.json.encode({"alg": algorithm, "kid": key, "typ": token_type}))
 
 
 _encode_claims: Final = msgspec.json.Encoder().encode

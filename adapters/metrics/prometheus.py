@@ -36,6 +36,7 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 _KNOWN_JOBS = (MAIL_JOB,)
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
+_KNOWN_EXPORTS = ("received", "failed")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -103,11 +104,18 @@ class PrometheusMetrics:
             "sso_organization_mails_total", "Mails of organizations, by how they went: by their own servers or ours", ("outcome",)
         )
         self._domain_checks = self._counter("sso_domain_checks_total", "Looks for the proofs of domains, by outcome", ("outcome",))
+        self._siem = self._histogram("sso_siem_attempt_duration_seconds", "Time to send a batch to a SIEM", (), _JOB_BUCKETS)
+        self._siem_wait = self._histogram(
+            "sso_siem_wait_seconds", "Time from when a batch for a SIEM could have been sent to its attempt", (), _JOB_BUCKETS
+        )
+        self._siem_attempts = self._counter("sso_siem_batches_total", "Attempts to send a batch to a SIEM, by outcome", ("outcome",))
+        self._siem_entries = self._counter("sso_siem_entries_total", "Entries that SIEMs have received")
         for counter, outcomes in (
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
             (self._domain_checks, ("found", "missed")),
+            (self._siem_attempts, _KNOWN_EXPORTS),
         ):
             for outcome in outcomes:
                 counter.labels(outcome)
@@ -190,6 +198,12 @@ class PrometheusMetrics:
 
     def domain_checked(self, outcome: str) -> None:
         self._domain_checks.labels(outcome).inc()
+
+    def siem_attempted(self, outcome: str, seconds: float, waited: float, received: int) -> None:
+        self._siem.observe(seconds)
+        self._siem_wait.observe(waited)
+        self._siem_attempts.labels(outcome).inc()
+        self._siem_entries.inc(received)
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -21,3 +21,5 @@ AUDIT_CHAINS: Final = 5
 
 # Held while a domain is found to be proved: of two organizations that prove the same one, one gets it.
 DOMAINS: Final = 6
+# Held while sign-ins get the numbers by which they are exported: two must not get the same one.
+SIGN_IN_NUMBERS: Final = 7

@@ -743,7 +743,8 @@ create table login_events (
     flagged         boolean     not null default false,
     country         text,
     city            text,
-    created_at      timestamptz not null
+    created_at      timestamptz not null,
+    salt            uuid        default gen_random_uuid() -- of the commitment to its personal part, which may leave for a SIEM
 );
 create index login_events_of_user on login_events (user_id, id desc);
 -- A person's habits are read from these, past any number of strangers' tries between them.
@@ -921,6 +922,50 @@ create table webhook_deliveries (
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index webhook_deliveries_due    on webhook_deliveries (webhook_id, next_at) where next_at is not null;
 create index webhook_deliveries_oldest on webhook_deliveries (created_at);       -- the janitor's
+
+-- Where an organization has its audit log and its sign-ins sent. The row is also what a forwarder claims. Its id names the export: each has
+-- chains of its own, which begin at its first entry.
+create table siem_configurations (
+    id                 uuid        primary key,
+    org_id             uuid        not null unique references all_organizations on delete cascade,
+    name               text        not null,
+    provider_type      text        not null check (provider_type in ('splunk_hec', 'datadog', 'elastic', 'generic')),
+    endpoint_url       text        not null,
+    sealed_credentials bytea,                          -- null: none
+    batch_size         smallint    not null check (batch_size between 1 and 1000),
+    is_active          boolean     not null default true,
+    sign_ins           bigint      not null default 0, -- how many have got a number in `sign_in_links`
+    audit_sequence     bigint      not null default 0, -- the last entry that was received, and the digest of the chain there
+    audit_digest       bytea       not null default '\x0000000000000000000000000000000000000000000000000000000000000000',
+    sign_in_sequence   bigint      not null default 0,
+    sign_in_digest     bytea       not null default '\x0000000000000000000000000000000000000000000000000000000000000000',
+    last_delivered_at  timestamptz,
+    last_error         text,                           -- null: the last attempt succeeded
+    failures           integer     not null default 0, -- since the last success
+    next_at            timestamptz not null default now(),
+    lease              uuid,
+    leased_until       timestamptz,
+    created_at         timestamptz not null,
+    updated_at         timestamptz not null
+) with (fillfactor = 70);
+
+-- Sign-ins that wait for their number in an export, which they get within a second or so, once they are committed. No references: a sign-in
+-- would have to lock what every other one locks. The janitor removes what belongs to no export any more.
+create table sign_in_pending (
+    event_id  uuid primary key,
+    export_id uuid not null
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, vacuum_index_cleanup = on);
+
+-- Numbered sign-ins, until they have been received. What may be forgotten stands in `login_events`; this is what remains of it.
+create table sign_in_links (
+    export_id  uuid   not null,
+    sequence   bigint not null check (sequence > 0),
+    event_id   uuid   not null,
+    content    jsonb  not null,
+    commitment bytea  not null,                        -- to the personal part: its salted digest
+    created_at timestamptz not null,
+    primary key (export_id, sequence)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- The audit log is append-only: entries and links are never changed or deleted. The personal part of an entry stands apart, so that it can be
 -- forgotten; the entry keeps a salted digest of it.

@@ -41,6 +41,7 @@ from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
+from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -98,6 +99,7 @@ class PostgresUnitOfWork:
     oauth_credentials = _Made(OAuthCredentialRows)
     webhooks = _Made(WebhookRows)
     webhook_deliveries = _Made(WebhookDeliveryRows)
+    siem = _Made(SiemRows)
     api_keys = _Made(ApiKeyRows)
     client_secrets = _Made(ClientSecretRows)
     plans = _Made(PlanRows)

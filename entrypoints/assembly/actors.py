@@ -16,6 +16,7 @@ from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
 from actors.purger import Purger
 from actors.reencrypter import reencrypter
+from actors.siem_forwarder import SiemForwarder
 from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
 from adapters.postgres.upkeep import housekeeping
@@ -68,6 +69,7 @@ def assemble_actors(
         Dispatcher("webhook_dispatcher", tenancy.webhook_deliveries, foundation.doorbell, WEBHOOK_TOPIC, spread=spread),
         Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),
         DomainChecker(tenancy.domains, spread=spread),
+        SiemForwarder(tenancy.siem_export, spread=spread),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),

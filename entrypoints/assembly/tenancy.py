@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import trio
+
+from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.tenancy.branding import PostgresLooks
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.domains import PostgresDomains
@@ -12,6 +15,8 @@ from adapters.postgres.tenancy.oauth_credentials import PostgresOAuthCredentials
 from adapters.postgres.tenancy.organizations import PostgresOrganizations
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import PostgresRoles
+from adapters.postgres.tenancy.siem import PostgresSiem
+from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
 from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
 from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
@@ -26,6 +31,8 @@ from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.roles import Roles
+from core.usecases.tenancy.siem import Siem
+from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
 from core.usecases.tenancy.webhooks import Webhooks
@@ -49,10 +56,13 @@ class Tenancy:
     oauth_credentials: OrganizationOAuthCredentials
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
+    siem: Siem
+    siem_export: SiemExport
 
 
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity) -> Tenancy:
     new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    heads = Es256HeadSigner(foundation.server_secrets)
     clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
     return Tenancy(
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
@@ -120,5 +130,17 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             metrics=foundation.metrics,
             clock=clock,
             spread=foundation.secrets.spread,
+        ),
+        siem=Siem(new_unit_of_work, PostgresSiem(pool), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids),
+        siem_export=SiemExport(
+            PostgresSiemQueue(pool),
+            foundation.outbound,
+            foundation.keyring,
+            heads,
+            issuer=settings.public_url,
+            metrics=foundation.metrics,
+            clock=clock,
+            spread=foundation.secrets.spread,
+            breathe=trio.lowlevel.checkpoint,
         ),
     )

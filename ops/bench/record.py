@@ -21,7 +21,7 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
-    "Many rows": ("users", "tenants", "audit", "services", "deletion", "sweeper"),
+    "Many rows": ("users", "tenants", "audit", "exported", "services", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
     "Beside an earlier commit": ("against latency", "against lookups", "against signin"),

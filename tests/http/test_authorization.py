@@ -527,6 +527,7 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
 OPEN = {
     "GET /.well-known/oauth-authorization-server",
     "GET /.well-known/openid-configuration",
+    "GET /.well-known/audit-export-keys.json",
     "GET /.well-known/jwks.json",
     "GET /auth/verify-email",
     "GET /health",
@@ -698,6 +699,12 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/webhooks",
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret",
     },
+    Capability.INTEGRATIONS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/siem",
+        "GET /api/organizations/{org_slug}/siem",
+        "POST /api/organizations/{org_slug}/siem/test",
+    },
+    f"{Capability.INTEGRATIONS_MANAGE}_in_person": {"POST /api/organizations/{org_slug}/siem"},
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",

@@ -38,6 +38,7 @@ TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 
 # Operations, and what verifies our tokens
+everybody                         GET    /.well-known/audit-export-keys.json
 everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
@@ -243,6 +244,12 @@ everybody                         GET    /logos/{digest}
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/replay
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/test
+
+# Its SIEM
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/siem
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/siem
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/siem
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/siem/test
 
 # Its services
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services

@@ -98,6 +98,7 @@ class Street(Cast):
             ),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
+            ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
             (f"services/{house.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
             (f"services/{house.service.slug}/api-keys", {"name": f"Of {name} {more}", "permissions": ["read:users"]}, 201),
         ):
@@ -112,6 +113,7 @@ class Street(Cast):
             ("invitations", "org_id"),
             ("services", "org_id"),
             ("webhooks", "org_id"),
+            ("siem_configurations", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
@@ -169,6 +171,7 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/domain",
     "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "DELETE /api/organizations/{org_slug}/smtp",
+    "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
@@ -180,6 +183,8 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/services",
     "POST /api/organizations/{org_slug}/smtp",
     "POST /api/organizations/{org_slug}/smtp/test",
+    "POST /api/organizations/{org_slug}/siem",
+    "POST /api/organizations/{org_slug}/siem/test",
     "POST /api/organizations/{org_slug}/webhooks",
 }
 
@@ -211,6 +216,7 @@ KEPT = (
     "mail_servers",
     "domains",
     "oauth_credentials",
+    "siem_configurations",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys")
 

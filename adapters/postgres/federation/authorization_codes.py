@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.statements import ask_in_order
@@ -230,6 +231,9 @@ _REDEEM: Final[LiteralString] = f"""
              select %(login_event)s, code.user_id, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
                     %(user_agent)s::text, %(at)s
                from redeemed, code, parent, place
+         ),
+         exported as (
+             {queue_for_export("redeemed cross join place", "%(login_event)s::uuid", "place.org_id")}
          ),
          told as (
              insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.addresses import storable_address
@@ -86,6 +86,8 @@ class LoginEventRows:
                 "at": event.created_at,
             },
         )
+        if event.organization is not None:
+            await self._transaction.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
 
 
 class PostgresLoginEvents:
@@ -104,6 +106,21 @@ _ADD: Final = """
     values (%(id)s, %(user)s, %(organization)s, %(service)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s,
             %(user_agent)s, %(risk_score)s, %(risk_factors)s::text[], %(flagged)s, %(country)s, %(city)s, %(at)s)
 """
+
+
+def queue_for_export(source: LiteralString, event: LiteralString, organization: LiteralString) -> LiteralString:
+    """For an organization that exports its sign-ins, and for no other. Along with the statement that logs the sign-in, which waits for
+    nobody: the number is given later (`adapters/postgres/tenancy/siem_queue.py`).
+    """
+    return f"""
+    insert into sign_in_pending (event_id, export_id)
+    select {event}, siem_configurations.id
+      from {source}
+      join siem_configurations on siem_configurations.org_id = {organization}
+    """
+
+
+_QUEUE_FOR_EXPORT: Final[LiteralString] = queue_for_export("(values (true)) as this (event)", "%(id)s::uuid", "%(organization)s::uuid")
 
 # Read backwards from an index, as far as one page goes.
 _LIST_OWN: Final = """

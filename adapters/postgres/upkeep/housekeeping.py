@@ -7,6 +7,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.statements import tell
+from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
 from adapters.postgres.tenancy.webhook_queue import FORSAKE
 from ports.database import Housekeeping
 
@@ -164,6 +165,12 @@ class ForsakenNotices(_Sweep):
     """Nobody has received them within a day. They are given up, not deleted."""
 
     statement = logout_notices.FORSAKE
+
+
+class ReceivedSignIns(_Sweep):
+    """Numbered sign-ins that a SIEM has received, and those of exports that are gone."""
+
+    statement = FORGET_RECEIVED
 
 
 class _Retained(_Sweep):

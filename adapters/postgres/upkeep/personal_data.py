@@ -169,6 +169,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "plans.currency",
         ),
         *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error", "logout_notices.error"),
+        *("siem_configurations.provider_type",),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors"),
@@ -209,8 +210,11 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         *("plans.name", "plans.features", "plans.billing_price_id"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
+        *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
     ),
-    "Details of an act. What they say about a person is kept in a column of its own": ("events.details", "audit_entries.details"),
+    "Details of an act. What they say about a person is kept in a column of its own": (
+        *("events.details", "audit_entries.details", "sign_in_links.content"),
+    ),
     "A key, or a digest of random bits": (
         *("browser_sessions.digest", "flows.browser_digest"),
         *("api_keys.digest", "client_secrets.digest", "devices.token_digest", "devices.trust_digest", "invitations.token_digest"),
@@ -219,10 +223,12 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
         *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
         *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "domains.token"),
+        "siem_configurations.sealed_credentials",
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
     ),
     "A digest that says nothing without what it was made from; the salt is erased together with that": (
         *("audit_entries.personal_digest", "audit_links.digest"),
+        *("sign_in_links.commitment", "siem_configurations.audit_digest", "siem_configurations.sign_in_digest"),
     ),
     "A digest under a key that only the person's browser has": (*("flows.proof_digest",),),
 }

@@ -38,6 +38,7 @@ class TargetType(StrEnum):
     BRANDING = "branding"
     ROLE = "role"
     WEBHOOK = "webhook"
+    SIEM = "siem"
 
 
 @dataclass(frozen=True, slots=True)

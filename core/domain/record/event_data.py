@@ -59,6 +59,13 @@ _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
+_SIEM: Final[Mapping[str, Json]] = {
+    "name": "Our SIEM",
+    "provider_type": "generic",
+    "host": "siem.example.org",
+    "batch_size": 500,
+    "is_active": True,
+}
 
 EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.invited": EventData("The invitation, the role it offers, and whom it was sent to.", {"invitation_id": _ID, **_INVITATION}),
@@ -141,6 +148,9 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "webhook.secret_rotated": EventData("The webhook with the new secret.", {"name": "CRM"}),
     "webhook.paused": EventData("The webhook, which has failed at least since this moment.", {"name": "CRM", "failing_since": _WHEN}),
     "webhook.tested": EventData("The webhook that is tested.", {"name": "CRM"}),
+    "siem.configured": EventData("The export as it is from now on, without its URL and credentials.", _SIEM),
+    "siem.removed": EventData("The export that is gone.", _SIEM),
+    "siem.tested": EventData("The export whose receiver was tried.", _SIEM),
     "security.impersonation.started": EventData(
         "An operator acts in a member's name: in which session, until when, and why.",
         {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},

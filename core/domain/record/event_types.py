@@ -174,6 +174,12 @@ _FURTHER: Final = (
         ("webhook.tested", "Webhook tested"),
     ),
     *_types(
+        "Integrations",
+        ("siem.configured", "Export to a SIEM configured"),
+        ("siem.removed", "Export to a SIEM removed"),
+        ("siem.tested", "Export to a SIEM tested"),
+    ),
+    *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
     ),

@@ -37,6 +37,7 @@ TAGS: Final[Mapping[str, str]] = {
     "roles": "Roles that an organization adds to the built-in owner, admin and member.",
     "invitations": "Invite people to become members, and answer an invitation.",
     "webhooks": "Hear of what happens in an organization as it happens, and see what became of each event.",
+    "siem": "Have the audit log and the sign-ins sent to where they are watched.",
     "audit": "What was done in an organization, and who did it.",
     "platform": "Govern the whole installation. Only platform owners can.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, who somebody is, and where everything is.",

@@ -95,6 +95,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.webhook_attempted("delivered", 0.3, 0.1)
     metrics.webhook_paused()
     metrics.logout_notice_attempted("failed", 0.2)
+    metrics.siem_attempted("received", 0.3, 0.1, 12)
+    metrics.siem_attempted("failed", 0.3, 0.1, 0)
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_restarted("janitor")
@@ -113,6 +115,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2
     assert value(page, "sso_jobs_processed_total", job_type="mail", outcome="failed") == 1
     assert value(page, "sso_webhook_delivery_latency_seconds_count") == 1
+    assert value(page, "sso_siem_entries_total") == 12
+    assert value(page, "sso_siem_batches_total", outcome="failed") == 1
+    assert value(page, "sso_siem_wait_seconds_count") == 2
     assert value(page, "sso_actor_up", actor="mailer") == 1
     assert value(page, "sso_actor_up", actor="janitor") == 0
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1

@@ -95,6 +95,8 @@ _FILL: Final = """
     select gen_random_uuid(), webhooks.id, events.id, 'user.joined', now(), now()
       from webhooks join events on events.organization_id = webhooks.org_id
      where webhooks.org_id = %(organization)s;
+    insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 'SIEM', 'generic', 'https://siem.example', 1, now(), now());
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
     insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, created_at)

@@ -61,6 +61,20 @@ async def test_the_webhooks_of_the_organization_and_no_others_are_told_of_the_si
     assert told == [{"org_id": relying.acme.id, "event_name": "user.login.success", "name": "user.login.success"}]
 
 
+async def test_an_organization_that_exports_its_sign_ins_gets_this_one_too(relying: Relying) -> None:
+    relying.people.change(
+        "insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)"
+        " values (gen_random_uuid(), %s, 'SIEM', 'generic', 'https://siem.example/', 1, now(), now())",
+        relying.acme.id,
+    )
+    await relying.signed_in(relying.shop)
+    queued = relying.people.rows(
+        "select organization_id, success from sign_in_pending join login_events on login_events.id = event_id"
+        " join siem_configurations on siem_configurations.id = export_id and org_id = organization_id"
+    )
+    assert queued == [{"organization_id": relying.acme.id, "success": True}]
+
+
 async def test_what_an_id_token_says(relying: Relying) -> None:
     relying.tenants.join(relying.ada, relying.acme, "admin")
     code = await relying.code(relying.shop, scopes="openid email profile organization", amr=("pwd", "otp", "mfa"))

@@ -85,6 +85,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
     webhook = f"{webhooks}/{{webhook_id}}"
     assert limited == {
         *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
+        *("POST /api/organizations/{org_slug}/siem", "POST /api/organizations/{org_slug}/siem/test"),
         *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),
     }
 

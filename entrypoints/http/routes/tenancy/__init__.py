@@ -12,6 +12,7 @@ from entrypoints.http.routes.tenancy import (
     oauth_credentials,
     organizations,
     roles,
+    siem,
     sign_in_rules,
     webhook_deliveries,
     webhooks,
@@ -29,4 +30,5 @@ ROUTES: Final = Endpoints.of(
     invitations,
     webhooks,
     webhook_deliveries,
+    siem,
 )

@@ -1,0 +1,102 @@
+"""The SIEM forwarder: sends the audit logs and the sign-ins of organizations to where they want them, and gives sign-ins the numbers by
+which they are sent.
+
+One batch of an organization is on its way at a time, and the next one leaves when it was received: so the order holds, and a receiver that
+is dead or slow is nobody else's problem. Delivery is at least once: what was sent when the process died is sent again, with the same
+numbers.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from core.domain.tenancy.siem_export import Stream
+from core.usecases.tenancy.siem_export import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
+
+log = structlog.get_logger()
+
+# Organizations in hand: in this process, and of these such whose last attempt failed. Each hand holds one batch in memory.
+HANDS: Final = 24
+HANDS_FOR_FAILING: Final = 8
+_POLL: Final = 2.0
+_NUMBERING: Final = 1.0
+# An organization with much to send may go on for as long as this before it makes room for others.
+_TURN: Final = 5.0
+# To give leases back at shutdown.
+_LAST_WORDS: Final = 1.0
+
+
+class SiemForwarder:
+    name = "siem_forwarder"
+
+    def __init__(
+        self, export: SiemExport, *, spread: Callable[[], float], poll: float = _POLL, numbering: float = _NUMBERING, turn: float = _TURN
+    ) -> None:
+        self._export = export
+        self._spread = spread
+        self._poll = poll
+        self._numbering = numbering
+        self._turn = turn
+        self._outage = Outage(self.name, spread)
+        self._free = {False: HANDS, True: HANDS_FOR_FAILING}
+        self._look = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._number)
+            task_status.started()
+            while True:
+                self._look = trio.Event()
+                for failing in (False, True):
+                    if self._free[failing]:
+                        claim = partial(self._export.claim, self._free[failing], failing=failing)
+                        for forwarding in await self._outage.wait_out(claim):
+                            self._free[failing] -= 1
+                            nursery.start_soon(self._forward, forwarding, failing)
+                with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
+                    await self._look.wait()
+
+    async def _number(self) -> None:
+        while True:
+            if await self._outage.wait_out(self._export.number) < NUMBERED_AT_ONCE:
+                # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
+                await trio.sleep(self._numbering * (1 + self._spread() / 5))
+
+    async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - by the nursery, which knows no keywords
+        try:
+            # An outage longer than the lease: others have the organization by then, and nothing of ours is written.
+            with trio.move_on_after(self._turn + LEASE.total_seconds()):
+                await self._take_turn(forwarding)
+        finally:
+            self._free[failing] += 1
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
+                await self._give_back(forwarding)
+            if not failing:
+                # Somebody may wait for the hand. One that failed is not due for a while.
+                self._look.set()
+
+    async def _take_turn(self, forwarding: Forwarding) -> None:
+        until = trio.current_time() + self._turn
+        moved = True
+        while moved and trio.current_time() < until:
+            moved = False
+            for stream in Stream:
+                before = forwarding.reached[stream]
+                began = trio.current_time()
+                if not await self._outage.wait_out(partial(self._export.forward, forwarding, stream, partial(_since, began))):
+                    return
+                moved = moved or forwarding.reached[stream] != before
+
+    async def _give_back(self, forwarding: Forwarding) -> None:
+        try:
+            await self._export.release(forwarding)
+        except Exception as error:  # noqa: BLE001 - the lease runs out by itself
+            log.warning("siem_export_left_to_its_lease", configuration=str(forwarding.claimed.id), error=type(error).__name__)
+
+
+def _since(began: float) -> float:
+    return trio.current_time() - began

@@ -1,0 +1,203 @@
+"""SIEM configurations: where an organization has its audit log and its sign-ins sent, in whose form, and with which credentials."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, SiemId
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
+
+LONGEST_NAME: Final = 100
+LONGEST_CREDENTIAL: Final = 2000
+BATCH_SIZE: Final = 500
+MOST_IN_A_BATCH: Final = 1000
+
+_FIELD_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FIELD_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+# The request is framed and addressed by us.
+_OURS: Final = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection", "accept-encoding", "user-agent"})
+
+
+class Provider(StrEnum):
+    SPLUNK_HEC = "splunk_hec"
+    DATADOG = "datadog"
+    ELASTIC = "elastic"
+    GENERIC = "generic"
+
+
+# Other names for the same forms, among them such as name the form and no maker.
+_NAMES: Final[Mapping[Provider, tuple[str, ...]]] = {
+    Provider.SPLUNK_HEC: ("splunk", "hec", "event_collector", "http_event_collector"),
+    Provider.DATADOG: ("datadog_logs", "log_intake", "logs_intake", "http_log_intake"),
+    Provider.ELASTIC: ("elasticsearch", "opensearch", "elastic_bulk", "bulk", "bulk_api", "bulk_index"),
+    Provider.GENERIC: ("ndjson", "generic_ndjson", "generic_http", "generic_json", "http", "https", "json", "webhook", "custom"),
+}
+_BY_NAME: Final = {name: provider for provider, names in _NAMES.items() for name in (provider.value, *names)}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """`auth_header` is the value of `Authorization`, or `Name: value`. With an `api_key` it may be the name of the header that carries
+    this.
+    """
+
+    api_key: Secret | None = None
+    auth_header: Secret | None = None
+
+    def __bool__(self) -> bool:
+        return self.api_key is not None or self.auth_header is not None
+
+    def text(self) -> bytes:
+        """What is sealed."""
+        return json.dumps(
+            {
+                "api_key": None if self.api_key is None else self.api_key.reveal(),
+                "auth_header": None if self.auth_header is None else self.auth_header.reveal(),
+            }
+        ).encode()
+
+    @classmethod
+    def read(cls, text: bytes) -> "Credentials":
+        kept = json.loads(text)
+        return cls(*(None if kept[name] is None else Secret(kept[name]) for name in ("api_key", "auth_header")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiemConfiguration:
+    """Its id names the export, whose chains begin at its first entry."""
+
+    id: SiemId
+    organization: OrganizationId
+    name: str
+    provider: Provider
+    endpoint_url: str
+    batch_size: int
+    is_active: bool
+    has_credentials: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`lag` counts entries that have not been received, and `lag_seconds` is the age of the oldest of them."""
+
+    last_delivered_at: datetime | None = None
+    last_error: str | None = None
+    lag: int = 0
+    lag_seconds: int = 0
+
+
+def provider_named(text: str) -> Provider:
+    """Raises `BadRequest`."""
+    provider = _BY_NAME.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
+    if provider is None:
+        raise BadRequest(f"provider_type: one of {', '.join(Provider)}")
+    return provider
+
+
+def siem_name(text: str) -> str:
+    name = typed_line("name", text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def siem_destination(text: str) -> Destination:
+    """Raises `BadRequest`."""
+    try:
+        return destination(text)
+    except NotADestination as refusal:
+        raise BadRequest(f"endpoint_url: {refusal}") from None
+
+
+def siem_batch_size(size: int) -> int:
+    if not 1 <= size <= MOST_IN_A_BATCH:
+        raise BadRequest(f"batch_size: 1 to {MOST_IN_A_BATCH}")
+    return size
+
+
+def credential(field: str, text: str | None) -> Secret | None:
+    """None when there is none. Raises `BadRequest`, also for what could not stand in a header."""
+    if not text:
+        return None
+    if len(text) > LONGEST_CREDENTIAL or _FIELD_VALUE.fullmatch(text) is None:
+        raise BadRequest(f"{field}: at most {LONGEST_CREDENTIAL} visible ASCII characters, with spaces between them")
+    return Secret(text)
+
+
+def require_usable(credentials: Credentials) -> None:
+    """Raises `BadRequest` for a header that is ours to write."""
+    if any(name.lower() in _OURS for name in authentication(Provider.GENERIC, credentials)):
+        raise BadRequest("auth_header: this header is not for credentials")
+
+
+def authentication(provider: Provider, credentials: Credentials) -> Mapping[str, str]:
+    """The headers that carry the credentials."""
+    key = None if credentials.api_key is None else credentials.api_key.reveal()
+    header = None if credentials.auth_header is None else credentials.auth_header.reveal()
+    if header is None:
+        return {} if key is None else _usual(provider, key)
+    if key is not None and _FIELD_NAME.fullmatch(header):
+        return {header: key}
+    name, colon, value = header.partition(":")
+    named = {name: value.strip()} if colon and _FIELD_NAME.fullmatch(name) and value.strip() else {"Authorization": header}
+    return named if key is None or provider is Provider.GENERIC else {**_usual(provider, key), **named}
+
+
+def _usual(provider: Provider, key: str) -> Mapping[str, str]:
+    match provider:
+        case Provider.SPLUNK_HEC:
+            return {"Authorization": f"Splunk {key}"}
+        case Provider.DATADOG:
+            return {"DD-API-KEY": key}
+        case Provider.ELASTIC:
+            return {"Authorization": f"ApiKey {key}"}
+        case Provider.GENERIC:
+            return {"Authorization": f"Bearer {key}"}
+
+
+def keeps_credentials(before: SiemConfiguration, provider: Provider, to: Destination) -> bool:
+    """Whether credentials that nobody sends again stay: only for whom they were given to. Or somebody who does not know them could have
+    them sent to a place of their own.
+    """
+    there = siem_destination(before.endpoint_url)
+    return before.provider is provider and (there.scheme, there.host, there.port) == (to.scheme, to.host, to.port)
+
+
+def siem_configured(configuration: SiemConfiguration, actor: Actor) -> Event:
+    return _event("siem.configured", configuration, actor)
+
+
+def siem_removed(configuration: SiemConfiguration, actor: Actor) -> Event:
+    return _event("siem.removed", configuration, actor)
+
+
+def siem_tested(configuration: SiemConfiguration, actor: Actor) -> Event:
+    return _event("siem.tested", configuration, actor)
+
+
+def _event(name: str, configuration: SiemConfiguration, actor: Actor) -> Event:
+    """Without the URL, which may hold a token of the receiver's."""
+    details: Mapping[str, Json] = {
+        "name": configuration.name,
+        "provider_type": configuration.provider.value,
+        "host": siem_destination(configuration.endpoint_url).host,
+        "batch_size": configuration.batch_size,
+        "is_active": configuration.is_active,
+    }
+    return Event(name, actor, Target("siem", str(configuration.id)), configuration.organization, details)
+
+
+def sealing_context(configuration: UUID) -> str:
+    return f"siem_configurations.sealed_credentials:{configuration}"

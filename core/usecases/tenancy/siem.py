@@ -1,0 +1,221 @@
+"""The SIEM configuration of an organization: made, shown, tried and removed by members who may."""
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from core.domain.changes import Unchanged
+from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.identifiers import SiemId
+from core.domain.outbound.destinations import Destination
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.siem import (
+    BATCH_SIZE,
+    Credentials,
+    Provider,
+    SiemConfiguration,
+    authentication,
+    credential,
+    keeps_credentials,
+    provider_named,
+    require_usable,
+    sealing_context,
+    siem_batch_size,
+    siem_configured,
+    siem_destination,
+    siem_name,
+    siem_removed,
+    siem_tested,
+)
+from core.domain.tenancy.siem_export import ATTEMPT_TIMEOUT, Export, asked_of, headers_of, refusal, test_body
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.encryption import CannotOpen, KeyRing
+from ports.heads import HeadSigner
+from ports.ids import Ids
+from ports.outbound import Outbound, OutboundFailed, OutboundRequest
+from ports.tenancy.siem import Shown, SiemLookup, Stored
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+SEALED_SHUT = "the credentials cannot be opened: send them again"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    success: bool
+    message: str
+
+
+class Siem:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: SiemLookup,
+        outbound: Outbound,
+        keyring: KeyRing,
+        heads: HeadSigner,
+        *,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._outbound = outbound
+        self._keyring = keyring
+        self._heads = heads
+        self._clock = clock
+        self._ids = ids
+
+    @property
+    def heads(self) -> HeadSigner:
+        """Whose public key verifies what is exported."""
+        return self._heads
+
+    async def get(self, member: Member) -> Shown:
+        """Raises `NotFound`."""
+        shown = await self._lookup.get(member.organization)
+        if shown is None:
+            raise NotFound(_NONE)
+        return shown
+
+    async def configure(
+        self,
+        member: Member,
+        actor: Actor,
+        *,
+        name: str,
+        provider_type: str,
+        endpoint_url: str,
+        api_key: str | Unchanged | None,
+        auth_header: str | Unchanged | None,
+        batch_size: int | None,
+        is_active: bool | None,
+    ) -> Shown:
+        """Makes the configuration, or puts this one in its place, which goes on where that one stopped. Credentials that are unchanged stay
+        as long as the provider and the host do; the rest that is None is as for a new one. Raises `BadRequest`.
+        """
+        to = siem_destination(endpoint_url)
+        if not self._outbound.may_call(to):
+            raise BadRequest("endpoint_url: this address is not public, and the operator of this installation has not allowed it")
+        provider = provider_named(provider_type)
+        now = self._clock.now()
+        wanted = SiemConfiguration(
+            id=SiemId(self._ids.new()),
+            organization=member.organization,
+            name=siem_name(name),
+            provider=provider,
+            endpoint_url=endpoint_url,
+            batch_size=BATCH_SIZE if batch_size is None else siem_batch_size(batch_size),
+            is_active=is_active is not False,
+            has_credentials=False,
+            created_at=now,
+            updated_at=now,
+        )
+        for field, given in (("api_key", api_key), ("auth_header", auth_header)):
+            if not isinstance(given, Unchanged):
+                credential(field, given)
+        async with self._unit_of_work() as uow:
+            await _hold(uow, member)
+            before = await uow.siem.hold(member.organization)
+            credentials = _credentials(self._kept(before, provider, to, api_key, auth_header), api_key, auth_header)
+            configuration = _in_place_of(before, wanted, has_credentials=bool(credentials))
+            sealed = self._keyring.seal(credentials.text(), sealing_context(configuration.id)) if credentials else None
+            await uow.siem.save(configuration, sealed)
+            await uow.record(siem_configured(configuration, actor))
+            health = await uow.siem.health(configuration.id)
+            await uow.commit()
+        return Shown(configuration, health)
+
+    async def remove(self, member: Member, actor: Actor) -> None:
+        """What has not left stays here; what is on its way may still arrive. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+            removed = await uow.siem.hold(member.organization)
+            if removed is None:
+                raise NotFound(_NONE)
+            await uow.siem.delete(removed.configuration.id)
+            await uow.record(siem_removed(removed.configuration, actor))
+            await uow.commit()
+
+    async def test(self, member: Member, actor: Actor) -> Tried:
+        """Sends something that is no entry, once. Raises `NotFound`, `BadRequest` when it is disabled."""
+        async with self._unit_of_work() as uow:
+            await _hold(uow, member)
+            stored = await uow.siem.hold(member.organization)
+            if stored is None:
+                raise NotFound(_NONE)
+            configuration = stored.configuration
+            if not configuration.is_active:
+                raise BadRequest("The export is disabled: enable it first")
+            await uow.record(siem_tested(configuration, actor))
+            await uow.commit()
+        refused = await self._refused(stored)
+        log.info("siem_tested", configuration=str(configuration.id), error=refused)
+        return Tried(success=True, message="The receiver took it") if refused is None else Tried(success=False, message=refused)
+
+    async def _refused(self, stored: Stored) -> str | None:
+        configuration = stored.configuration
+        try:
+            credentials = opened(self._keyring, configuration.id, stored.sealed_credentials)
+        except CannotOpen as error:
+            log.error("siem_credentials_unreadable", configuration=str(configuration.id), error=str(error))  # noqa: TRY400 - says it all
+            return SEALED_SHUT
+        body = test_body(configuration.provider, Export(configuration.organization, configuration.id), self._clock.now())
+        headers = headers_of(configuration.provider, authentication(configuration.provider, credentials))
+        to = asked_of(configuration.provider, siem_destination(configuration.endpoint_url))
+        try:
+            answer = await self._outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
+        except OutboundFailed as failed:
+            return failed.failure.value
+        return refusal(configuration.provider, answer.status, answer.body)
+
+    def _kept(
+        self,
+        before: Stored | None,
+        provider: Provider,
+        to: Destination,
+        *given: str | Unchanged | None,
+    ) -> Credentials:
+        """What there was, if anything of it may stay."""
+        unchanged = any(isinstance(one, Unchanged) for one in given)
+        if before is None or not unchanged or not keeps_credentials(before.configuration, provider, to):
+            return Credentials()
+        try:
+            return opened(self._keyring, before.configuration.id, before.sealed_credentials)
+        except CannotOpen:
+            raise BadRequest(f"api_key: {SEALED_SHUT}") from None
+
+
+_NONE = "The organization exports to no SIEM"
+
+
+def opened(keyring: KeyRing, configuration: SiemId, sealed: bytes | None) -> Credentials:
+    """Raises `CannotOpen`."""
+    return Credentials() if sealed is None else Credentials.read(keyring.open(sealed, sealing_context(configuration)))
+
+
+def _credentials(kept: Credentials, api_key: str | Unchanged | None, auth_header: str | Unchanged | None) -> Credentials:
+    credentials = Credentials(
+        kept.api_key if isinstance(api_key, Unchanged) else credential("api_key", api_key),
+        kept.auth_header if isinstance(auth_header, Unchanged) else credential("auth_header", auth_header),
+    )
+    require_usable(credentials)
+    return credentials
+
+
+def _in_place_of(before: Stored | None, wanted: SiemConfiguration, *, has_credentials: bool) -> SiemConfiguration:
+    if before is None:
+        return replace(wanted, has_credentials=has_credentials)
+    there = before.configuration
+    return replace(wanted, id=there.id, created_at=there.created_at, has_credentials=has_credentials)
+
+
+async def _hold(uow: UnitOfWork, member: Member) -> None:
+    """Whoever has the audit log sent somewhere can read it there."""
+    held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+    if Capability.AUDIT_LOGS_VIEW not in held:
+        raise Forbidden

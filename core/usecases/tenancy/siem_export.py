@@ -1,0 +1,162 @@
+"""The export to SIEMs, as the forwarder does it: one batch of one organization at a time, in order, as often as it takes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from core.domain.tenancy.siem import authentication, siem_destination
+from core.domain.tenancy.siem_export import (
+    ATTEMPT_TIMEOUT,
+    MOST_BYTES,
+    Batch,
+    Cursor,
+    Export,
+    Stream,
+    asked_of,
+    head_claims,
+    headers_of,
+    most_of_a_batch,
+    pause_after,
+    refusal,
+)
+from core.usecases.tenancy.siem import SEALED_SHUT, opened
+from ports.clock import Clock
+from ports.encryption import CannotOpen, KeyRing
+from ports.heads import HeadSigner
+from ports.metrics import Metrics
+from ports.outbound import Outbound, OutboundFailed, OutboundRequest
+from ports.tenancy.siem import ClaimedExport, Held, SiemQueue
+
+log = structlog.get_logger()
+
+# Longer than one batch takes, from the question whether it may leave to the note that it was received.
+LEASE: Final = timedelta(seconds=60)
+# Sign-ins that get their numbers in one statement.
+NUMBERED_AT_ONCE: Final = 500
+# Entries that are hashed and written out in one turn of the event loop.
+_MADE_AT_ONCE: Final = 20
+
+
+@dataclass(slots=True)
+class Forwarding:
+    """A claimed export, and how far it has come under this lease."""
+
+    claimed: ClaimedExport
+    reached: dict[Stream, Cursor]
+    failures: int
+    due_at: datetime
+
+    @classmethod
+    def of(cls, claimed: ClaimedExport) -> "Forwarding":
+        return cls(claimed, dict(claimed.cursors), claimed.failures, claimed.due_at)
+
+    @property
+    def export(self) -> Export:
+        return Export(self.claimed.organization, self.claimed.id)
+
+
+class SiemExport:
+    """`breathe` gives other tasks their turn."""
+
+    def __init__(
+        self,
+        queue: SiemQueue,
+        outbound: Outbound,
+        keyring: KeyRing,
+        heads: HeadSigner,
+        *,
+        issuer: str,
+        metrics: Metrics,
+        clock: Clock,
+        spread: Callable[[], float],
+        breathe: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._queue = queue
+        self._outbound = outbound
+        self._keyring = keyring
+        self._heads = heads
+        self._issuer = issuer
+        self._metrics = metrics
+        self._clock = clock
+        self._spread = spread
+        self._breathe = breathe
+
+    async def number(self) -> int:
+        """Returns how many sign-ins waited for their numbers, at most `NUMBERED_AT_ONCE`."""
+        return await self._queue.number(NUMBERED_AT_ONCE)
+
+    async def claim(self, limit: int, *, failing: bool) -> Sequence[Forwarding]:
+        """For the forwarder, which releases each of them again."""
+        return [Forwarding.of(claimed) for claimed in await self._queue.claim(limit, LEASE, failing=failing)]
+
+    async def forward(self, forwarding: Forwarding, stream: Stream, elapsed: Callable[[], float]) -> bool:
+        """Sends the next batch of one stream, if there is anything in it. False when nothing more is to be sent under this lease. `elapsed`
+        tells the seconds so far.
+        """
+        batch = await self._next(forwarding, stream)
+        if batch is None:
+            return True
+        now = self._clock.now()
+        body = batch.body(await self._heads.sign(head_claims(forwarding.export, stream, batch.end, now, self._issuer)), now)
+        await self._breathe()
+        # Last of all, so that what a member has changed meanwhile holds for this batch.
+        held = await self._queue.hold(forwarding.claimed, LEASE)
+        if held is None:
+            return False
+        refused, retry_after = await self._post(forwarding, held, body)
+        waited = max(0.0, (now - max(forwarding.due_at, batch.oldest or forwarding.due_at)).total_seconds())
+        received = 0 if refused is not None else len(batch)
+        self._metrics.siem_attempted("received" if refused is None else "failed", elapsed(), waited, received)
+        log.info(
+            "siem_attempted",
+            configuration=str(forwarding.claimed.id),
+            stream=stream.value,
+            entries=len(batch),
+            end=batch.end.sequence,
+            error=refused,
+            failures=forwarding.failures,
+        )
+        if refused is not None:
+            pause = pause_after(forwarding.failures, self._spread(), retry_after, self._clock.now())
+            await self._queue.failed(forwarding.claimed, refused, pause)
+            return False
+        at = self._clock.now()
+        if not await self._queue.received(forwarding.claimed, stream, batch.end, at):
+            return False
+        forwarding.due_at = at
+        forwarding.reached[stream] = batch.end
+        forwarding.failures = 0
+        return True
+
+    async def _next(self, forwarding: Forwarding, stream: Stream) -> Batch | None:
+        after = forwarding.reached[stream]
+        most = most_of_a_batch(forwarding.claimed.batch_size, forwarding.failures)
+        entries = await self._queue.entries(forwarding.claimed, stream, after.sequence, most, MOST_BYTES)
+        batch = Batch(forwarding.claimed.provider, forwarding.export, stream, after)
+        for number, one in enumerate(entries, 1):
+            batch.add(one)
+            if number % _MADE_AT_ONCE == 0:
+                await self._breathe()
+        return batch if entries else None
+
+    async def _post(self, forwarding: Forwarding, held: Held, body: bytes) -> tuple[str | None, str | None]:
+        """Why it was refused, and when the receiver wants to be asked again."""
+        try:
+            credentials = opened(self._keyring, forwarding.claimed.id, held.sealed_credentials)
+        except CannotOpen as error:
+            log.error("siem_credentials_unreadable", configuration=str(forwarding.claimed.id), error=str(error))  # noqa: TRY400 - says it all
+            return SEALED_SHUT, None
+        provider = forwarding.claimed.provider
+        to = asked_of(provider, siem_destination(held.endpoint_url))
+        headers = headers_of(provider, authentication(provider, credentials))
+        try:
+            answer = await self._outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
+        except OutboundFailed as failed:
+            return failed.failure.value, None
+        return refusal(provider, answer.status, answer.body), answer.headers.get("retry-after")
+
+    async def release(self, forwarding: Forwarding) -> None:
+        await self._queue.release(forwarding.claimed)

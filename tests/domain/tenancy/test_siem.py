@@ -1,0 +1,174 @@
+"""SIEM configurations and what leaves by them: credentials, chains, forms, answers and pauses."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, SiemId
+from core.domain.outbound.destinations import destination
+from core.domain.secrets import Secret
+from core.domain.tenancy.siem import Credentials, Provider, authentication, provider_named, require_usable
+from core.domain.tenancy.siem_export import (
+    Batch,
+    Cursor,
+    Export,
+    Numbered,
+    Stream,
+    asked_of,
+    canonical,
+    head_claims,
+    most_of_a_batch,
+    pause_after,
+    record_of,
+    refusal,
+)
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+EXPORT = Export(OrganizationId(UUID(int=1)), SiemId(UUID(int=2)))
+
+
+def numbered(sequence: int, **changes: Any) -> Numbered:
+    personal = '["192.0.2.7", null, {}]'
+    commitment = sha256(b"\x01" + personal.encode()).hexdigest()
+    values = {"at": NOW, "entry": {"action": "role.created", "é": "😀"}, "commitment": commitment, "personal": personal, "salt": "01"}
+    return Numbered(sequence, **{**values, **changes})
+
+
+def key(text: str) -> Credentials:
+    return Credentials(api_key=Secret(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("splunk_hec", Provider.SPLUNK_HEC),
+        (" Splunk-HEC ", Provider.SPLUNK_HEC),
+        ("http event collector", Provider.SPLUNK_HEC),
+        ("log_intake", Provider.DATADOG),
+        ("bulk", Provider.ELASTIC),
+        ("NDJSON", Provider.GENERIC),
+    ],
+)
+def test_providers_have_neutral_names(name: str, provider: Provider) -> None:
+    assert provider_named(name) is provider
+
+
+@pytest.mark.parametrize(
+    ("provider", "credentials", "headers"),
+    [
+        (Provider.GENERIC, Credentials(), {}),
+        (Provider.GENERIC, key("k"), {"Authorization": "Bearer k"}),
+        (Provider.SPLUNK_HEC, key("k"), {"Authorization": "Splunk k"}),
+        (Provider.DATADOG, key("k"), {"DD-API-KEY": "k"}),
+        (Provider.ELASTIC, key("k"), {"Authorization": "ApiKey k"}),
+        (Provider.GENERIC, Credentials(None, Secret("Basic YTpi")), {"Authorization": "Basic YTpi"}),
+        (Provider.GENERIC, Credentials(None, Secret("X-Key: a:b")), {"X-Key": "a:b"}),
+        (Provider.GENERIC, Credentials(Secret("k"), Secret("X-Key")), {"X-Key": "k"}),
+        (Provider.DATADOG, Credentials(Secret("k"), Secret("X-Tenant: 7")), {"DD-API-KEY": "k", "X-Tenant": "7"}),
+        (Provider.GENERIC, Credentials(Secret("k"), Secret("X-Tenant: 7")), {"X-Tenant": "7"}),
+        (Provider.SPLUNK_HEC, Credentials(Secret("k"), Secret("Authorization: Bearer z")), {"Authorization": "Bearer z"}),
+        (Provider.GENERIC, Credentials(None, Secret("token:")), {"Authorization": "token:"}),
+    ],
+)
+def test_credentials_travel_where_the_provider_looks(provider: Provider, credentials: Credentials, headers: dict[str, str]) -> None:
+    assert authentication(provider, credentials) == headers
+
+
+@pytest.mark.parametrize("header", ["Host: x", "content-length: 0", "Transfer-Encoding: chunked"])
+def test_headers_of_ours_are_not_for_credentials(header: str) -> None:
+    with pytest.raises(BadRequest):
+        require_usable(Credentials(None, Secret(header)))
+    with pytest.raises(BadRequest):
+        require_usable(Credentials(Secret("k"), Secret(header.partition(":")[0])))
+
+
+def test_credentials_are_read_back_as_they_were_sealed() -> None:
+    for credentials in (key("k"), Credentials(None, Secret("Basic x")), Credentials(Secret("k"), Secret("h"))):
+        again = Credentials.read(credentials.text())
+        assert authentication(Provider.GENERIC, again) == authentication(Provider.GENERIC, credentials)
+        assert "***" in repr(credentials)
+    assert not Credentials()
+
+
+def test_each_digest_covers_the_one_before_and_no_personal_part() -> None:
+    first, end = record_of(EXPORT, Stream.AUDIT, Cursor(), numbered(1))
+    assert first["previous"] == "0" * 64
+    covered = {name: value for name, value in first.items() if name not in {"digest", "personal"}}
+    assert first["digest"] == sha256(canonical(covered)).hexdigest() == end.digest.hex()
+    second, _ = record_of(EXPORT, Stream.AUDIT, end, numbered(2))
+    assert second["previous"] == first["digest"]
+    forgotten, _ = record_of(EXPORT, Stream.AUDIT, end, numbered(2, personal=None, salt=None))
+    assert (forgotten["digest"], forgotten["personal"]) == (second["digest"], None)
+    for change in ({"entry": None}, {"commitment": None}, {"entry": {"action": "role.deleted"}}):
+        other, _ = record_of(EXPORT, Stream.AUDIT, end, numbered(2, **change))
+        assert other["digest"] != second["digest"], change
+    elsewhere = Export(OrganizationId(UUID(int=9)), EXPORT.id)
+    assert record_of(elsewhere, Stream.AUDIT, end, numbered(2))[0]["digest"] != second["digest"]
+    assert head_claims(EXPORT, Stream.AUDIT, end, NOW, "https://id.example.org")["digest"] == first["digest"]
+
+
+def test_the_same_entries_leave_in_the_same_chain_however_they_are_cut() -> None:
+    whole = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor())
+    for number in (1, 2, 3):
+        whole.add(numbered(number))
+    first = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor())
+    first.add(numbered(1))
+    rest = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, first.end)
+    rest.add(numbered(2))
+    rest.add(numbered(3))
+    assert whole.end == rest.end
+    assert (len(whole), len(first), len(rest)) == (3, 1, 2)
+
+
+@pytest.mark.parametrize("provider", Provider)
+def test_an_entry_without_a_time_leaves_too(provider: Provider) -> None:
+    batch = Batch(provider, EXPORT, Stream.AUDIT, Cursor())
+    batch.add(numbered(1, at=None, entry=None, commitment=None, personal=None, salt=None))
+    body = batch.body("a.b.c", NOW).decode()
+    items = json.loads(body) if provider is Provider.DATADOG else [json.loads(line) for line in body.splitlines()]
+    assert len(items) == (4 if provider is Provider.ELASTIC else 2)
+    assert batch.oldest is None
+
+
+def test_elastic_is_asked_for_a_short_answer_once() -> None:
+    bare, queried = destination("https://e.example/_bulk"), destination("https://e.example/_bulk?refresh=true")
+    assert asked_of(Provider.ELASTIC, bare).target.startswith("/_bulk?filter_path=")
+    assert asked_of(Provider.ELASTIC, queried).target.startswith("/_bulk?refresh=true&filter_path=")
+    once = asked_of(Provider.ELASTIC, bare)
+    assert asked_of(Provider.ELASTIC, once) == once
+    assert asked_of(Provider.GENERIC, bare) == bare
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "body", "refused"),
+    [
+        (Provider.GENERIC, 204, b"", None),
+        (Provider.GENERIC, 200, b"<html>", None),
+        (Provider.GENERIC, 302, b"", "answered 302"),
+        (Provider.SPLUNK_HEC, 403, b"", "answered 403"),
+        (Provider.ELASTIC, 200, b"", None),
+        (Provider.ELASTIC, 200, b'{"errors": false}', None),
+        (Provider.ELASTIC, 200, b"<html>", "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b"[]", "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {}}]}', "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 409}}]}', None),
+        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 429}}]}', "1 entries refused, the first with 429"),
+    ],
+)
+def test_answers_say_whether_a_batch_counts(provider: Provider, status: int, body: bytes, refused: str | None) -> None:
+    assert refusal(provider, status, body) == refused
+
+
+def test_pauses_grow_to_ten_minutes_and_batches_shrink_to_one() -> None:
+    pauses = [pause_after(failures, 0.0, None, NOW) for failures in range(12)]
+    assert pauses[:3] == [timedelta(seconds=5), timedelta(seconds=10), timedelta(seconds=20)]
+    assert pauses[-1] == timedelta(minutes=10)
+    assert pause_after(99, 1.0, None, NOW) == timedelta(minutes=11)
+    assert pause_after(0, 0.0, "120", NOW) == timedelta(minutes=2)
+    assert pause_after(5, 0.0, "1", NOW) == pauses[5]
+    assert [most_of_a_batch(500, failures) for failures in (0, 1, 2, 8, 9, 50)] == [500, 250, 125, 1, 1, 1]

@@ -1,0 +1,779 @@
+"""The SIEM configuration over HTTP: made, changed, tried, removed; and what the forwarder sends by it to receivers on loopback."""
+
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from subprocess import run
+from typing import Any, Final
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+
+from actors.siem_forwarder import SiemForwarder
+from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
+from adapters.postgres.upkeep.housekeeping import ReceivedSignIns
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from core.domain.identifiers import LoginEventId, OrganizationId, UserId
+from core.domain.identity.login_events import LoginEvent
+from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.siem_export import Stream, canonical
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.hostile_addresses import HOSTILE_ADDRESSES
+from tests.http.cast import Neighbours
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenant
+from tests.places import ROOT
+from tests.receiver import Call, Receiver, answering, receiving
+
+# Nobody listens there.
+DEAD: Final = "http://127.0.0.1:1/"
+GUIDE: Final = ROOT / "docs/guides/verify-audit-offline.md"
+SECRET: Final = "9d6c7a1e-secret-of-the-receiver"
+
+
+class House(Neighbours):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.admin = self.speaker = self.resident(self.acme, "admin")
+        self.stranger = self.resident(self.globex, "owner")
+        self.log.remember(SECRET)
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None, of: str = "acme") -> Received:
+        return await self.request(method, f"/api/organizations/{of}/siem{path}", body, by=by)
+
+    async def configured(self, url: str = DEAD, provider: str = "generic", *, of: str = "acme", **more: Any) -> dict[str, Any]:
+        body = {"name": "Our SIEM", "provider_type": provider, "endpoint_url": url, **more}
+        answer: dict[str, Any] = (await self.ask("POST", "", body, of=of, by=self.stranger if of == "globex" else None)).ok(200)
+        return answer
+
+    async def health(self) -> dict[str, Any]:
+        told: dict[str, Any] = (await self.ask("GET")).ok(200)
+        return told
+
+    async def happens(self, count: int = 1, *, to: Tenant | None = None, **personal: str) -> None:
+        """Entries of the audit log, in their chain."""
+        async with self.postern.foundation.unit_of_work() as uow:
+            for number in range(count):
+                actor = Actor(UserId(self.admin.user), address="192.0.2.7", user_agent="Ünïcode/1.0 😀")
+                target = Target("role", str(uuid4()))
+                event = Event("role.created", actor, target, OrganizationId((to or self.acme).id), {"n": number}, personal=personal)
+                await uow.record(event)
+            await uow.commit()
+        await self.link()
+
+    async def link(self) -> None:
+        while await self.postern.record.audit.link():
+            pass
+
+    def signs_in(self, *, to: Tenant | None = None, count: int = 1) -> None:
+        """As a sign-in logs it, in the statements of its own transaction."""
+        self.people.change(
+            """
+            with logged as (
+                     insert into login_events (id, user_id, organization_id, provider, success, address, user_agent, country, city,
+                                               created_at)
+                     select gen_random_uuid(), %s, %s, 'password', true, '192.0.2.9', 'Chrome', 'SE', 'Malmö', now()
+                       from generate_series(1, %s)
+                  returning id, organization_id
+                 )
+            insert into sign_in_pending (event_id, export_id)
+            select logged.id, siem_configurations.id from logged join siem_configurations on org_id = organization_id
+            """,
+            self.owner.user,
+            (to or self.acme).id,
+            count,
+        )
+
+    @asynccontextmanager
+    async def forwarding(self, processes: int = 1) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            for _ in range(processes):
+                await nursery.start(self.forwarder().run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    def forwarder(self) -> SiemForwarder:
+        return SiemForwarder(self.postern.tenancy.siem_export, spread=lambda: 0.0, poll=0.05, numbering=0.05)
+
+    async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        with trio.fail_after(60):
+            while not await condition():
+                await trio.sleep(0.02)
+
+    async def done(self) -> None:
+        """Everything was received."""
+
+        async def is_done() -> bool:
+            waiting = self.people.rows("select 1 from sign_in_pending join siem_configurations on id = export_id")
+            return not waiting and (await self.health())["lag"] == 0
+
+        await self.when(is_done)
+
+    async def failed(self) -> dict[str, Any]:
+        async def has_failed() -> bool:
+            return (await self.health())["last_error"] is not None
+
+        await self.when(has_failed)
+        return await self.health()
+
+    def due_again(self) -> None:
+        self.people.change("update siem_configurations set next_at = now()")
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+def url(receiver: Receiver, path: str = "/in?x=1") -> str:
+    return f"http://127.0.0.1:{receiver.port}{path}"
+
+
+def lines(calls: Sequence[Call]) -> list[dict[str, Any]]:
+    return [json.loads(line) for call in calls for line in call.body.decode().splitlines()]
+
+
+def sequences(records: Sequence[dict[str, Any]], stream: str = "audit") -> list[int]:
+    return [one["sequence"] for one in records if one["stream"] == stream and "digest" in one]
+
+
+async def verified(house: House, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
+    """By the program in the guide, word for word, which knows nothing of Postern but the key that anybody may load."""
+    (program,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (directory / "verify.py").write_text(program)
+    keys = (await house.client.get("/.well-known/audit-export-keys.json")).ok(200)
+    (directory / "keys.json").write_text(json.dumps(keys))
+    (directory / "records.ndjson").write_text("".join(json.dumps(one) + "\n" for one in records))
+    command = [sys.executable, "-I", "verify.py", "keys.json", "records.ndjson"]
+    done = await trio.to_thread.run_sync(lambda: run(command, cwd=directory, capture_output=True, text=True, check=False))
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+async def test_it_is_made_shown_changed_and_removed(house: House) -> None:
+    assert (await house.ask("GET")).status == 404
+    assert (await house.ask("DELETE")).status == 404
+    assert (await house.ask("POST", "/test")).status == 404
+    made = await house.configured("https://siem.example.org/in?token=abc", "Splunk-HEC", name=" Ours ", api_key=SECRET)
+    assert made == {
+        "id": made["id"],
+        "name": "Ours",
+        "provider_type": "splunk_hec",
+        "endpoint_url": "https://siem.example.org/in?token=abc",
+        "has_credentials": True,
+        "batch_size": 500,
+        "is_active": True,
+        "last_delivered_at": None,
+        "lag": 0,
+        "lag_seconds": 0,
+        "last_error": None,
+        "created_at": made["created_at"],
+        "updated_at": made["created_at"],
+    }
+    assert await house.health() == made
+    changed = await house.configured("https://siem.example.org/in", "splunk", batch_size=7, is_active=False)
+    assert (changed["id"], changed["created_at"]) == (made["id"], made["created_at"])
+    assert (changed["batch_size"], changed["is_active"], changed["has_credentials"]) == (7, False, True)
+    assert (await house.ask("POST", "/test")).status == 400
+    assert (await house.ask("DELETE")).status == 204
+    assert (await house.ask("GET")).status == 404
+    entries = house.audited("siem.%")
+    assert [entry["action"] for entry in entries] == ["siem.configured", "siem.configured", "siem.removed"]
+    # A URL may hold a token of the receiver's.
+    assert entries[0]["details"] == {
+        "name": "Ours",
+        "provider_type": "splunk_hec",
+        "host": "siem.example.org",
+        "batch_size": 500,
+        "is_active": True,
+    }
+    assert (entries[0]["target_type"], entries[0]["target_id"], entries[0]["actor_id"]) == ("siem", made["id"], house.admin.user)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("name", value) for value in ("", "x" * 101)),
+        *(("endpoint_url", value) for value in ("", "siem.example.org", "ftp://siem.example.org/", "http://u:p@siem.example.org/")),
+        *(("provider_type", value) for value in ("", "syslog", "splunk_hec'--")),
+        *(("batch_size", value) for value in (0, -1, 1001)),
+        *(("api_key", value) for value in ("a\r\nb: c", "x" * 2001, "schlüssel", " ")),
+        *(("auth_header", value) for value in ("a\nb", "Host: evil.example", "content-length: 0", "Transfer-Encoding: chunked")),
+    ],
+)
+async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+    body = {"name": "SIEM", "provider_type": "generic", "endpoint_url": "https://siem.example.org/"}
+    answer = await house.ask("POST", "", {**body, field: value})
+    assert answer.status == 400
+    assert answer.json()["error"].startswith(f"{field}: ")
+    assert house.people.rows("select id from siem_configurations") == []
+
+
+async def test_addresses_that_are_never_called_are_refused_at_once(house: House) -> None:
+    for address in HOSTILE_ADDRESSES:
+        if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
+            host = f"[{address}]" if ":" in address else address
+            body = {"name": "x", "provider_type": "generic", "endpoint_url": f"http://{host}/"}
+            answer = await house.ask("POST", "", body)
+            assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
+
+
+async def test_members_and_neighbours_may_not(house: House) -> None:
+    made = await house.configured()
+    member = house.resident(house.acme, "member")
+    clerk = house.resident(house.acme, house.tenants.role(house.acme, "clerk", {Capability.INTEGRATIONS_MANAGE}))
+    body = {"name": "SIEM", "provider_type": "generic", "endpoint_url": "https://siem.example.org/"}
+    for method, path, sent in (("POST", "", body), ("GET", "", None), ("DELETE", "", None), ("POST", "/test", None)):
+        assert (await house.ask(method, path, sent, by=member)).status == 403
+        assert (await house.ask(method, path, sent, by=house.stranger)).status in {403, 404}
+    # Whoever has the audit log sent somewhere reads it there.
+    assert (await house.ask("POST", "", body, by=clerk)).status == 403
+    assert (await house.ask("POST", "/test", by=clerk)).status == 403
+    assert (await house.ask("GET", by=clerk)).ok(200) == made
+    assert (await house.ask("GET", of="globex", by=house.stranger)).status == 404
+
+
+async def test_credentials_stay_with_whom_they_were_given_to(house: House) -> None:
+    async def sealed() -> bytes | None:
+        (row,) = house.people.rows("select sealed_credentials from siem_configurations")
+        kept: bytes | None = row["sealed_credentials"]
+        return kept
+
+    first = "https://siem.example.org"
+    await house.configured(first, "splunk_hec", api_key=SECRET)
+    assert SECRET.encode() not in (await sealed() or b"")
+    assert (await house.configured(f"{first}/other", "splunk_hec"))["has_credentials"]
+    assert not (await house.configured(first, "datadog"))["has_credentials"]
+    await house.configured(first, "splunk_hec", api_key=SECRET, auth_header="X-Tenant: 7")
+    assert (await house.configured(first, "splunk_hec", api_key=None))["has_credentials"]
+    assert not (await house.configured(first, "splunk_hec", auth_header=""))["has_credentials"]
+    await house.configured(first, "splunk_hec", api_key=SECRET)
+    for elsewhere in ("https://evil.example.org/", "https://siem.example.org:444/", "http://siem.example.org/"):
+        assert not (await house.configured(elsewhere, "splunk_hec"))["has_credentials"]
+        await house.configured(first, "splunk_hec", api_key=SECRET)
+    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+    body = {"name": "SIEM", "provider_type": "splunk_hec", "endpoint_url": first}
+    assert (await house.ask("POST", "", body)).status == 400
+    assert (await house.ask("POST", "", {**body, "api_key": SECRET, "auth_header": None})).status == 200
+
+
+async def test_round_trips(house: House) -> None:
+    await house.tenants.token(house.admin)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver))
+        await house.configured(url(receiver))
+        await house.ask("POST", "/test")
+        await house.ask("GET")
+        await house.ask("DELETE")
+    assert [line["db_round_trips"] for line in house.log.events("request")][-5:] == [5, 5, 4, 2, 4]
+
+
+async def test_the_receiver_is_tried(house: House) -> None:
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), "splunk_hec", api_key=SECRET)
+        assert (await house.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver took it"}
+        (call,) = receiver.calls
+        assert call.headers["authorization"] == f"Splunk {SECRET}"
+        assert json.loads(call.body)["event"]["stream"] == "test"
+        receiver.answer = answering(403, b"who are you?")
+        assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "answered 403"}
+    assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "connection_failed"}
+    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+    house.log.allow("siem_credentials_unreadable")
+    assert not (await house.ask("POST", "/test")).ok(200)["success"]
+    assert len(house.audited("siem.tested")) == 4
+    # It is no entry, and moves nothing.
+    assert (await house.health())["last_delivered_at"] is None
+
+
+async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: House, tmp_path: Path) -> None:
+    await house.happens(3, email="grace@acme.example")
+    await house.happens(2, to=house.globex)
+    async with receiving(answering(204)) as receiver:
+        await house.configured(url(receiver), batch_size=2, auth_header="X-Api-Key: abc")
+        house.signs_in(count=5)
+        house.signs_in(to=house.globex)
+        await house.happens(4)
+        async with house.forwarding(processes=3):
+            await house.done()
+        records = lines(receiver.calls)
+    # Three, the configuration, and four.
+    assert sequences(records) == list(range(1, 9))
+    assert sequences(records, "sign_in") == [1, 2, 3, 4, 5]
+    assert {one["organization_id"] for one in records} == {str(house.acme.id)}
+    assert {call.headers["x-api-key"] for call in receiver.calls} == {"abc"}
+    assert {call.headers["content-type"] for call in receiver.calls} == {"application/x-ndjson"}
+    first = records[[("digest" in one and one["stream"] == "audit") for one in records].index(True)]
+    assert first["entry"]["action"] == "role.created"
+    assert first["personal"]["address"] == "192.0.2.7"
+    assert first["personal"]["details"] == {"email": "grace@acme.example"}
+    (sign_in, *_) = (one for one in records if one["stream"] == "sign_in")
+    assert (sign_in["personal"]["city"], sign_in["personal"]["user_id"]) == ("Malmö", str(house.owner.user))
+    assert (sign_in["entry"]["provider"], sign_in["entry"]["success"]) == ("password", True)
+    status, told = await verified(house, records, tmp_path)
+    assert (status, told.count("\n")) == (0, 2), told
+    assert "audit " in told
+    assert "1 to 8, signed up to 8, 0 personal parts gone" in told
+    health = await house.health()
+    assert (health["lag"], health["lag_seconds"], health["last_error"]) == (0, 0, None)
+    assert health["last_delivered_at"] is not None
+
+
+Forged = Callable[[list[dict[str, Any]]], Any]
+
+
+def altered(records: list[dict[str, Any]]) -> None:
+    records[1]["entry"]["success"] = False
+
+
+def altered_and_hashed(records: list[dict[str, Any]]) -> None:
+    """By somebody who can compute digests, as anybody can, and rewrites the chain from there on."""
+    records[1]["entry"]["details"] = {"n": 4711}
+    previous = records[1]["previous"]
+    for one in records[1:]:
+        if "digest" in one and one["stream"] == "audit":
+            one["previous"] = previous
+            covered = {name: one[name] for name in one if name not in {"digest", "personal"}}
+            one["digest"] = previous = sha256(canonical(covered)).hexdigest()
+
+
+def personal(records: list[dict[str, Any]]) -> None:
+    records[1]["personal"]["address"] = "203.0.113.1"
+
+
+def personal_text(records: list[dict[str, Any]]) -> None:
+    records[1]["personal"]["text"] = records[1]["personal"]["text"].replace("192.0.2.7", "203.0.113.1")
+    records[1]["personal"]["address"] = "203.0.113.1"
+
+
+def removed(records: list[dict[str, Any]]) -> None:
+    del records[1]
+
+
+def cut_off(records: list[dict[str, Any]]) -> None:
+    """The signed head says that there was more."""
+    records[:] = [one for one in records if "head" in one or one["sequence"] < 4]
+
+
+def unsigned(records: list[dict[str, Any]]) -> None:
+    records[:] = [one for one in records if "head" not in one]
+
+
+def signed_by_another(records: list[dict[str, Any]]) -> None:
+    for one in records:
+        if "head" in one:
+            head, claims, signature = one["head"].split(".")
+            one["head"] = f"{head}.{claims}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
+
+
+def swapped(records: list[dict[str, Any]]) -> None:
+    records[1]["sequence"], records[2]["sequence"] = records[2]["sequence"], records[1]["sequence"]
+
+
+@pytest.mark.parametrize(
+    "forge", [altered, altered_and_hashed, personal, personal_text, removed, cut_off, unsigned, signed_by_another, swapped]
+)
+async def test_what_was_tampered_with_is_found(house: House, tmp_path: Path, forge: Forged) -> None:
+    await house.happens(6)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver))
+        async with house.forwarding():
+            await house.done()
+        records = lines(receiver.calls)
+    assert (await verified(house, records, tmp_path))[0] == 0
+    # Twice, and in another order, is no fault.
+    assert (await verified(house, [*reversed(records), *records], tmp_path))[0] == 0
+    forge(records)
+    status, told = await verified(house, records, tmp_path)
+    assert status == 1
+    assert "FAULT" in told
+
+
+async def test_what_is_forgotten_leaves_a_commitment(house: House, tmp_path: Path) -> None:
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), is_active=False)
+        await house.happens(2, email="grace@acme.example")
+        house.signs_in(count=2)
+        while await house.postern.tenancy.siem_export.number():
+            pass
+        house.people.change("delete from audit_personal")
+        house.people.change("delete from login_events where id = (select event_id from sign_in_links where sequence = 1)")
+        await house.configured(url(receiver))
+        async with house.forwarding():
+            await house.done()
+        records = lines(receiver.calls)
+    gone = [one for one in records if "digest" in one and one["personal"] is None]
+    assert all(one["commitment"] for one in gone)
+    assert ("sign_in", 1) in {(one["stream"], one["sequence"]) for one in gone}
+    assert "grace" not in json.dumps(records)
+    assert sequences(records, "sign_in") == [1, 2]
+    assert (await verified(house, records, tmp_path))[0] == 0
+
+
+async def test_errors_repeat_a_batch_and_lose_nothing(house: House, tmp_path: Path) -> None:
+    """The receiver fails, hangs up, has got a batch and says otherwise; forwarders are killed meanwhile and others go on."""
+    await house.happens(120)
+    turns = iter(range(10_000))
+    taken: list[Call] = []
+
+    async def moody(stream: trio.abc.Stream, call: Call) -> bool:
+        match next(turns) % 5:
+            case 0:
+                return await answering(503)(stream, call)
+            case 1:
+                return False
+            case 2:
+                taken.append(call)
+                return await answering(500)(stream, call)
+            case _:
+                taken.append(call)
+                return await answering(200)(stream, call)
+
+    async with receiving(moody) as receiver:
+        await house.configured(url(receiver), batch_size=7)
+        await house.link()
+        house.signs_in(count=40)
+
+        async def patience() -> bool:
+            house.due_again()
+            async with house.forwarding(processes=2):
+                await trio.sleep(0.05)
+            house.people.change("update siem_configurations set leased_until = now() where lease is not null")
+            waiting = house.people.rows("select 1 from sign_in_pending")
+            return not waiting and (await house.health())["lag"] == 0
+
+        await house.when(patience)
+        records = lines(taken)
+    for stream, count in (("audit", 121), ("sign_in", 40)):
+        numbers = sequences(records, stream)
+        firsts = list(dict.fromkeys(numbers))
+        assert firsts == list(range(1, count + 1)), stream
+    assert (await verified(house, records, tmp_path))[0] == 0
+
+
+async def test_a_dead_receiver_is_nobody_elses_problem(house: House) -> None:
+    await house.happens(1)
+    await house.happens(3, to=house.globex)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(DEAD)
+        await house.configured(url(receiver), of="globex")
+        async with house.forwarding():
+            health = await house.failed()
+            await receiver.until(1)
+    assert health["last_error"] == "connection_failed"
+    assert health["lag"] >= 1
+    assert {one["organization_id"] for one in lines(receiver.calls)} == {str(house.globex.id)}
+
+
+async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: House) -> None:
+    def pause() -> float:
+        (row,) = house.people.rows("select failures, extract(epoch from next_at - now())::float as pause from siem_configurations")
+        assert row["failures"] == 1
+        return float(row["pause"])
+
+    await house.happens()
+    async with receiving(answering(429, b"", "retry-after: 3000")) as receiver:
+        await house.configured(url(receiver))
+        async with house.forwarding():
+            assert (await house.failed())["last_error"] == "answered 429"
+        assert 2900 < pause() <= 3000
+        # A change is a new beginning.
+        await house.configured(url(receiver))
+        assert (await house.health())["last_error"] is None
+        receiver.answer = answering(200)
+        async with house.forwarding():
+            await house.done()
+
+
+async def test_disabled_suspended_and_deleted_means_silent_at_once(house: House) -> None:
+    async def silent() -> bool:
+        before = len(receiver.calls)
+        await house.happens()
+        async with house.forwarding():
+            await trio.sleep(0.3)
+        return len(receiver.calls) == before
+
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), is_active=False)
+        assert await silent()
+        await house.configured(url(receiver))
+        assert not await silent()
+        house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+        assert await silent()
+        house.people.change("update all_organizations set status = 'active', deleted_at = now() where id = %s", house.acme.id)
+        assert await silent()
+        house.people.change("update all_organizations set deleted_at = null where id = %s", house.acme.id)
+        assert not await silent()
+        await house.happens(5)
+        assert (await house.ask("DELETE")).status == 204
+        assert await silent()
+
+
+@pytest.mark.parametrize("change", ["disable", "delete", "redirect", "suspend", "operator"])
+async def test_what_was_read_before_a_change_does_not_leave_after_it(house: House, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is made, and then a member changes their mind."""
+    await house.happens(3)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver))
+        export = house.postern.tenancy.siem_export
+        (forwarding,) = await export.claim(10, failing=False)
+        hold = export._queue.hold
+
+        async def changed_first(*asked: Any) -> Any:
+            match change:
+                case "disable":
+                    await house.configured(url(receiver), is_active=False)
+                case "delete":
+                    assert (await house.ask("DELETE")).status == 204
+                case "redirect":
+                    await house.configured(url(receiver, "/other"))
+                case "operator":
+                    # As the runbook says, past the endpoint.
+                    house.people.change("update siem_configurations set is_active = false")
+                case _:
+                    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+            return await hold(*asked)
+
+        monkeypatch.setattr(export._queue, "hold", changed_first)  # between the last read and the call
+        assert not await export.forward(forwarding, Stream.AUDIT, lambda: 0.0)
+    assert receiver.calls == []
+
+
+async def test_one_that_is_made_again_begins_anew(house: House, tmp_path: Path) -> None:
+    async with receiving(answering(200)) as receiver:
+        for _ in range(2):
+            await house.configured(url(receiver))
+            await house.happens(2)
+            house.signs_in(count=2)
+            async with house.forwarding():
+                await house.done()
+            assert (await house.ask("DELETE")).status == 204
+        records = lines(receiver.calls)
+    await house.link()
+    exports = list(dict.fromkeys(one["export_id"] for one in records))
+    assert [sequences([one for one in records if one["export_id"] == export], "sign_in") for export in exports] == [[1, 2], [1, 2]]
+    assert (await verified(house, records, tmp_path))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "header"),
+    [
+        ("splunk_hec", ("authorization", f"Splunk {SECRET}")),
+        ("datadog", ("dd-api-key", SECRET)),
+        ("elastic", ("authorization", f"ApiKey {SECRET}")),
+        ("generic", ("authorization", f"Bearer {SECRET}")),
+    ],
+)
+async def test_each_provider_gets_its_own_form(house: House, tmp_path: Path, provider: str, header: tuple[str, str]) -> None:
+    await house.happens(2)
+    async with receiving(answering(200, b'{"errors":false}')) as receiver:
+        await house.configured(url(receiver), provider, api_key=SECRET)
+        await house.link()
+        async with house.forwarding():
+            await house.done()
+    (call,) = receiver.calls
+    assert call.headers[header[0]] == header[1]
+    text = call.body.decode()
+    if provider == "datadog":
+        items = json.loads(text)
+        assert {item["ddsource"] for item in items} == {"postern"}
+    elif provider == "elastic":
+        assert call.target == "/in?x=1&filter_path=errors,items.*.status,items.*.error.type"
+        told = [json.loads(line) for line in text.splitlines()]
+        items = told[1::2]
+        assert [action["create"]["_id"].split("-", 5)[-1] for action in told[::2]] == ["audit-1", "audit-2", "audit-3", "audit-3-head"]
+        assert all("@timestamp" in item for item in items)
+    else:
+        items = [json.loads(line) for line in text.splitlines()]
+    if provider == "splunk_hec":
+        assert all(item["sourcetype"] == "_json" and item["time"] > 0 for item in items)
+    assert len(items) == 4
+    assert (await verified(house, items, tmp_path))[0] == 0
+
+
+async def test_a_bulk_answer_is_read_item_by_item(house: House) -> None:
+    await house.happens(1)
+    refused = b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":400,"error":{"type":"document_parsing_exception"}}}]}'
+    async with receiving(answering(200, refused)) as receiver:
+        await house.configured(url(receiver), "elastic")
+        async with house.forwarding():
+            health = await house.failed()
+        assert health["last_error"] == "1 entries refused, the first with 400 document_parsing_exception"
+        # What was there already counts as received.
+        receiver.answer = answering(200, b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":201}}]}')
+        house.due_again()
+        async with house.forwarding():
+            await house.done()
+
+
+async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house: House, tmp_path: Path) -> None:
+    await house.happens(3)
+    await house.happens(1, to=house.globex)
+    # Somebody points a link of acme's at an entry of globex's.
+    house.people.change("alter table audit_links drop constraint audit_links_entry_id_key")
+    house.people.change(
+        "update audit_links set entry_id = (select entry_id from audit_links where chain_id = %s and sequence = 1)"
+        " where chain_id = %s and sequence = 2",
+        house.globex.id,
+        house.acme.id,
+    )
+    try:
+        async with receiving(answering(200)) as receiver:
+            await house.configured(url(receiver))
+            async with house.forwarding():
+                await house.done()
+            records = lines(receiver.calls)
+    finally:
+        house.people.change("delete from audit_links")
+        house.people.change("alter table audit_links add constraint audit_links_entry_id_key unique (entry_id)")
+    assert sequences(records)[:3] == [1, 2, 3]
+    assert records[1]["entry"] is None
+    status, told = await verified(house, records, tmp_path)
+    assert (status, "2 has lost its entry" in told) == (1, True)
+
+
+async def test_credentials_that_cannot_be_opened_are_told(house: House) -> None:
+    await house.happens()
+    await house.configured(DEAD, api_key=SECRET)
+    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+    house.log.allow("siem_credentials_unreadable")
+    async with house.forwarding():
+        assert "send them again" in (await house.failed())["last_error"]
+
+
+async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: House, database_url: str) -> None:
+    made = await house.configured(is_active=False)
+    export = house.postern.tenancy.siem_export
+    # One that never commits, and leaves no number behind.
+    with psycopg.connect(database_url) as late, psycopg.connect(database_url) as lost:
+        for connection in (late, lost):
+            connection.execute(
+                "with logged as (insert into login_events (id, organization_id, provider, success, created_at)"
+                " values (gen_random_uuid(), %s, 'password', true, now()) returning id)"
+                " insert into sign_in_pending select id, %s from logged",
+                (house.acme.id, made["id"]),
+            )
+        house.signs_in(count=3)
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(export.number)
+        lost.rollback()
+        late.commit()
+    while await export.number():
+        pass
+    rows = house.people.rows("select sequence, created_at from sign_in_links order by sequence")
+    assert [row["sequence"] for row in rows] == [1, 2, 3, 4]
+    # The one that committed late came last, though it began first.
+    assert rows[3]["created_at"] < rows[0]["created_at"]
+
+
+async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: House) -> None:
+    await house.configured(is_active=False)
+    await house.configured(of="globex", is_active=False)
+    events = LoginEventId(uuid4()), LoginEventId(uuid4())
+    async with house.postern.foundation.unit_of_work() as uow:
+        for event, organization in zip(events, (OrganizationId(house.acme.id), None), strict=True):
+            now = house.postern.foundation.clock.now()
+            await uow.login_events.add(
+                LoginEvent(
+                    id=event,
+                    user=UserId(house.owner.user),
+                    provider="password",
+                    failure=None,
+                    address="192.0.2.9",
+                    user_agent=None,
+                    created_at=now,
+                    organization=organization,
+                )
+            )
+        await uow.commit()
+    while await house.postern.tenancy.siem_export.number():
+        pass
+    rows = house.people.rows("select org_id, content from sign_in_links join siem_configurations on id = export_id")
+    assert [(row["org_id"], row["content"]["success"]) for row in rows] == [(house.acme.id, True)]
+
+
+async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(house: House) -> None:
+    sweep = ReceivedSignIns(house.postern.foundation.pool)
+    export = house.postern.tenancy.siem_export
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver))
+        house.signs_in(count=3)
+        async with house.forwarding():
+            await house.done()
+        await house.configured(url(receiver), is_active=False)
+        house.signs_in(count=2)
+        await export.number()
+        assert await sweep.delete_expired(2) == 2
+        assert await sweep.delete_expired(2) == 1
+        assert await sweep.delete_expired(2) == 0
+        assert [row["sequence"] for row in house.people.rows("select sequence from sign_in_links order by 1")] == [4, 5]
+        house.signs_in(count=1)
+        await house.ask("DELETE")
+    # Nothing is numbered for an export that is gone, and nothing of it stays.
+    assert await export.number() == 1
+    assert await sweep.delete_expired(9) == 2
+    assert house.people.rows("select 1 from sign_in_links union all select 1 from sign_in_pending") == []
+
+
+async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: House) -> None:
+    await house.configured(DEAD, api_key=SECRET)
+    ring = AesGcmKeyRing([EncryptionKey("newer", b"n" * 32), EncryptionKey("test", b"k" * 32)])
+    columns = PostgresSealedColumns(house.postern.foundation.pool, ring)
+    (value,) = await columns.outdated("siem_configurations.sealed_credentials", 10)
+    opened = ring.open(value.sealed, value.context)
+    assert SECRET in opened.decode()
+    assert await columns.replace("siem_configurations.sealed_credentials", value.row, value.sealed, ring.seal(opened, value.context))
+    assert await columns.outdated("siem_configurations.sealed_credentials", 10) == []
+
+
+async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: House) -> None:
+    """A turn ends, and somebody else's export goes on from there."""
+    await house.happens(30)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), batch_size=1)
+        await house.link()
+        forwarder = SiemForwarder(house.postern.tenancy.siem_export, spread=lambda: 0.0, poll=0.01, numbering=0.05, turn=0.001)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(forwarder.run)
+            await house.done()
+            nursery.cancel_scope.cancel()
+        assert sequences(lines(receiver.calls)) == list(range(1, 32))
+    assert house.people.rows("select 1 from siem_configurations where lease is not null") == []
+
+
+async def test_a_lease_that_was_lost_moves_no_cursor(house: House) -> None:
+    await house.happens(2)
+    export = house.postern.tenancy.siem_export
+
+    async def taken_away(stream: trio.abc.Stream, call: Call) -> bool:
+        house.people.change("update siem_configurations set lease = gen_random_uuid()")
+        return await answering(200)(stream, call)
+
+    async with receiving(taken_away) as receiver:
+        await house.configured(url(receiver))
+        (forwarding,) = await export.claim(10, failing=False)
+        assert not await export.forward(forwarding, Stream.AUDIT, lambda: 0.0)
+        await export.release(forwarding)
+    assert (await house.health())["last_delivered_at"] is None
+    assert house.people.rows("select 1 from siem_configurations where lease is null") == []
+
+
+async def test_an_export_can_be_given_to_one_process_alone(house: House) -> None:
+    await house.happens(1)
+    await house.configured()
+    export = house.postern.tenancy.siem_export
+    assert len(await export.claim(10, failing=False)) == 1
+    assert await export.claim(10, failing=False) == []
+    assert await export.claim(10, failing=True) == []
