@@ -163,7 +163,7 @@ def _usual(provider: Provider, key: str) -> Mapping[str, str]:
             return {"DD-API-KEY": key}
         case Provider.ELASTIC:
             return {"Authorization": f"ApiKey {key}"}
-        case Provider.GENERIC:
+        case _:
             return {"Authorization": f"Bearer {key}"}
 
 

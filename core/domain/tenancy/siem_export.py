@@ -154,7 +154,7 @@ def _wrapped(provider: Provider, record: Mapping[str, Json], at: datetime | None
             action = {} if record["stream"] == "test" else {"_id": identity}
             stamp = {} if when is None else {"@timestamp": when}
             return canonical({"create": action}) + b"\n" + canonical({**stamp, **record})
-        case Provider.GENERIC:
+        case _:
             return canonical(record)
 
 

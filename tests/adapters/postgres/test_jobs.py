@@ -329,6 +329,6 @@ async def test_a_backend_killed_in_the_middle_of_a_claim_leaves_the_job_to_the_n
     async with trio.open_nursery() as nursery, await Connection.connect(store.url) as blocker, blocker.transaction():
         await blocker.execute("lock table jobs in share mode")
         nursery.start_soon(claim_in_vain)
-        await trio.sleep(0.05)
+        await store.somebody_waits()
         await store.kill_backends()
     assert (await claim_one(queue)).attempts == 1

@@ -753,6 +753,15 @@ async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: Hou
     assert house.people.rows("select 1 from siem_configurations where lease is not null") == []
 
 
+async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: House) -> None:
+    await house.happens(25)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), batch_size=100)
+        async with house.forwarding():
+            await house.done()
+        assert sequences(lines(receiver.calls[:1])) == list(range(1, 27))
+
+
 async def test_a_lease_that_was_lost_moves_no_cursor(house: House) -> None:
     await house.happens(2)
     export = house.postern.tenancy.siem_export
