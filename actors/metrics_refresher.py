@@ -13,6 +13,7 @@ from ports.database import Database
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
 from ports.record.audit import Backlog
+from ports.services.billing import Waiting
 
 # The documentation of the metrics promises this interval.
 _INTERVAL: Final = 30.0
@@ -28,15 +29,19 @@ class MetricsRefresher:
         database: Database,
         queue: JobQueue,
         audit_backlog: Callable[[], Awaitable[Backlog]],
+        billing_waiting: Callable[[], Awaitable[Waiting]],
         key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
-        """`audit_backlog` tells which entries wait to be linked, `key_ages` the age of the key in force, by purpose."""
+        """`audit_backlog` tells which entries wait to be linked, `billing_waiting` which news of the payment provider wait to be applied,
+        `key_ages` the age of the key in force, by purpose.
+        """
         self._metrics = metrics
         self._database = database
         self._queue = queue
         self._audit_backlog = audit_backlog
+        self._billing_waiting = billing_waiting
         self._key_ages = key_ages
         self._clock = clock
         self._outage = Outage(self.name, spread)
@@ -62,6 +67,8 @@ class MetricsRefresher:
         self._metrics.queue(states, self._waited(min(due, default=None)))
         backlog = await self._audit_backlog()
         self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
+        waiting = await self._billing_waiting()
+        self._metrics.billing_waiting(waiting.events, self._waited(waiting.oldest))
         for purpose, age in (await self._key_ages()).items():
             self._metrics.key_age(purpose, age)
 

@@ -39,7 +39,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
         with open_identity(settings, foundation) as identity:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity)
-            services = assemble_services(foundation)
+            services = assemble_services(settings, foundation)
             federation = assemble_federation(settings, foundation, identity)
             yield Postern(
                 foundation=foundation,

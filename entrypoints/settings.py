@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from core.domain.secrets import Password, Secret
 from entrypoints import settings_forms as forms
-from entrypoints.settings_forms import Address, Form, Malformed
+from entrypoints.settings_forms import Address, Form, Malformed, ip_or_none
 
 PREFIX: Final = "POSTERN_"
 CONFIG: Final = "POSTERN_CONFIG"
@@ -60,6 +61,7 @@ _TOKENS: Final = "Tokens and passwords"
 _SIGN_IN: Final = "Sign-in"
 _ORGANIZATIONS: Final = "Organizations"
 _OUTBOUND: Final = "Outbound calls"
+_BILLING: Final = "Billing"
 _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
@@ -239,6 +241,30 @@ class Settings:
         "the machine's own authorities alone",
         _OUTBOUND,
         "A file with certificates of private authorities (PEM) that these calls trust as well.",
+    )
+
+    billing_api_url: str = _setting(
+        forms.url,
+        "https://api.stripe.com",
+        _BILLING,
+        "The address of the payment provider's HTTP API. Calls to it leave through `POSTERN_OUTBOUND_PROXY` and trust "
+        "`POSTERN_OUTBOUND_CA_FILE`; it may be on this very machine.",
+    )
+    billing_key: Secret | None = _optional(
+        forms.secret,
+        "nothing can be bought",
+        _BILLING,
+        "The secret key with which Postern calls the payment provider. Give it the rights to read and write customers, checkout and "
+        "portal sessions, and subscriptions, and no others.",
+        secret=True,
+    )
+    billing_webhook_secrets: tuple[Secret, ...] | None = _optional(
+        forms.secrets,
+        "news of the payment provider are refused",
+        _BILLING,
+        "The secrets with which the payment provider signs its news to `/webhooks/billing`, separated by commas: several, while you change "
+        "them.",
+        secret=True,
     )
 
     delivery_retention: timedelta = _setting(
@@ -460,6 +486,15 @@ def _require_sense(settings: Settings) -> None:
     if (settings.tls_certificate is None) is not (settings.tls_key is None):
         missing, given = ("KEY", "CERTIFICATE") if settings.tls_key is None else ("CERTIFICATE", "KEY")
         raise SettingsError(f"POSTERN_TLS_{missing} is required with POSTERN_TLS_{given}")
+    if settings.billing_key is not None and urlsplit(settings.billing_api_url).scheme == "http" and not _is_near(settings.billing_api_url):
+        raise SettingsError(
+            "POSTERN_BILLING_API_URL must begin with https://, except on this very machine: POSTERN_BILLING_KEY travels there"
+        )
+
+
+def _is_near(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or (ip_or_none(host) is not None and ip_address(host).is_loopback)
 
 
 def in_force(settings: Settings) -> list[tuple[str, str]]:
@@ -470,6 +505,8 @@ def in_force(settings: Settings) -> list[tuple[str, str]]:
 def _written(one: Declaration, value: Any) -> str:
     if value is None:
         return ""
+    if one.secret and isinstance(value, tuple):
+        return "***"
     if isinstance(value, Secret):
         return forms.masked_url(value.reveal()) if one.field == "database_url" else "***"
     text = one.form.write(value)

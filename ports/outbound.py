@@ -1,4 +1,4 @@
-"""Calls to destinations that somebody else has named."""
+"""Calls to destinations: those that tenants have named, and those that the operator has."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class OutboundFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
-    """A POST."""
+    """A POST, unless something else is said."""
 
     destination: Destination
     body: bytes
@@ -60,3 +60,8 @@ class Outbound(Protocol):
 class TextRecords(Protocol):
     async def texts(self, name: str) -> Sequence[str]:
         """What TXT records the DNS has under this name. None at all when there is no such name, or nobody says."""
+
+
+class OperatorsOutbound(Protocol):
+    async def call(self, method: str, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - likewise
+        """To a destination that the operator has named, which may be this very machine. Otherwise as above."""

@@ -24,6 +24,7 @@ from ports.identity.sign_in_links import SignInLinkStore
 from ports.jobs import JobStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
+from ports.services.billing import BillingStore
 from ports.services.client_secrets import ClientSecretStore
 from ports.services.end_users import EndUserStore
 from ports.services.plans import PlanStore
@@ -96,6 +97,8 @@ class UnitOfWork(Protocol):
     def siem(self) -> SiemStore: ...
     @property
     def api_keys(self) -> ApiKeyStore: ...
+    @property
+    def billing(self) -> BillingStore: ...
     @property
     def client_secrets(self) -> ClientSecretStore: ...
     @property

@@ -14,6 +14,7 @@ class Call:
     target: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "POST"
 
 
 Answer = Callable[[trio.abc.Stream, Call], Awaitable[bool]]
@@ -89,7 +90,7 @@ async def _received(stream: trio.abc.Stream, protocol: h11.Connection) -> Call |
         elif isinstance(event, h11.EndOfMessage):
             assert request is not None
             headers = {name.decode(): value.decode() for name, value in request.headers}
-            return Call(request.target.decode(), headers, body)
+            return Call(request.target.decode(), headers, body, request.method.decode())
         else:
             return None
 

@@ -7,6 +7,7 @@ whether values live in memory or in those files.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
+from core.domain.services.billing_news import NewsType
 from ports.metrics import PoolState, Population
 
 _SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
@@ -37,6 +39,8 @@ _KNOWN_JOBS = (MAIL_JOB,)
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
+_KNOWN_NEWS = ("applied", "refused", "ignored", "repeated")
+_KNOWN_CHECKS = ("same", "drifted", "refused")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -47,7 +51,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 class PrometheusMetrics:
     """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
 
-    def __init__(self) -> None:  # noqa: PLR0915 - a list
+    def __init__(self) -> None:  # noqa: C901, PLR0915 - a list
         directory = os.environ.get(_SHARED_DIRECTORY)
         self._registry = CollectorRegistry()
         self._page = self._registry if directory is None else _summed(self._registry, Path(directory))
@@ -119,6 +123,21 @@ class PrometheusMetrics:
         ):
             for outcome in outcomes:
                 counter.labels(outcome)
+
+        self._billing_events = self._counter(
+            "sso_billing_events_total", "News of the payment provider, by type and by what became of them", ("event_type", "outcome")
+        )
+        for news, outcome in product(NewsType, _KNOWN_NEWS):
+            self._billing_events.labels(news.value, outcome)
+        self._billing_checks = self._counter(
+            "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", ("outcome",)
+        )
+        for outcome in _KNOWN_CHECKS:
+            self._billing_checks.labels(outcome)
+        self._billing_pending = self._gauge("sso_billing_events_pending", "News of the payment provider not applied yet", mode="mostrecent")
+        self._billing_oldest = self._gauge(
+            "sso_billing_oldest_pending_age_seconds", "How long the oldest of these news has waited", mode="mostrecent"
+        )
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
         self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
@@ -204,6 +223,16 @@ class PrometheusMetrics:
         self._siem_wait.observe(waited)
         self._siem_attempts.labels(outcome).inc()
         self._siem_entries.inc(received)
+
+    def billing_event(self, event_type: str, outcome: str) -> None:
+        self._billing_events.labels(event_type, outcome).inc()
+
+    def billing_check(self, outcome: str) -> None:
+        self._billing_checks.labels(outcome).inc()
+
+    def billing_waiting(self, events: int, oldest: timedelta | None) -> None:
+        self._billing_pending.set(events)
+        self._billing_oldest.set(0 if oldest is None else oldest.total_seconds())
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -6,7 +6,7 @@ import os
 import socket
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +21,8 @@ from ports.outbound import Failure, OutboundFailed
 
 log = structlog.get_logger()
 
+EVERYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+"""For destinations that the operator names."""
 # Before the next address is tried; the last one has the whole rest of the deadline.
 _PATIENCE: Final = 2.0
 _LONGEST_HEAD: Final = 8192

@@ -26,6 +26,7 @@ from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
 from adapters.postgres.services.api_keys import ApiKeyRows
+from adapters.postgres.services.billing import BillingRows
 from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
 from adapters.postgres.services.plans import PlanRows
@@ -101,6 +102,7 @@ class PostgresUnitOfWork:
     webhook_deliveries = _Made(WebhookDeliveryRows)
     siem = _Made(SiemRows)
     api_keys = _Made(ApiKeyRows)
+    billing = _Made(BillingRows)
     client_secrets = _Made(ClientSecretRows)
     plans = _Made(PlanRows)
     service_users = _Made(ServiceUserRows)

@@ -49,6 +49,13 @@ class ServiceLimitExceeded(BadRequest):
     text = "The organization has reached its limit of services"
 
 
+class BillingFailed(Refusal):
+    """The payment provider refused, or does not answer."""
+
+    code = "BILLING_ERROR"
+    text = "The payment provider does not answer: try again later"
+
+
 class Unauthorized(Refusal):
     code = "UNAUTHORIZED"
     text = "Authentication is required"

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
+from actors.billing_reconciler import BillingReconciler
 from actors.dispatcher import Dispatcher
 from actors.domain_checker import DomainChecker
 from actors.invitation_sweeper import InvitationSweeper
@@ -70,6 +71,14 @@ def assemble_actors(
         Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),
         DomainChecker(tenancy.domains, spread=spread),
         SiemForwarder(tenancy.siem_export, spread=spread),
+        BillingReconciler(
+            services.billing,
+            services.billing_reconciliation,
+            services.billing_inbox,
+            services.billing_turns,
+            clock=clock,
+            spread=spread,
+        ),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),
@@ -78,6 +87,7 @@ def assemble_actors(
             database=foundation.database,
             queue=foundation.jobs,
             audit_backlog=record.audit.backlog,
+            billing_waiting=services.billing.waiting,
             key_ages=foundation.key_care.ages,
             clock=clock,
             spread=spread,

@@ -1,7 +1,9 @@
 """What the settings configure. Each part is made here, or refused with a sentence that names the setting."""
 
+import re
 import ssl
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
@@ -10,17 +12,22 @@ from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from adapters.location import LocationDatabaseUnusable, locations
 from adapters.mail.transports import MailSettingsError, transport_for
 from adapters.metrics.prometheus import PrometheusMetrics
-from adapters.outbound.client import GuardedClient
-from adapters.outbound.dialer import Dialer
+from adapters.outbound.client import GuardedClient, PlainClient
+from adapters.outbound.dialer import EVERYWHERE, Dialer
 from adapters.outbound.names import SystemNames
+from adapters.payments.hosted_checkout import HostedCheckout
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
+from core.usecases.services.billing import Receiving
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
 from ports.identity.devices import Locations
 from ports.mail import MailTransport
+from ports.outbound import OperatorsOutbound
+from ports.services.billing import PaymentProvider
 
 KEY_FILE: Final = "encryption.keys"
+_MODE: Final = re.compile(r"(?:sk|rk)_(live|test)_")
 
 
 def key_file(settings: Settings) -> KeyFile | None:
@@ -58,13 +65,37 @@ def guarded_dialer(settings: Settings, names: SystemNames) -> Dialer:
 
 def guarded_client(settings: Settings, dialer: Dialer) -> GuardedClient:
     """Raises `StartFailed`."""
+    return GuardedClient(dialer, _authorities(settings))
+
+
+def plain_client(settings: Settings, names: SystemNames) -> PlainClient:
+    """For what the operator names. Raises `StartFailed`."""
+    return PlainClient(Dialer(names, EVERYWHERE, settings.outbound_proxy), _authorities(settings))
+
+
+def _authorities(settings: Settings) -> Path | None:
     authorities = settings.outbound_ca_file
     if authorities is not None:
         try:
             ssl.create_default_context(cafile=str(authorities))
         except (OSError, ssl.SSLError) as error:
             raise StartFailed(f"POSTERN_OUTBOUND_CA_FILE {authorities} cannot be used: {error.strerror}") from None
-    return GuardedClient(dialer, authorities)
+    return authorities
+
+
+def payment_provider(settings: Settings, outbound: OperatorsOutbound) -> PaymentProvider | None:
+    """None where billing is not set up."""
+    key = settings.billing_key
+    if key is None or not key.reveal():
+        return None
+    return HostedCheckout(outbound, settings.billing_api_url, key, SystemClock())
+
+
+def receiving(settings: Settings) -> Receiving:
+    """Keys of the provider say which mode they are of. Its news of the other mode are about nothing that we sell."""
+    key = "" if settings.billing_key is None else settings.billing_key.reveal()
+    mode = _MODE.match(key)
+    return Receiving(settings.billing_webhook_secrets or (), None if mode is None else mode[1] == "live")
 
 
 def argon2_parameters(settings: Settings) -> Argon2Parameters:

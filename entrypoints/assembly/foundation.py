@@ -33,7 +33,7 @@ from core.domain.identity.links import Links
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
-from entrypoints.assembly.configured import guarded_client, guarded_dialer, key_ring, mail_transport
+from entrypoints.assembly.configured import guarded_client, guarded_dialer, key_ring, mail_transport, plain_client
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
@@ -44,7 +44,7 @@ from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
-from ports.outbound import Outbound, TextRecords
+from ports.outbound import OperatorsOutbound, Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
@@ -79,6 +79,7 @@ class Foundation:
     outbound: Outbound
     text_records: TextRecords
     organization_post: OrganizationPost
+    operators_outbound: OperatorsOutbound
     links: Links
     signing_keys: SigningKeys
     key_care: KeyCare
@@ -96,7 +97,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     mail = mail_transport(settings)
     names = SystemNames()
     dialer = guarded_dialer(settings, names)
-    outbound = guarded_client(settings, dialer)
+    outbound, operators_outbound = guarded_client(settings, dialer), plain_client(settings, names)
     # Not the HTTP client's: that one names its protocol in it.
     trust = Trust(settings.outbound_ca_file)
     target = conninfo(settings)
@@ -133,6 +134,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             outbound=outbound,
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
+            operators_outbound=operators_outbound,
             links=Links(settings.public_url, settings.public_frontend_url),
             signing_keys=signing_keys,
             key_care=KeyCare(signing_keys, keyring, clock),
@@ -142,4 +144,5 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         )
     finally:
         await outbound.aclose()
+        await operators_outbound.aclose()
         await pool.aclose()

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from actors.billing_turns import BillingTurns
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import PostgresApiKeys, PostgresKeyUse
+from adapters.postgres.services.billing_inbox import PostgresBillingInbox
 from adapters.postgres.services.client_secrets import PostgresClientSecrets
 from adapters.postgres.services.end_users import PostgresEndUsers
 from adapters.postgres.services.plans import PostgresPlans
@@ -14,6 +16,9 @@ from adapters.postgres.services.subscriptions import PostgresSubscriptions
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
 from core.usecases.services.api_keys import ApiKeys
+from core.usecases.services.billing import Billing
+from core.usecases.services.billing_checkouts import Checkouts
+from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.services.client_secrets import ClientSecrets
 from core.usecases.services.end_users import EndUsers
 from core.usecases.services.plans import Plans
@@ -22,7 +27,10 @@ from core.usecases.services.service_info import ServiceInfo
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
+from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
+from entrypoints.settings import Settings
+from ports.services.billing import BillingInbox, PaymentProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +42,32 @@ class Services:
     key_presence: PresenceWriter[ApiKeyId]
     plans: Plans
     subscriptions: Subscriptions
+    payment_provider: PaymentProvider | None
+    billing_inbox: BillingInbox
+    billing: Billing
+    billing_turns: BillingTurns
+    billing_reconciliation: BillingReconciliation
+    checkouts: Checkouts
     service_users: ServiceUsers
     service_info: ServiceInfo
     service_analytics: ServiceAnalysis
     end_users: EndUsers
 
 
-def assemble_services(foundation: Foundation) -> Services:
+def assemble_services(settings: Settings, foundation: Foundation) -> Services:
     new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     key_presence = PresenceWriter(PostgresKeyUse(pool), foundation.metrics, spread=secrets.spread, name="key_presence")
+    provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
+    billing = Billing(
+        new_unit_of_work,
+        inbox,
+        receiving(settings),
+        templates=foundation.mail_templates,
+        metrics=foundation.metrics,
+        clock=clock,
+        ids=ids,
+    )
     return Services(
         services=OrganizationServices(new_unit_of_work, PostgresServices(pool), foundation.outbound, clock, ids),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
@@ -52,6 +76,12 @@ def assemble_services(foundation: Foundation) -> Services:
         key_presence=key_presence,
         plans=Plans(new_unit_of_work, PostgresPlans(pool), clock, ids),
         subscriptions=Subscriptions(new_unit_of_work, PostgresSubscriptions(pool), clock, ids),
+        payment_provider=provider,
+        billing_inbox=inbox,
+        billing=billing,
+        billing_turns=BillingTurns(billing),
+        billing_reconciliation=BillingReconciliation(billing, inbox, provider, clock=clock, metrics=foundation.metrics),
+        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), clock=clock, ids=ids),
         service_users=ServiceUsers(
             new_unit_of_work,
             PostgresServiceUsers(pool),

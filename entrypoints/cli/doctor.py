@@ -31,8 +31,10 @@ from entrypoints.installation import connections_of, conninfo, reachable_databas
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
 from ports.mail import MailDelayed
+from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
+_LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
 _SKEW_HARMFUL: Final = timedelta(seconds=30)
 _LITTLE_SPACE: Final = 1 << 30
@@ -123,6 +125,7 @@ async def _of_database(settings: Settings, processes: int | None, report: Report
                     report("clock", await _asked(_clock, postern))
                     report("keys", await _asked(_key_ages, postern))
                     report("jobs", await _asked(_jobs, postern))
+                    report("billing", await _asked(lambda opened: _billing(settings, opened), postern))
     except (StartFailed, psycopg.Error, BaseExceptionGroup) as error:
         cause = sole(error)
         if not isinstance(cause, (StartFailed, psycopg.Error)):
@@ -308,3 +311,22 @@ async def _jobs(postern: Postern) -> Finding:
     states = await postern.foundation.jobs.state()
     waiting, dead = sum(state.waiting for state in states), sum(state.dead for state in states)
     return Finding(Verdict.WARN if dead else Verdict.OK, f"{waiting} waiting, {dead} dead")
+
+
+async def _billing(settings: Settings, postern: Postern) -> Finding:
+    provider, secrets = postern.services.payment_provider, settings.billing_webhook_secrets or ()
+    if provider is None and not secrets:
+        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401")
+    if provider is None or not secrets:
+        missing = "POSTERN_BILLING_KEY" if provider is None else "POSTERN_BILLING_WEBHOOK_SECRETS"
+        return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'news are refused'}")
+    try:
+        await provider.subscriptions(None)
+    except PaymentRefused as refused:
+        return Finding(Verdict.FAIL, f"{settings.billing_api_url} does not accept POSTERN_BILLING_KEY: {refused.status} {refused.code}")
+    except PaymentUnavailable as away:
+        return Finding(Verdict.FAIL, f"{settings.billing_api_url} does not answer: {away.reason}")
+    waiting = await postern.services.billing.waiting()
+    late = waiting.oldest is not None and postern.foundation.clock.now() - waiting.oldest > _LATE_NEWS
+    text = f"{settings.billing_api_url} answers; {waiting.events} events wait"
+    return Finding(Verdict.WARN, f"{text}: `postern billing events --waiting` lists them") if late else Finding(Verdict.OK, text)

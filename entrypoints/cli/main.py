@@ -176,6 +176,8 @@ def _parser() -> argparse.ArgumentParser:
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 
+    _add_billing_commands(_group(commands, "billing", "look at what the payment provider reports, and ask it"))
+
     audit = _group(commands, "audit", "check the audit log")
     verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
     verify.add_argument(
@@ -240,6 +242,17 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+
+
+def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
+    events = _command(billing, "events", "billing", "list the events of the payment provider, newest first", action="events")
+    events.add_argument("--waiting", action="store_true", help="only events that have not been applied yet")
+    events.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+    retry = _command(billing, "retry", "billing", "apply events that failed, now", action="retry")
+    retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
+    _command(
+        billing, "reconcile", "billing", "ask the payment provider about all subscriptions, and correct what differs", action="reconcile"
+    )
 
 
 def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:

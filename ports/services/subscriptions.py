@@ -28,8 +28,10 @@ class SubscriptionStore(Protocol):
     async def add(self, subscription: Subscription) -> bool:
         """False when the user has an active or past-due one already: of two callers, one gets False."""
 
-    async def save(self, subscription: Subscription) -> None:
-        """Plan, status and end of the period. After `hold`."""
+    async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
+        """Plan, status and end of the period. After `hold`. `overridden_at` is when somebody other than the payment provider said so, for
+        one that it manages.
+        """
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
         """All of them, current and earlier. After `hold`."""

@@ -11,6 +11,7 @@ from core.domain.errors import Unavailable
 from ports.database import RoundTrips
 from ports.metrics import PoolState, Population
 from ports.record.audit import Backlog
+from ports.services.billing import Waiting
 from tests.actors.kept_queue import KeptQueue, TrioClock
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
@@ -61,8 +62,18 @@ async def audit_backlog() -> Backlog:
 
 @asynccontextmanager
 async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: KeptQueue) -> AsyncIterator[None]:
+    async def billing_waiting() -> Waiting:
+        return Waiting(2, queue.clock.now() - timedelta(seconds=30))
+
     refresher = MetricsRefresher(
-        metrics, database=database, queue=queue, audit_backlog=audit_backlog, key_ages=key_ages, clock=queue.clock, spread=no_spread
+        metrics,
+        database=database,
+        queue=queue,
+        audit_backlog=audit_backlog,
+        billing_waiting=billing_waiting,
+        key_ages=key_ages,
+        clock=queue.clock,
+        spread=no_spread,
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(refresher.run)

@@ -21,6 +21,7 @@ from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import (
     ANYONE,
+    BUYER,
     CLIENT,
     LEAVING,
     MEMBER,
@@ -95,7 +96,7 @@ HOUSE_SLUG = "house"
 Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
-OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, *MEMBER_RULES)
+OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, BUYER, *MEMBER_RULES)
 RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES)
 
 
@@ -368,7 +369,7 @@ def with_session(refusals: Expected) -> Expected:
     """A token of ours that names a session: it can sign out and no more, it awaits no second factor, and its holder is no member of the
     organization of the path.
     """
-    return {**dict.fromkeys(MEMBER_RULES, FORBIDDEN), **refusals, PREAUTHENTICATED: INVALID}
+    return {**dict.fromkeys((BUYER, *MEMBER_RULES), FORBIDDEN), **refusals, PREAUTHENTICATED: INVALID}
 
 
 ENDED = with_session(dict.fromkeys(OF_SESSIONS, UNAUTHORIZED))
@@ -419,7 +420,7 @@ EXPECTED: dict[str, Expected] = {
     "in_a_deleted_service": ENDED,
     "hides_its_service": NOT_OF_ITS_SESSION,
     "in_a_service": IN_A_SERVICE,
-    "in_a_service_of_suspended": {**IN_A_SERVICE, **dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE)},
+    "in_a_service_of_suspended": {**IN_A_SERVICE, **dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER, BUYER), NOT_ACTIVE)},
     "user": USERS,
     "user_who_claims_to_own": USERS,
     "demoted_platform_owner": USERS,
@@ -545,6 +546,7 @@ OPEN = {
     "POST /api/invitations/accept",
     "POST /api/invitations/decline",
     "POST /auth/device/verify",
+    "POST /webhooks/billing",
 }
 
 
@@ -608,8 +610,12 @@ WHO: dict[str, set[str]] = {
     OWNER.name: {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}",
     },
+    BUYER.name: {
+        "POST /api/organizations/{org_slug}/services/{service_slug}/checkout",
+    },
     OWNER_IN_PERSON.name: {
         "PATCH /api/organizations/{org_slug}/members/{user_id}",
+        "POST /api/organizations/{org_slug}/billing/portal",
         "POST /api/organizations/{org_slug}/transfer-ownership",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
@@ -773,7 +779,7 @@ def test_who_may_what_in_an_organization_in_a_service_and_on_the_platform() -> N
 def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_own() -> None:
     for one in HOUSE:
         if "{org_slug}" in one.path and str(one) not in REFUSED_LATER:
-            assert one.caller in MEMBER_RULES, one
+            assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
         assert one.path.startswith("/api/service/") == (one.caller in KEY_RULES), one

@@ -270,6 +270,11 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
 
+# Billing. A session in a service opens the checkout of that very service.
+maog.   po.  -          -         POST   /api/organizations/{org_slug}/services/{service_slug}/checkout
+..o..   po.  -          -         POST   /api/organizations/{org_slug}/billing/portal
+everybody                         POST   /webhooks/billing
+
 # The service interface
 .....   ...  -          key       GET    /api/service/analytics
 .....   ...  -          key       GET    /api/service/info

@@ -158,6 +158,11 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys": lambda _: {"name": "X", "permissions": ["read:users"]},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": lambda house: {
+        "plan_id": str(house.ids["plans"][0]),
+        "success_url": "https://app.example.com/",
+        "cancel_url": "https://app.example.com/",
+    },
     "POST /api/organizations/{org_slug}/services/{service_slug}/plans": lambda _: {"name": "X", "price_cents": 0, "currency": "usd"},
 }
 # The same ones with ids of one's own, where they are no id but a field: what must come of another's.
@@ -174,6 +179,7 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
+    "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain/verify",

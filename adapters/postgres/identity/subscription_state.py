@@ -13,13 +13,14 @@ CURRENT_FIRST: Final = """
 """
 
 # A part of any statement that reads `users` and a service as `services`: what the tokens of that service say of this person. An active
-# subscription whose period has ended counts as expired, even before a job has recorded that.
+# subscription whose period has ended counts as expired, even before a job has recorded that; but not one that the payment provider manages.
 SUBSCRIPTION_STATE: Final[LiteralString] = f"""(
     select jsonb_build_object(
                'plan', plans.name,
                'features', plans.features,
                'status', case
-                             when subscriptions.status = 'active' and subscriptions.current_period_end <= now() then 'expired'
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
                              else subscriptions.status
                          end,
                'current_period_end', subscriptions.current_period_end

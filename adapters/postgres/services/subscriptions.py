@@ -29,6 +29,7 @@ class _Subscription:
     current_period_end: datetime
     created_at: datetime
     updated_at: datetime
+    managed: bool
 
     def subscription(self) -> Subscription:
         return Subscription(
@@ -41,6 +42,7 @@ class _Subscription:
             current_period_end=self.current_period_end,
             created_at=self.created_at,
             updated_at=self.updated_at,
+            managed=self.managed,
         )
 
 
@@ -96,11 +98,12 @@ class SubscriptionRows:
             "service": subscription.service,
             "user": subscription.user,
             "created_at": subscription.created_at,
+            "managed": subscription.managed,
         }
         return bool(await self._transaction.ask(IdRow, _ADD, parameters))
 
-    async def save(self, subscription: Subscription) -> None:
-        await self._transaction.tell(_SAVE, _columns(subscription))
+    async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
+        await self._transaction.tell(_SAVE, {**_columns(subscription), "overridden_at": overridden_at})
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
         await self._transaction.tell(_DELETE_ALL, {"service": service, "user": user})
@@ -143,7 +146,8 @@ def _columns(subscription: Subscription) -> dict[str, Any]:
 
 _COLUMNS: Final = """
            subscriptions.id, subscriptions.service_id, subscriptions.user_id, subscriptions.plan_id, plans.name as plan_name,
-           subscriptions.status, subscriptions.current_period_end, subscriptions.created_at, subscriptions.updated_at"""
+           subscriptions.status, subscriptions.current_period_end, subscriptions.created_at, subscriptions.updated_at,
+           subscriptions.managed"""
 
 CURRENT: Final[LiteralString] = f"""
     select {_COLUMNS}
@@ -172,15 +176,16 @@ _FIND_SUBSCRIBER: Final[LiteralString] = f"""
 """
 
 _ADD: Final = """
-    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
-    values (%(id)s, %(service)s, %(user)s, %(plan)s, %(status)s, %(end)s, %(created_at)s, %(updated_at)s)
+    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at, managed)
+    values (%(id)s, %(service)s, %(user)s, %(plan)s, %(status)s, %(end)s, %(created_at)s, %(updated_at)s, %(managed)s)
         on conflict (service_id, user_id) where status in ('active', 'past_due') do nothing
  returning id
 """
 
 _SAVE: Final = """
     update subscriptions
-       set plan_id = %(plan)s, status = %(status)s, current_period_end = %(end)s, updated_at = %(updated_at)s
+       set plan_id = %(plan)s, status = %(status)s, current_period_end = %(end)s, updated_at = %(updated_at)s,
+           overridden_at = case when managed then %(overridden_at)s::timestamptz end
      where id = %(id)s
 """
 
@@ -191,7 +196,7 @@ EXPIRE_DUE: Final[LiteralString] = f"""
     with due as (
              select id
                from subscriptions
-              where status = 'active' and current_period_end <= now()
+              where status = 'active' and not managed and current_period_end <= now()
                 and current_period_end >= coalesce(%(since)s::timestamptz, '-infinity')
               order by current_period_end
               limit %(most)s::bigint

@@ -149,6 +149,25 @@ class PastEventDetails(_Sweep):
     """
 
 
+class PastBillingEvents(_Sweep):
+    """By then their subscriptions have long said what they said. Those that were never applied go, too: the daily look has made up for
+    them.
+    """
+
+    statement = _delete("billing_events", "id", "received_at < now() - interval '90 days'", oldest_first="received_at")
+
+
+class ReleasedBillingSubscriptions(_Sweep):
+    """Subscriptions at the payment provider that are nobody's here: released and cancelled, or never known to be anybody's."""
+
+    statement = _delete(
+        "billing_subscriptions",
+        "external_id",
+        "(released_at is not null or service_id is null) and cancel_at is null and updated_at < now() - interval '90 days'",
+        oldest_first="updated_at",
+    )
+
+
 class ForsakenDeliveries(_Sweep):
     """Of webhooks that are disabled, and of organizations that are not active. They are given up, not deleted."""
 

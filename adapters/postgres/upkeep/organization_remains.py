@@ -93,6 +93,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     **{table: _rows_of(table, "org_id") for table in ("mail_servers", "logos", "domains", "oauth_credentials")},
     # What is numbered for it is nobody's from then on, and the janitor's to remove.
     "siem_configurations": _rows_of("siem_configurations", "org_id"),
+    "billing_customers": _rows_of("billing_customers", "org_id"),
     "events": _rows_of("events", "organization_id"),
     # These belong to the people; the risk of their next sign-in is judged by them.
     "login_events": f"""

@@ -68,6 +68,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
              order by subscriptions.id
             """,
         ),
+        "billing_checkouts": _delete_from(services, "billing_checkouts"),
         "plans": _delete_from(services, "plans"),
         "api_keys": _delete_from(services, "api_keys"),
         "client_secrets": _delete_from(services, "client_secrets"),

@@ -45,16 +45,18 @@ class Subscription:
     current_period_end: datetime
     created_at: datetime
     updated_at: datetime
+    managed: bool = False
+    """The payment provider bills it, and alone says when it ends."""
 
     def settled(self, now: datetime) -> "Subscription":
         """The status as it counts now: an active subscription whose period has ended is expired, even before that is written down. A
-        past-due one waits for the payment provider.
+        past-due one waits for the payment provider, and so does one that the provider manages.
         """
         return replace(self, status=SubscriptionStatus.EXPIRED) if self.has_lapsed(now) else self
 
     def has_lapsed(self, now: datetime) -> bool:
         """It has expired, and nobody has written that down yet."""
-        return self.status is SubscriptionStatus.ACTIVE and self.current_period_end <= now
+        return self.status is SubscriptionStatus.ACTIVE and not self.managed and self.current_period_end <= now
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class Subscriptions:
             if revives and await uow.plans.offer(holder.service, after.plan) is None:
                 raise BadRequest("The plan is no longer offered")
             after = replace(after, updated_at=now)
-            await uow.subscriptions.save(after)
+            await uow.subscriptions.save(after, overridden_at=now)
             await uow.record(subscription_changed(before, after, _by(holder, actor)))
             await uow.commit()
         return after

@@ -99,6 +99,10 @@ class Callers:
             capabilities_of(standing.relations),
         )
 
+    async def is_in_service(self, token: str) -> bool:
+        """Whether it is for a service: then `resolve` is to be asked, and not `resolve_member`. Raises `TokenExpired` or `TokenInvalid`."""
+        return bool((await self._claims(token)).service)
+
     async def resolve_browser(self, token: Token) -> Caller | None:
         """The person behind the cookie of a browser session, on the platform. None when the session has ended, or never was."""
         caller = await self._lookup.find_browser(token.digest())

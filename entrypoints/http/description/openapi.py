@@ -29,6 +29,7 @@ TAGS: Final[Mapping[str, str]] = {
     "services": "The applications of an organization, and the client secrets that they prove their identity with.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
     "plans": "What a service offers its users, and at what price.",
+    "billing": "Buying plans on the payment provider's pages, and what the provider reports back.",
     "end-users": "The people who use the services of an organization.",
     "service-interface": "What a service's own servers can do with an API key of the service.",
     "organizations": "Tenants: each has its own people, roles and services.",

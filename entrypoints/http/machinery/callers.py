@@ -176,6 +176,37 @@ class _Member:
         return member
 
 
+class _Buyer:
+    """For people who buy: members of the organization that the path names as `org_slug`, and users of its service `service_slug` with a
+    session in that very service. Nobody buys in another person's name.
+    """
+
+    name = "buyer"
+    scheme = BEARER
+    reads: tuple[str, ...] = ("org_slug", "service_slug")
+
+    def __init__(self, admitted: Admitted) -> None:
+        self.admitted = admitted
+        self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired)
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> Caller:
+        organization, service = request.path_values["org_slug"], request.path_values["service_slug"]
+        token, witness = bearer_token(request), _witness(request, postern)
+        if await postern.tenancy.callers.is_in_service(token):
+            caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, witness)
+            request.caller = caller
+            if (caller.organization, caller.service) != (organization, service):
+                raise Forbidden("This token is for another service")
+        else:
+            caller = (await postern.tenancy.callers.resolve_member(token, organization, self.admitted.participation, witness)).caller
+            request.caller = caller
+        self.admitted.require(caller)
+        return caller
+
+
 class _Key:
     """For a service's own servers, with an API key that has the permission."""
 
@@ -335,6 +366,8 @@ _WITHOUT_SERVICES_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersona
 # Nor is somebody who acts in the person's name: this is for private matters, and for what would outlast the hour of an impersonation.
 _IN_PERSON: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
 _IN_PERSON_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
+# In the person's own name, wherever they are signed in.
+_IN_PERSON_ANYWHERE: Final = Admitted(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
 # Applications alone, and only in the person's own name.
 _IN_PERSON_OF_APPLICATION: Final = Admitted(contexts=frozenset({Context.SERVICE}), impersonated=False, participation=Participation.ACTIVE)
 
@@ -352,6 +385,7 @@ PERSON: Final[CallerRule] = _Session("person", _WITHOUT_SERVICES_OF_INACTIVE, pl
 OWN_PERSON: Final[CallerRule] = _Session("own_person", _IN_PERSON_OF_INACTIVE, platform_owner=False)
 PLATFORM_OWNER: Final[CallerRule] = _Session("platform_owner", _IN_PERSON, platform_owner=True)
 
+BUYER: Final[CallerRule] = _Buyer(_IN_PERSON_ANYWHERE)
 MEMBER: Final[CallerRule] = _Member("member", _WITHOUT_SERVICES, capability=None, owner=False)
 MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
 OWNER: Final[CallerRule] = _Member("owner", _WITHOUT_SERVICES, capability=None, owner=True)

@@ -30,6 +30,8 @@ MFA_SETUP = RateLimit("mfa_setup", burst=5, seconds_per_request=300)
 MFA_CHANGES = RateLimit("mfa_changes", burst=5, seconds_per_request=60)
 MFA_VERIFY = RateLimit("mfa_verify", burst=3, seconds_per_request=1)
 IMPERSONATION = RateLimit("impersonation", burst=10, seconds_per_request=6)
+# Each is a few calls to the payment provider. A service's own server may do this for many people.
+CHECKOUTS = RateLimit("checkouts", burst=60, seconds_per_request=1)
 BILLING_WEBHOOK = RateLimit("billing_webhook", burst=100, seconds_per_request=0.06)
 # Loading a page guesses at nothing, and an office of some hundred people behind one address opens the links in its mail. Submitted forms
 # count under the limits of signing in.
@@ -62,6 +64,7 @@ POLICIES = (
     MFA_CHANGES,
     MFA_VERIFY,
     IMPERSONATION,
+    CHECKOUTS,
     BILLING_WEBHOOK,
     PAGE_LOADS,
     INVITATION_ANSWERS,

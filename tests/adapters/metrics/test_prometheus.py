@@ -87,7 +87,7 @@ def test_requests_are_timed_by_method_route_and_class_of_status(metrics: Prometh
     assert value(page, "sso_http_requests_in_flight") == 1
 
 
-def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
+def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:  # noqa: PLR0915 - a list
     metrics.login_failed("wrong_password")
     metrics.token_issued()
     metrics.job_processed("mail", 0.2, succeeded=True)
@@ -97,6 +97,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.logout_notice_attempted("failed", 0.2)
     metrics.siem_attempted("received", 0.3, 0.1, 12)
     metrics.siem_attempted("failed", 0.3, 0.1, 0)
+    metrics.billing_event("invoice.paid", "applied")
+    metrics.billing_check("drifted")
+    metrics.billing_waiting(3, timedelta(seconds=20))
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_restarted("janitor")
@@ -110,6 +113,10 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.audit_backlog(12, timedelta(minutes=4))
     metrics.key_age("access", timedelta(days=3))
     page = metrics.render().decode()
+    assert value(page, "sso_billing_events_total", event_type="invoice.paid", outcome="applied") == 1
+    assert value(page, "sso_billing_checks_total", outcome="drifted") == 1
+    assert value(page, "sso_billing_events_pending") == 3
+    assert value(page, "sso_billing_oldest_pending_age_seconds") == 20
     assert value(page, "sso_login_failures_total", reason="wrong_password") == 1
     assert value(page, "sso_auth_tokens_issued_total") == 1
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2

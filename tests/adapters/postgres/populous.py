@@ -41,6 +41,12 @@ _FILL: Final = """
     insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
     select gen_random_uuid(), services.id, users.id, plans.id, 'active', now(), now(), now()
       from services join plans on plans.service_id = services.id cross join users where org_id = %(organization)s;
+    insert into billing_checkouts (service_id, user_id, id, digest, asked_at)
+    select service_id, user_id, gen_random_uuid(), '', now() from service_users where org_id = %(organization)s;
+    insert into billing_subscriptions (external_id, org_id, service_id, user_id, plan_id, subscription_id, facets, created_at, updated_at)
+    select 'sub_' || subscriptions.id, services.org_id, service_id, user_id, plan_id, subscriptions.id, '{}', now(), now()
+      from subscriptions join all_services as services on services.id = subscriptions.service_id where services.org_id = %(organization)s;
+    insert into billing_customers (id, org_id, created_at) values (gen_random_uuid(), %(organization)s, now());
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;

@@ -32,6 +32,11 @@ _FILL: Final = """
     select gen_random_uuid(), %(service)s, users.id, plans.id, case plans.price_cents when 1 then 'active' else 'expired' end, now(),
            now(), now()
       from users cross join plans where plans.service_id = %(service)s;
+    insert into billing_checkouts (service_id, user_id, id, digest, asked_at)
+    select service_id, user_id, gen_random_uuid(), '', now() from service_users where service_id = %(service)s;
+    insert into billing_subscriptions (external_id, org_id, service_id, user_id, plan_id, subscription_id, facets, created_at, updated_at)
+    select 'sub_' || subscriptions.id, services.org_id, service_id, user_id, plan_id, subscriptions.id, '{}', now(), now()
+      from subscriptions join all_services as services on services.id = subscriptions.service_id where service_id = %(service)s;
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
       from generate_series(1, 20) as n;

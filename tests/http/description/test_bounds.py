@@ -55,6 +55,9 @@ def texts() -> Iterator[tuple[str, dict[str, Any]]]:
     for path in found["paths"].values():
         for operation in path.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
+                if "$ref" not in content["schema"]:
+                    # Bytes that the handler reads itself.
+                    continue
                 name = content["schema"]["$ref"].rpartition("/")[2]
                 for field, schema in schemas[name]["properties"].items():
                     for one in (schema, *schema.get("anyOf", ())):

@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.services import (
     api_keys,
+    billing,
     client_secrets,
     end_users,
     plans,
@@ -16,5 +17,5 @@ from entrypoints.http.routes.services import (
 )
 
 ROUTES: Final = Endpoints.of(
-    services, client_secrets, api_keys, plans, subscriptions, service_users, service_subscriptions, service_info, end_users
+    services, client_secrets, api_keys, plans, billing, subscriptions, service_users, service_subscriptions, service_info, end_users
 )

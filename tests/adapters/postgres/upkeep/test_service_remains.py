@@ -37,6 +37,8 @@ _GROW: Final = """
     insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)
     select gen_random_uuid(), %(shop)s, users.id, plans.id, 'expired', now(), now(), now()
       from users, plans where plans.service_id = %(shop)s and email like 'g%%';
+    insert into billing_checkouts (id, service_id, user_id, digest, asked_at)
+    select gen_random_uuid(), %(shop)s, id, '', now() from users where email like 'g%%';
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(shop)s, '{openid}', now() from users where email like 'g%%';
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
@@ -77,6 +79,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "sessions": USERS,
         "preauthentications": 20,
         "subscriptions": PLANS * USERS,
+        "billing_checkouts": USERS,
         "plans": PLANS,
         "api_keys": 20,
         "client_secrets": 2,

@@ -1,0 +1,129 @@
+"""The billing reconciler: applies news that nobody has applied, asks the payment provider about what it has not told us, and ends there
+what has ended here. It asks slowly, and rests when the provider says so.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+import structlog
+import trio
+
+from actors.billing_turns import BillingTurns
+from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from core.usecases.services.billing import Billing
+from core.usecases.services.billing_reconciliation import BillingReconciliation
+from ports.clock import Clock
+from ports.services.billing import BillingInbox, PaymentUnavailable
+
+log = structlog.get_logger()
+
+_POLL: Final = 2.0
+_BATCH: Final = 100
+_HANDS: Final = 4
+# What has just been taken is in the hands of the request that took it.
+_YOUNG: Final = timedelta(seconds=1)
+# Between two questions. The provider allows a hundred a second, and checkouts come first.
+_BREATH: Final = 0.1
+_REST: Final = 30.0
+# In case that what is due comes without a sign.
+_ASK: Final = 30.0
+
+
+class BillingReconciler:
+    name = "billing_reconciler"
+
+    def __init__(
+        self,
+        billing: Billing,
+        reconciliation: BillingReconciliation,
+        inbox: BillingInbox,
+        turns: BillingTurns,
+        *,
+        clock: Clock,
+        spread: Callable[[], float],
+        poll: float = _POLL,
+        ask: float = _ASK,
+        breath: float = _BREATH,
+        rest: float = _REST,
+        young: timedelta = _YOUNG,
+    ) -> None:
+        self._billing = billing
+        self._reconciliation = reconciliation
+        self._inbox = inbox
+        self._turns = turns
+        self._clock = clock
+        self._spread = spread
+        self._poll = poll
+        self._ask = ask
+        self._breath = breath
+        self._rest = rest
+        self._young = young
+        self._outages = (Outage(self.name, spread), Outage(self.name, spread))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            nursery.start_soon(self._apply_forever)
+            if self._reconciliation.is_set_up:
+                nursery.start_soon(self._ask_forever)
+
+    async def _apply_forever(self) -> None:
+        while True:
+            applied = await self._outages[0].wait_out(self.apply_due)
+            if not applied:
+                with trio.move_on_after(self._poll * (1 + self._spread() / 5)):
+                    await self._turns.left()
+                    await trio.sleep(self._young.total_seconds())
+                self._turns.taken_up()
+
+    async def apply_due(self) -> int:
+        """One batch of news that wait. Returns how many subjects it was about."""
+        due = await self._inbox.due(self._clock.now() - self._young, _BATCH)
+        hands = trio.CapacityLimiter(_HANDS)
+
+        failures: list[Exception] = []
+
+        async def apply(one: tuple[str, bool]) -> None:
+            subject, is_customer = one
+            try:
+                async with hands:
+                    await self._billing.apply(subject, is_customer=is_customer)
+            except (Unavailable, Overloaded) as error:
+                failures.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for one in due:
+                nursery.start_soon(apply, one)
+        if failures:
+            raise failures[0]
+        return len(due)
+
+    async def _ask_forever(self) -> None:
+        # Processes that start together should not ask together.
+        await trio.sleep(self._breath * self._spread())
+        while True:
+            try:
+                await self._outages[1].wait_out(self.ask_all)
+            except PaymentUnavailable as away:
+                pause = self._rest if away.after is None else max(self._rest, away.after.total_seconds())
+                log.warning("billing_provider_away", reason=away.reason, again_in=round(pause, 1))
+                await trio.sleep(pause * (1 + self._spread() / 5))
+            else:
+                await trio.sleep(self._ask * (1 + self._spread() / 5))
+
+    async def ask_all(self) -> None:
+        """Everything that is due, slowly, the most urgent first. Raises `PaymentUnavailable`."""
+        steps: tuple[Callable[[], Awaitable[bool]], ...] = (
+            self._reconciliation.cancel_one,
+            self._reconciliation.check_one,
+            self._reconciliation.sweep_page,
+        )
+        while True:
+            for step in steps:
+                if await step():
+                    break
+            else:
+                return
+            await trio.sleep(self._breath)

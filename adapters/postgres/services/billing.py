@@ -1,0 +1,473 @@
+"""Billing in PostgreSQL: subscriptions at the payment provider, and what is known about whom they are for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.rows import IdRow
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
+from core.domain.languages import Language
+from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
+from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.subscriptions import Subscription, SubscriptionStatus
+from ports.services.billing import Candidate, Checkout, Customer, Held, Offer, Portal, Reader, Settled
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    organization_id: UUID
+    service_id: UUID
+    service_slug: str
+    user_id: UUID
+    is_user: bool
+
+    def candidate(self) -> Candidate:
+        buyer = Buyer(OrganizationId(self.organization_id), ServiceId(self.service_id), self.service_slug, UserId(self.user_id))
+        return Candidate(buyer, self.is_user)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    managed: Sequence[dict[str, Any]]
+    news: Sequence[dict[str, Any]]
+    plans: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Customer:
+    id: UUID
+    org_id: UUID
+    name: str
+    external_id: str | None
+    attempt: int
+    asked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    organization_id: UUID
+    service_id: UUID
+    redirect_uris: list[str]
+    is_active: bool
+    plan_id: UUID | None
+    plan_service_id: UUID | None
+    price: str | None
+    has_living: bool
+    customer: str | None
+    checkout_id: UUID | None
+    checkout_digest: str | None
+    checkout_external_id: str | None
+    checkout_asked_at: datetime | None
+
+    def checkout(self) -> Checkout | None:
+        if self.checkout_id is None or self.checkout_digest is None or self.checkout_asked_at is None:
+            return None
+        return Checkout(self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portal:
+    customer: str | None
+    redirect_uris: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    email: str
+    language: str | None
+    organization_name: str
+    service_name: str
+
+
+class BillingRows:
+    """Implements `ports.services.billing.BillingStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def candidate(self, subject: str, look: Snapshot | None) -> Candidate | None:
+        rows = await self._transaction.ask(_Candidate, _CANDIDATE, {"subject": subject, "look": _look(look)})
+        return rows[0].candidate() if rows else None
+
+    async def enroll(self, buyer: Buyer, at: datetime) -> None:
+        parameters = {"service": buyer.service, "user": buyer.user, "organization": buyer.organization, "at": at}
+        await self._transaction.tell(_ENROLL, parameters)
+
+    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> Held:
+        parameters = {
+            "subject": subject,
+            "service": None if buyer is None else buyer.service,
+            "user": None if buyer is None else buyer.user,
+            "look": _look(look),
+            "at": at,
+        }
+        for statement in (_MAKE, _LOCK, _LOCK_PLANS):
+            await self._transaction.tell(statement, parameters)
+        (found,) = await self._transaction.ask(_Held, _READ, parameters)
+        own = next(one for one in found.managed if one["external_id"] == subject)
+        return Held(
+            own=_managed(own),
+            buyer=buyer if _is_of(own, buyer) else None,
+            others=[_managed(one) for one in found.managed if one is not own],
+            news=[News.of_json(one["id"], one["type"], one["created"], subject, one["payload"]) for one in found.news],
+            plans=[
+                OfferedPlan(PlanId(UUID(one["id"])), one["name"], one["billing_price_id"], datetime.fromisoformat(one["created_at"]))
+                for one in found.plans
+            ],
+        )
+
+    async def save(self, own: Managed, buyer: Buyer | None, check_at: datetime | None, at: datetime) -> None:
+        state = own.facets.state()
+        parameters = {
+            "subject": own.external_id,
+            "customer": own.customer,
+            "organization": None if buyer is None else buyer.organization,
+            "service": None if buyer is None else buyer.service,
+            "user": None if buyer is None else buyer.user,
+            "plan": own.plan,
+            "facets": Jsonb(own.facets.as_json()),
+            "is_over": state is not None and state.is_over,
+            "check_at": check_at,
+            "at": at,
+        }
+        await self._transaction.tell(_SAVE, parameters)
+
+    async def assign(self, external_id: str, subscription: SubscriptionId) -> None:
+        await self._transaction.tell(_ASSIGN, {"subject": external_id, "subscription": subscription})
+
+    async def settle(self, settled: Sequence[Settled], at: datetime) -> None:
+        told = [{"id": one.event, "outcome": one.outcome.value, "reason": one.reason} for one in settled]
+        await self._transaction.tell(_SETTLE, {"settled": Jsonb(told), "at": at})
+
+    async def reader(self, buyer: Buyer) -> Reader | None:
+        rows = await self._transaction.ask(_Reader, _READER, {"user": buyer.user, "service": buyer.service})
+        if not rows:
+            return None
+        row = rows[0]
+        return Reader(Email(row.email), Language.of(row.language), row.organization_name, row.service_name)
+
+    async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> Offer | None:
+        parameters = {
+            "organization": storable_text(organization_slug),
+            "service": storable_text(service_slug),
+            "plan": plan,
+            "user": user,
+        }
+        rows = await self._transaction.ask(_Offer, _OFFER, parameters)
+        if not rows:
+            return None
+        row = rows[0]
+        return Offer(
+            organization=OrganizationId(row.organization_id),
+            service=ServiceId(row.service_id),
+            redirect_uris=row.redirect_uris,
+            is_active=row.is_active,
+            plan=None if row.plan_id is None else PlanId(row.plan_id),
+            plan_service=None if row.plan_service_id is None else ServiceId(row.plan_service_id),
+            price=row.price,
+            has_living=row.has_living,
+            customer=row.customer,
+            last=row.checkout(),
+        )
+
+    async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer:  # noqa: A002 - the column's name
+        parameters = {"organization": organization, "id": id, "at": at}
+        await self._transaction.tell(_MAKE_CUSTOMER, parameters)
+        (row,) = await self._transaction.ask(_Customer, _CUSTOMER, parameters)
+        return Customer(row.id, OrganizationId(row.org_id), row.name, row.external_id, row.attempt, row.asked_at)
+
+    async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
+        await self._transaction.tell(_ASK_FOR_CUSTOMER, {"id": customer, "attempt": attempt, "at": at})
+
+    async def link_customer(self, customer: UUID, external_id: str) -> None:
+        await self._transaction.tell(_LINK_CUSTOMER, {"id": customer, "external_id": external_id})
+
+    async def end_customer(self, external_id: str, at: datetime) -> None:
+        await self._transaction.tell(_END_CUSTOMER, {"external_id": external_id, "at": at})
+
+    async def begin_checkout(self, service: ServiceId, user: UserId, checkout: Checkout, *, instead_of: UUID | None) -> bool:
+        parameters = {
+            "service": service,
+            "user": user,
+            "id": checkout.id,
+            "digest": checkout.digest,
+            "at": checkout.asked_at,
+            "instead_of": instead_of,
+        }
+        return bool(await self._transaction.ask(IdRow, _BEGIN_CHECKOUT, parameters))
+
+    async def forget_checkout(self, service: ServiceId, user: UserId, checkout: UUID) -> None:
+        await self._transaction.tell(_FORGET_CHECKOUT, {"service": service, "user": user, "id": checkout})
+
+    async def portal(self, organization: OrganizationId) -> Portal:
+        (row,) = await self._transaction.ask(_Portal, _PORTAL, {"organization": organization})
+        return Portal(row.customer, row.redirect_uris)
+
+    async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> None:
+        parameters = {"service": service, "user": user, "id": checkout, "external_id": external_id}
+        await self._transaction.tell(_ANSWER_CHECKOUT, parameters)
+
+
+def _look(look: Snapshot | None) -> Jsonb | None:
+    return None if look is None else Jsonb(look.as_json())
+
+
+def _is_of(row: dict[str, Any], buyer: Buyer | None) -> bool:
+    return buyer is not None and (row["service_id"], row["user_id"]) == (str(buyer.service), str(buyer.user))
+
+
+def _managed(row: dict[str, Any]) -> Managed:
+    record = row["record"]
+    overridden = None if record is None else record["overridden_at"]
+    return Managed(
+        external_id=row["external_id"],
+        facets=Facets.of_json(row["facets"]),
+        customer=row["customer"],
+        plan=None if row["plan_id"] is None else PlanId(UUID(row["plan_id"])),
+        record=None if record is None else _subscription(record),
+        overridden_at=None if overridden is None else datetime.fromisoformat(overridden),
+        is_released=row["released_at"] is not None,
+    )
+
+
+def _subscription(row: dict[str, Any]) -> Subscription:
+    end, created_at, updated_at = (
+        datetime.fromisoformat(row[name]).astimezone(UTC) for name in ("current_period_end", "created_at", "updated_at")
+    )
+    return Subscription(
+        id=SubscriptionId(UUID(row["id"])),
+        service=ServiceId(UUID(row["service_id"])),
+        user=UserId(UUID(row["user_id"])),
+        plan=PlanId(UUID(row["plan_id"])),
+        plan_name=row["plan_name"],
+        status=SubscriptionStatus(row["status"]),
+        current_period_end=end,
+        created_at=created_at,
+        updated_at=updated_at,
+        managed=row["managed"],
+    )
+
+
+# Of all that ever named somebody, the earliest for whom everything belongs together. The ids in there were read as such.
+_CANDIDATE: Final = """
+    with known as materialized (
+             select org_id, service_id, user_id, released_at, customer, facets
+               from billing_subscriptions
+              where external_id = %(subject)s
+         ),
+         named as materialized (
+             select (names ->> 'organization')::uuid as org_id, (names ->> 'service')::uuid as service_id,
+                    (names ->> 'user')::uuid as user_id, (names ->> 'plan')::uuid as plan_id, said.customer, created
+               from (
+                        select %(look)s::jsonb -> 'names' as names, %(look)s::jsonb ->> 'customer' as customer, 'infinity'::float8 as
+                        created
+                         union all
+                        select payload -> 'snapshot' -> 'names', payload -> 'snapshot' ->> 'customer', created
+                          from billing_events
+                         where subject = %(subject)s and applied_at is null
+                         union all
+                        select one -> 1, known.customer, (one ->> 0)::float8
+                          from known
+                         cross join lateral jsonb_array_elements(coalesce(known.facets -> 'said', '[]')) as one
+                    ) as said
+              where jsonb_typeof(names) = 'object'
+         ),
+         claimed as (
+             select org_id, service_id, user_id, true as is_user, 0 as created
+               from known
+              where service_id is not null and user_id is not null and released_at is null
+              union all
+             select named.org_id, named.service_id, named.user_id, service_users.user_id is not null, named.created
+               from named
+               join billing_customers on billing_customers.external_id = named.customer and billing_customers.org_id = named.org_id
+               join plans on plans.id = named.plan_id and plans.service_id = named.service_id
+               left join service_users on service_users.service_id = named.service_id and service_users.user_id = named.user_id
+               left join billing_checkouts
+                 on billing_checkouts.service_id = named.service_id and billing_checkouts.user_id = named.user_id
+              where not exists (select from known where service_id is not null or released_at is not null)
+                and (service_users.user_id is not null or billing_checkouts.user_id is not null)
+         )
+    select services.org_id as organization_id, services.id as service_id, services.slug as service_slug, users.id as user_id,
+           claimed.is_user
+      from claimed
+      join services on services.id = claimed.service_id and services.org_id = claimed.org_id
+      join users on users.id = claimed.user_id
+     order by claimed.created
+     limit 1
+"""
+
+_ENROLL: Final = """
+    insert into service_users (service_id, user_id, org_id, created_at)
+    select services.id, users.id, services.org_id, %(at)s
+      from services
+      join users on users.id = %(user)s
+     where services.id = %(service)s and services.org_id = %(organization)s
+        on conflict (service_id, user_id) do nothing
+"""
+
+_MAKE: Final = """
+    insert into billing_subscriptions (external_id, facets, created_at, updated_at)
+    values (%(subject)s, '{}', %(at)s, %(at)s)
+        on conflict (external_id) do nothing
+"""
+
+# After the buyer's own records, as the removal of those comes to them.
+_LOCK: Final = """
+    select
+      from billing_subscriptions
+     where external_id = %(subject)s or (service_id = %(service)s and user_id = %(user)s)
+     order by external_id
+       for update
+"""
+
+# All that the statements after it may count on or off, in the order in which everybody locks plans.
+_LOCK_PLANS: Final = """
+    with snapshots as materialized (
+             select payload -> 'snapshot' as snapshot from billing_events where subject = %(subject)s and applied_at is null
+              union all
+             select facets -> 'seen' -> 'snapshot' from billing_subscriptions where external_id = %(subject)s
+              union all
+             select %(look)s::jsonb
+         )
+    select
+      from plans
+     where service_id = %(service)s
+       and (
+               id in (select plan_id from subscriptions where service_id = %(service)s and user_id = %(user)s)
+            or id in (select plan_id from billing_subscriptions where service_id = %(service)s and user_id = %(user)s)
+            or id in (select (snapshot -> 'names' ->> 'plan')::uuid from snapshots where jsonb_typeof(snapshot -> 'names') = 'object')
+            or id in (
+                   select (one -> 1 ->> 'plan')::uuid
+                     from billing_subscriptions
+                    cross join lateral jsonb_array_elements(coalesce(facets -> 'said', '[]')) as one
+                    where external_id = %(subject)s
+               )
+            or billing_price_id in (select snapshot ->> 'price' from snapshots)
+           )
+     order by id
+       for no key update
+"""
+
+_READ: Final = """
+    select (
+               select jsonb_agg(to_jsonb(billing_subscriptions) || jsonb_build_object('record', case when subscriptions.id is not null then
+                          to_jsonb(subscriptions) || jsonb_build_object('plan_name', plans.name) end))
+                 from billing_subscriptions
+                 left join subscriptions on subscriptions.id = billing_subscriptions.subscription_id
+                 left join plans on plans.id = subscriptions.plan_id
+                where billing_subscriptions.external_id = %(subject)s
+                   or (
+                          billing_subscriptions.service_id = %(service)s and billing_subscriptions.user_id = %(user)s
+                          and billing_subscriptions.released_at is null
+                      )
+           ) as managed,
+           (
+               select coalesce(jsonb_agg(to_jsonb(waiting) order by waiting.created, waiting.id), '[]')
+                 from (select id, type, created, payload from billing_events where subject = %(subject)s and applied_at is null) as waiting
+           ) as news,
+           (
+               select coalesce(jsonb_agg(to_jsonb(offered)), '[]')
+                 from (select id, name, billing_price_id, created_at from plans where service_id = %(service)s) as offered
+           ) as plans
+"""
+
+_SAVE: Final = """
+    update billing_subscriptions
+       set customer = %(customer)s, facets = %(facets)s, plan_id = %(plan)s, is_over = %(is_over)s, check_at = %(check_at)s,
+           updated_at = %(at)s, org_id = coalesce(%(organization)s::uuid, org_id),
+           service_id = coalesce(%(service)s::uuid, service_id), user_id = coalesce(%(user)s::uuid, user_id)
+     where external_id = %(subject)s
+"""
+
+_ASSIGN: Final = "update billing_subscriptions set subscription_id = %(subscription)s where external_id = %(subject)s"
+
+_SETTLE: Final = """
+    update billing_events
+       set applied_at = %(at)s, outcome = settled.outcome, error = settled.reason, attempts = attempts + 1
+      from jsonb_to_recordset(%(settled)s) as settled (id text, outcome text, reason text)
+     where billing_events.id = settled.id and billing_events.applied_at is null
+"""
+
+_READER: Final = """
+    select users.email, users.language, organizations.name as organization_name, services.name as service_name
+      from users
+      join services on services.id = %(service)s
+      join organizations on organizations.id = services.org_id
+     where users.id = %(user)s and users.deactivated_at is null
+"""
+
+_OFFER: Final = """
+    select organizations.id as organization_id, services.id as service_id, services.redirect_uris,
+           organizations.status = 'active' as is_active, plans.id as plan_id, plans.service_id as plan_service_id,
+           plans.billing_price_id as price,
+           exists (
+               select
+                 from billing_subscriptions
+                 join subscriptions on subscriptions.id = billing_subscriptions.subscription_id
+                where billing_subscriptions.service_id = services.id and billing_subscriptions.user_id = %(user)s
+                  and subscriptions.status in ('active', 'past_due')
+           ) as has_living,
+           billing_customers.external_id as customer, billing_checkouts.id as checkout_id, billing_checkouts.digest as checkout_digest,
+           billing_checkouts.external_id as checkout_external_id, billing_checkouts.asked_at as checkout_asked_at
+      from organizations
+      join services on services.org_id = organizations.id and services.slug = %(service)s
+      left join plans on plans.id = %(plan)s and plans.deleted_at is null
+      left join billing_customers on billing_customers.org_id = organizations.id and billing_customers.ended_at is null
+      left join billing_checkouts on billing_checkouts.service_id = services.id and billing_checkouts.user_id = %(user)s
+     where organizations.slug = %(organization)s
+"""
+
+_MAKE_CUSTOMER: Final = """
+    insert into billing_customers (id, org_id, created_at)
+    select %(id)s, id, %(at)s from organizations where id = %(organization)s
+        on conflict (org_id) where ended_at is null do nothing
+"""
+
+_CUSTOMER: Final = """
+    select billing_customers.id, org_id, organizations.name, external_id, attempt, asked_at
+      from billing_customers
+      join organizations on organizations.id = billing_customers.org_id
+     where org_id = %(organization)s and ended_at is null
+       for no key update of billing_customers
+"""
+
+_ASK_FOR_CUSTOMER: Final = "update billing_customers set attempt = %(attempt)s, asked_at = %(at)s where id = %(id)s"
+
+_LINK_CUSTOMER: Final = """
+    update billing_customers set external_id = %(external_id)s where id = %(id)s and external_id is null and ended_at is null
+"""
+
+_END_CUSTOMER: Final = "update billing_customers set ended_at = %(at)s where external_id = %(external_id)s and ended_at is null"
+
+# Of two that begin at the same moment, the second finds that the place is not as it was.
+_BEGIN_CHECKOUT: Final = """
+    insert into billing_checkouts (service_id, user_id, id, digest, asked_at)
+    values (%(service)s, %(user)s, %(id)s, %(digest)s, %(at)s)
+        on conflict (service_id, user_id)
+        do update set id = excluded.id, digest = excluded.digest, external_id = null, asked_at = excluded.asked_at
+                where billing_checkouts.id = %(instead_of)s
+ returning id
+"""
+
+# The place stays, as it says that this person has wanted to buy here.
+_FORGET_CHECKOUT: Final = """
+    update billing_checkouts set digest = '' where service_id = %(service)s and user_id = %(user)s and id = %(id)s
+"""
+
+_PORTAL: Final = """
+    select (select external_id from billing_customers where org_id = %(organization)s and ended_at is null) as customer,
+           array(select unnest(redirect_uris) from services where org_id = %(organization)s) as redirect_uris
+"""
+
+_ANSWER_CHECKOUT: Final = """
+    update billing_checkouts
+       set external_id = %(external_id)s
+     where service_id = %(service)s and user_id = %(user)s and id = %(id)s
+"""

@@ -1,0 +1,256 @@
+"""News of the payment provider in PostgreSQL, and what is due to be asked of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask, tell
+from core.domain.services.billing import Facets
+from core.domain.services.billing_news import News, Snapshot
+from ports.services.billing import ListedEvent, Outcome, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    subject: str
+    is_customer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    id: str
+    type: str
+    created: int
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    id: str
+    type: str
+    created: int
+    received_at: datetime
+    outcome: str | None
+    subject: str | None
+    attempts: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    external_id: str
+    facets: Mapping[str, Any]
+    is_released: bool
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    cursor: str | None
+
+
+class PostgresBillingInbox:
+    """Implements `ports.services.billing.BillingInbox`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def take(self, news: News, outcome: Outcome | None, at: datetime) -> bool:
+        parameters = {
+            "id": news.id,
+            "type": news.type,
+            "created": news.created,
+            "subject": news.subject,
+            "payload": Jsonb(news.as_json()),
+            "outcome": None if outcome is None else outcome.value,
+            "at": at,
+        }
+        return bool(await ask(self._pool, _Taken, _TAKE, parameters))
+
+    async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
+        rows = await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})
+        return [(row.subject, row.is_customer) for row in rows]
+
+    async def customer_news(self, subject: str) -> Sequence[News]:
+        rows = await ask(self._pool, _Event, _CUSTOMER_NEWS, {"subject": subject})
+        return [News.of_json(row.id, row.type, row.created, subject, row.payload) for row in rows]
+
+    async def failed(self, subject: str, error: str, again: datetime) -> None:
+        await tell(self._pool, _FAILED, {"subject": subject, "error": error, "again": again})
+
+    async def retry(self, event: str | None) -> int:
+        return await tell(self._pool, _RETRY, {"id": event})
+
+    async def list(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
+        rows = await ask(self._pool, _Listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
+        return [
+            ListedEvent(
+                id=row.id,
+                type=row.type,
+                created=datetime.fromtimestamp(row.created, UTC),
+                received_at=row.received_at,
+                outcome=row.outcome,
+                subject=row.subject,
+                attempts=row.attempts,
+                error=row.error,
+            )
+            for row in rows
+        ]
+
+    async def waiting(self) -> Waiting:
+        (found,) = await ask(self._pool, Waiting, _WAITING)
+        return found
+
+    async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
+        rows = await ask(self._pool, _Known, _KNOWN, {"subjects": list(looks)})
+        known = {row.external_id: row for row in rows}
+        return [subject for subject, snapshot in looks.items() if _differs(snapshot, known.get(subject))]
+
+    async def claim_checks(self, limit: int, again: datetime) -> Sequence[str]:
+        rows = await ask(self._pool, _Claimed, _CLAIM_CHECKS, {"limit": limit, "again": again})
+        return [row.external_id for row in rows]
+
+    async def checked(self, subject: str, check_at: datetime | None) -> None:
+        await tell(self._pool, _CHECKED, {"subject": subject, "check_at": check_at})
+
+    async def claim_cancellations(self, limit: int, again: datetime) -> Sequence[str]:
+        rows = await ask(self._pool, _Claimed, _CLAIM_CANCELLATIONS, {"limit": limit, "again": again})
+        return [row.external_id for row in rows]
+
+    async def cancelled(self, subject: str) -> None:
+        await tell(self._pool, _CANCELLED, {"subject": subject})
+
+    async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
+        rows = await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease})
+        return (rows[0].cursor,) if rows else None
+
+    async def swept(self, cursor: str | None, due_at: datetime) -> None:
+        await tell(self._pool, _SWEPT, {"cursor": cursor, "due_at": due_at})
+
+
+def _differs(snapshot: Snapshot, known: _Known | None) -> bool:
+    if known is None:
+        return snapshot.claims
+    facets = Facets.of_json(known.facets)
+    return not known.is_released and (facets.seen is None or facets.seen.snapshot != snapshot or not known.agrees)
+
+
+# Of any number of copies that arrive at once, one is kept, and the others learn so.
+_TAKE: Final = """
+    insert into billing_events (id, type, created, subject, payload, received_at, next_at, applied_at, outcome)
+    values (%(id)s, %(type)s, %(created)s, %(subject)s, %(payload)s, %(at)s, %(at)s,
+            case when %(outcome)s::text is not null then %(at)s::timestamptz end, %(outcome)s)
+        on conflict (id) do nothing
+ returning id
+"""
+
+_DUE: Final = """
+    select subject, bool_or(type in ('customer.created', 'customer.updated', 'customer.deleted')) as is_customer
+      from (
+               select subject, type, next_at
+                 from billing_events
+                where applied_at is null and next_at <= %(before)s
+                order by next_at
+                limit %(limit)s
+           ) as due
+     group by subject
+     order by min(next_at)
+"""
+
+_CUSTOMER_NEWS: Final = """
+    select id, type, created, payload from billing_events where subject = %(subject)s and applied_at is null order by created, id
+"""
+
+_FAILED: Final = """
+    update billing_events
+       set attempts = attempts + 1, error = %(error)s,
+           next_at = greatest(%(again)s::timestamptz, %(again)s::timestamptz + least(attempts, 360) * interval '1 minute')
+     where subject = %(subject)s and applied_at is null
+"""
+
+_RETRY: Final = """
+    update billing_events set next_at = now() where applied_at is null and (%(id)s::text is null or id = %(id)s)
+"""
+
+_LISTED: Final = "select id, type, created, received_at, outcome, subject, attempts, error from billing_events"
+
+_LIST: Final = f"{_LISTED} order by received_at desc limit %(limit)s"
+
+_LIST_WAITING: Final = f"{_LISTED} where applied_at is null order by received_at desc limit %(limit)s"
+
+_WAITING: Final = "select count(*) as events, min(received_at) as oldest from billing_events where applied_at is null"
+
+# A record of ours agrees if the facets were written down in it since they last changed. Somebody may have changed it past us.
+_KNOWN: Final = """
+    select external_id, facets, released_at is not null as is_released,
+           case
+               when billing_subscriptions.facets #>> '{seen,snapshot,status}' in ('active', 'trialing', 'past_due', 'unpaid')
+               then coalesce(subscriptions.status in ('active', 'past_due') or subscriptions.overridden_at is not null, false)
+               else coalesce(subscriptions.status not in ('active', 'past_due') or subscriptions.overridden_at is not null, true)
+           end as agrees
+      from billing_subscriptions
+      left join subscriptions on subscriptions.id = billing_subscriptions.subscription_id
+     where external_id = any (%(subjects)s)
+"""
+
+_CLAIM_CHECKS: Final = """
+    with due as (
+             select external_id
+               from billing_subscriptions
+              where check_at <= now() and released_at is null
+              order by check_at
+              limit %(limit)s
+                for update skip locked
+         )
+  update billing_subscriptions
+     set check_at = %(again)s
+    from due
+   where billing_subscriptions.external_id = due.external_id
+ returning billing_subscriptions.external_id
+"""
+
+_CHECKED: Final = "update billing_subscriptions set check_at = %(check_at)s where external_id = %(subject)s and released_at is null"
+
+_CLAIM_CANCELLATIONS: Final = """
+    with due as (
+             select external_id
+               from billing_subscriptions
+              where cancel_at <= now()
+              order by cancel_at
+              limit %(limit)s
+                for update skip locked
+         )
+  update billing_subscriptions
+     set cancel_at = %(again)s + least(cancel_attempts, 60) * interval '1 minute', cancel_attempts = cancel_attempts + 1
+    from due
+   where billing_subscriptions.external_id = due.external_id
+ returning billing_subscriptions.external_id
+"""
+
+_CANCELLED: Final = "update billing_subscriptions set cancel_at = null, updated_at = now() where external_id = %(subject)s"
+
+# One row, made by the first. Its lease keeps others away while somebody reads a page.
+_CLAIM_SWEEP: Final = """
+    insert into billing_sweeps (due_at, leased_until)
+    values (now(), now() + %(lease)s)
+        on conflict (one) do update
+       set leased_until = excluded.leased_until
+     where billing_sweeps.due_at <= now() and coalesce(billing_sweeps.leased_until, '-infinity') <= now()
+ returning cursor
+"""
+
+_SWEPT: Final = "update billing_sweeps set cursor = %(cursor)s, due_at = %(due_at)s, leased_until = null"

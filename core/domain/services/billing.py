@@ -1,0 +1,347 @@
+"""Billing: what the payment provider's news add up to, in whatever order and however often they arrive.
+
+Of each subscription at the provider we keep a few *facets*. Each facet is the greatest of all that was heard of it, by the time at the
+provider, then by precedence, then by id. The greatest of a set does not depend on the order in which one looks at it, nor on how often. The
+state of the subscription follows from its facets alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
+from core.domain.json import Json
+from core.domain.services.billing_news import Named, News, NewsType, Snapshot
+from core.domain.services.subscriptions import LATEST_END, Subscription, SubscriptionStatus
+
+# The provider retries for days. What is older than this is told to nobody by mail.
+LATE: Final = timedelta(days=3)
+# After the end of a period, before we ask: the provider needs an hour or so to bill the next one.
+GRACE: Final = timedelta(minutes=15)
+# Between two questions about the same subscription while the answer stays the same.
+AGAIN: Final = timedelta(hours=1)
+SWEEP: Final = timedelta(days=1)
+EVENT_RETENTION: Final = timedelta(days=90)
+
+_STATUSES: Final[Mapping[str, SubscriptionStatus | None]] = {
+    "trialing": SubscriptionStatus.ACTIVE,
+    "active": SubscriptionStatus.ACTIVE,
+    "past_due": SubscriptionStatus.PAST_DUE,
+    "unpaid": SubscriptionStatus.PAST_DUE,
+    "incomplete": None,
+    "incomplete_expired": SubscriptionStatus.EXPIRED,
+    "paused": SubscriptionStatus.EXPIRED,
+    "canceled": SubscriptionStatus.CANCELLED,
+}
+_FINAL: Final = frozenset({"canceled", "incomplete_expired"})
+# Among news of the same second. A first payment makes `incomplete` `active` within one, and nothing follows the final ones.
+_RANKS: Final[Mapping[str, int]] = {"incomplete": 0, "canceled": 20, "incomplete_expired": 20}
+_RANK: Final = 10
+_MOST_NAMES: Final = 8
+_LOOK: Final = ""
+_PRECEDENCES: Final[Mapping[str, int]] = {
+    _LOOK: 0,
+    NewsType.SUBSCRIPTION_CREATED: 1,
+    NewsType.TRIAL_WILL_END: 2,
+    NewsType.SUBSCRIPTION_UPDATED: 3,
+    NewsType.SUBSCRIPTION_DELETED: 4,
+}
+
+Place = tuple[int, int, str]
+"""Where something stands among its like: the time at the provider, the precedence, the id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """`since` is when it began to be so, as far as we know: looking again and finding the same is no news."""
+
+    place: Place
+    snapshot: Snapshot
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    place: Place
+    until: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Whom and what the metadata named, and since when."""
+
+    created: int
+    names: Named
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`status` is None for a subscription that has not begun. `news_at` is the time of the newest news."""
+
+    status: SubscriptionStatus | None
+    end: datetime
+    started: datetime
+    snapshot: Snapshot
+    news_at: int
+    is_over: bool
+
+    @property
+    def lives(self) -> bool:
+        return self.status is not None and self.status.lives
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    seen: Seen | None = None
+    paid: Paid | None = None
+    failed: Place | None = None
+    deleted: Place | None = None
+    said: Sequence[Said] = ()
+    is_doubtful: bool = False
+    """Two different descriptions have the same time, so only the provider can tell which one holds."""
+
+    def after(self, news: News) -> "Facets":
+        """With what this tells. The order in which several are taken makes no difference, nor does taking one twice."""
+        kind = news.handled
+        place: Place = (news.created, _PRECEDENCES.get(news.type, 0), news.id)
+        facets = self
+        if news.snapshot is not None:
+            rank = _RANKS.get(news.snapshot.status, _RANK)
+            place = (news.created, rank + place[1], news.id)
+            facets = facets.with_seen(Seen(place, news.snapshot, news.created)).with_names(news.snapshot, news.created)
+        if kind is NewsType.SUBSCRIPTION_DELETED:
+            facets = replace(facets, deleted=_greatest(facets.deleted, place))
+        elif kind is NewsType.PAID and (facets.paid is None or facets.paid.place < place):
+            facets = replace(facets, paid=Paid(place, news.paid_until))
+        elif kind is NewsType.PAYMENT_FAILED:
+            facets = replace(facets, failed=_greatest(facets.failed, place))
+        return facets
+
+    def with_seen(self, seen: Seen) -> "Facets":
+        known = self.seen
+        if known is None:
+            return replace(self, seen=seen)
+        higher, lower = max(known, seen, key=_place), min(known, seen, key=_place)
+        doubtful = self.is_doubtful if known is higher else False
+        if higher.place[:2] == lower.place[:2] and higher.snapshot != lower.snapshot:
+            doubtful = True
+        return replace(self, seen=higher, is_doubtful=doubtful)
+
+    def with_names(self, snapshot: Snapshot, created: int) -> "Facets":
+        """The earliest count, as our own checkout wrote the first of them."""
+        if snapshot.names is None:
+            return self
+        since = {one.names: one.created for one in self.said}
+        since[snapshot.names] = min(created, since.get(snapshot.names, created))
+        said = sorted((Said(at, names) for names, at in since.items()), key=lambda one: (one.created, str(one.names)))
+        return replace(self, said=tuple(said[:_MOST_NAMES]))
+
+    def looked(self, snapshot: Snapshot, at: int) -> "Facets":
+        """As we have just seen it at the provider, at this time there. What it says holds against everything that happened before."""
+        known = self.seen
+        same = known is not None and known.snapshot == snapshot and self.deleted is None and not self._has_newer_invoice(known)
+        place: Place = (at, _RANKS.get(snapshot.status, _RANK) + _PRECEDENCES[_LOOK], _LOOK)
+        if known is not None and (known.place[0], known.place[2]) > (at, _LOOK):
+            # The provider itself has told of this very second, or of a later one.
+            return replace(self, is_doubtful=self.is_doubtful or (known.place[0] == at and known.snapshot != snapshot))
+        return replace(self, seen=Seen(place, snapshot, known.since if same and known is not None else at), is_doubtful=False).with_names(
+            snapshot, at
+        )
+
+    def _has_newer_invoice(self, seen: Seen) -> bool:
+        invoices = [place for place in (self.failed, None if self.paid is None else self.paid.place) if place is not None]
+        return any(place[0] > seen.place[0] for place in invoices)
+
+    def state(self) -> State | None:
+        """None while nobody has described the subscription itself."""
+        if self.seen is None:
+            return None
+        snapshot, seen_at = self.seen.snapshot, self.seen.place[0]
+        # A word that is new to us ends nothing.
+        status = _STATUSES.get(snapshot.status, SubscriptionStatus.PAST_DUE)
+        is_over = self.deleted is not None or snapshot.status in _FINAL
+        end = snapshot.end
+        if self.deleted is not None:
+            status = SubscriptionStatus.CANCELLED
+        elif status is None:
+            if self.paid is not None and self.paid.place[0] >= seen_at:
+                status = SubscriptionStatus.ACTIVE
+        elif status.lives:
+            status, end = self._by_invoices(status, seen_at), self._paid_end(seen_at, end)
+        if is_over and snapshot.ended is not None:
+            end = snapshot.ended
+        times = [self.seen.since, *(place[0] for place in (self.failed, self.deleted) if place is not None)]
+        if self.paid is not None:
+            times.append(self.paid.place[0])
+        return State(status, _moment(end or snapshot.started), _moment(snapshot.started), snapshot, max(times), is_over)
+
+    def _by_invoices(self, status: SubscriptionStatus, seen_at: int) -> SubscriptionStatus:
+        """The description of the subscription holds, unless an invoice was paid or failed later. Paid and failed in one second is paid."""
+        paid = self.paid.place[0] if self.paid is not None and self.paid.place[0] > seen_at else 0
+        failed = self.failed[0] if self.failed is not None and self.failed[0] > seen_at else 0
+        if not paid and not failed:
+            return status
+        return SubscriptionStatus.ACTIVE if paid >= failed else SubscriptionStatus.PAST_DUE
+
+    def _paid_end(self, seen_at: int, end: int | None) -> int | None:
+        if self.paid is None or self.paid.until is None or self.paid.place[0] < seen_at:
+            return end
+        return self.paid.until if end is None else max(end, self.paid.until)
+
+    def as_json(self) -> dict[str, Json]:
+        seen, paid = self.seen, self.paid
+        return {
+            "seen": None if seen is None else {"place": list(seen.place), "snapshot": seen.snapshot.as_json(), "since": seen.since},
+            "paid": None if paid is None else {"place": list(paid.place), "until": paid.until},
+            "failed": None if self.failed is None else list(self.failed),
+            "deleted": None if self.deleted is None else list(self.deleted),
+            "said": [[one.created, one.names.as_json()] for one in self.said],
+            "is_doubtful": self.is_doubtful,
+        }
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> "Facets":
+        seen, paid = kept.get("seen"), kept.get("paid")
+        return cls(
+            seen=None if seen is None else Seen(_kept(seen["place"]), Snapshot.of_json(seen["snapshot"]), seen["since"]),
+            paid=None if paid is None else Paid(_kept(paid["place"]), paid["until"]),
+            failed=None if kept.get("failed") is None else _kept(kept["failed"]),
+            deleted=None if kept.get("deleted") is None else _kept(kept["deleted"]),
+            said=tuple(Said(int(created), Named.of_json(names)) for created, names in kept.get("said", ())),
+            is_doubtful=bool(kept.get("is_doubtful")),
+        )
+
+
+def _place(seen: Seen) -> Place:
+    return seen.place
+
+
+def _greatest(known: Place | None, place: Place) -> Place:
+    return place if known is None or known < place else known
+
+
+def _kept(place: Sequence[Any]) -> Place:
+    created, precedence, identifier = place
+    return (int(created), int(precedence), str(identifier))
+
+
+def _moment(seconds: int) -> datetime:
+    return min(datetime.fromtimestamp(seconds, UTC), LATEST_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """Whose subscription it is, and to which service of which organization."""
+
+    organization: OrganizationId
+    service: ServiceId
+    service_slug: str
+    user: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPlan:
+    """A plan of the service, which may have been deleted since somebody bought it."""
+
+    id: PlanId
+    name: str
+    price: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """A subscription at the provider, beside our own record of it. `plan` is the one that it was last found to be for."""
+
+    external_id: str
+    facets: Facets
+    customer: str | None = None
+    plan: PlanId | None = None
+    record: Subscription | None = None
+    overridden_at: datetime | None = None
+    is_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How our own record should be. `id` is None for one that is not there yet."""
+
+    of: Managed
+    id: SubscriptionId | None
+    plan: PlanId
+    plan_name: str
+    status: SubscriptionStatus
+    end: datetime
+    started: datetime
+
+
+def chosen_plan(plans: Sequence[OfferedPlan], facets: Facets) -> OfferedPlan | None:
+    """What is paid for decides, and then what the metadata names: a subscriber may have moved to another plan at the provider, and the
+    price of a plan may have been replaced since. None when the metadata never named a plan of the service.
+    """
+    if facets.seen is None:
+        return None
+    by_id = {plan.id: plan for plan in plans}
+    snapshot = facets.seen.snapshot
+    said = [by_id[one.names.plan] for one in facets.said if one.names.plan in by_id]
+    if not said:
+        return None
+    named = said[0] if snapshot.names is None else by_id.get(snapshot.names.plan, said[0])
+    paid_for = sorted((plan for plan in plans if snapshot.price is not None and plan.price == snapshot.price), key=_age)
+    return named if named in paid_for or not paid_for else paid_for[0]
+
+
+def _age(plan: OfferedPlan) -> tuple[datetime, str]:
+    return plan.created_at, str(plan.id)
+
+
+def leading(managed: Sequence[Managed]) -> Managed | None:
+    """Of several that live, the one that counts: the youngest. Nobody should have two, but people find ways."""
+    living = [(state.started, one.external_id, one) for one in managed if (state := one.facets.state()) is not None and state.lives]
+    return max(living, key=lambda found: found[:2])[2] if living else None
+
+
+def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> Wanted | None:
+    """None when it has not begun. A second living one is told as expired, until the one that counts is over."""
+    state = one.facets.state()
+    if state is None or state.status is None:
+        return None
+    counts = leader is not None and leader.external_id == one.external_id
+    status = SubscriptionStatus.EXPIRED if state.lives and not counts else state.status
+    return Wanted(one, None if one.record is None else one.record.id, plan.id, plan.name, status, state.end, state.started)
+
+
+def override_holds(one: Managed, before: Facets) -> bool:
+    """What somebody set through the API stays until there is newer news: news that has just come, and is not older than that."""
+    state = one.facets.state()
+    if one.overridden_at is None or state is None:
+        return False
+    return one.facets == before or state.news_at < int(one.overridden_at.timestamp())
+
+
+def next_check(facets: Facets, now: datetime, *, told: bool) -> datetime | None:
+    """When to ask the provider about this one by itself. None when the daily look at all of them is enough. `told` is False after we have
+    just asked.
+    """
+    state = facets.state()
+    if state is None or facets.is_doubtful:
+        return now if told else now + AGAIN
+    if state.is_over:
+        return None
+    if state.status is None:
+        return now + AGAIN
+    if not state.lives:
+        return None
+    due = state.end + GRACE
+    return due if due > now else now if told else now + AGAIN
+
+
+def is_late(news: News, now: datetime) -> bool:
+    return now - news.at > LATE
+
+
+def still_asks(news: News, facets: Facets) -> bool:
+    """Whether an unfinished payment is still unfinished."""
+    state = facets.state()
+    return state is not None and not state.is_over and (facets.paid is None or facets.paid.place[0] < news.created)

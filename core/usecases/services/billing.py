@@ -1,0 +1,345 @@
+"""News from the payment provider: taken, then applied. Taking is one committed row; whatever happens afterwards, nothing is lost. Applying
+makes our records say what the news add up to, and may be repeated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from core.domain.branding import Branding
+from core.domain.errors import Overloaded, Unauthorized, Unavailable
+from core.domain.identifiers import SubscriptionId
+from core.domain.secrets import Secret
+from core.domain.services.billing import (
+    Buyer,
+    Facets,
+    Managed,
+    Wanted,
+    chosen_plan,
+    is_late,
+    leading,
+    next_check,
+    override_holds,
+    still_asks,
+    wanted_of,
+)
+from core.domain.services.billing_news import News, NewsType, Snapshot, news_of
+from core.domain.services.billing_signatures import require_header, require_signature, require_text
+from core.domain.services.subscriptions import (
+    Occasion,
+    Subscription,
+    SubscriptionStatus,
+    subscription_changed,
+    subscription_created,
+)
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.services.billing import BillingInbox, Held, ListedEvent, Outcome, Settled, Waiting
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+_PAUSE: Final = timedelta(seconds=30)
+_FOREIGN: Final = "customer, organization, service, plan and person do not belong together"
+_OTHER_CUSTOMER: Final = "the subscription belongs to another customer"
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """How news are received. `secrets` sign them; none of them means that billing is not set up. `livemode` is that of our own key; None
+    where it does not say.
+    """
+
+    secrets: Sequence[Secret] = ()
+    livemode: bool | None = None
+
+
+class _Moved(Exception):
+    pass
+
+
+class Billing:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        inbox: BillingInbox,
+        receiving: Receiving,
+        *,
+        templates: MailTemplates,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._inbox = inbox
+        self._receiving = receiving
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+
+    async def take(self, signature: str | None, body: bytes) -> News | None:
+        """The news, once they are kept. None when there is nothing left to do about them. Raises `BadRequest` and `Unauthorized`."""
+        now = self._clock.now()
+        signature = require_header(signature)
+        require_text(body)
+        if not self._receiving.secrets:
+            raise Unauthorized("Billing is not set up on this installation")
+        require_signature(signature, body, self._receiving.secrets, now)
+        news = news_of(body)
+        outcome = self._outcome_at_once(news)
+        if not await self._inbox.take(news, outcome, now):
+            self._metrics.billing_event(news.label, "repeated")
+            return None
+        if outcome is not None:
+            self._metrics.billing_event(news.label, outcome.value)
+            return None
+        return news
+
+    def _outcome_at_once(self, news: News) -> Outcome | None:
+        if self._receiving.livemode not in {None, news.livemode}:
+            log.info("billing_event_of_other_mode", event_id=news.id, livemode=news.livemode)
+            return Outcome.IGNORED
+        return Outcome.IGNORED if news.subject is None else None
+
+    async def apply(self, subject: str, *, is_customer: bool) -> None:
+        """All that waits about this subscription or customer. What fails is written down and tried again later. Raises `Unavailable` and
+        `Overloaded`.
+        """
+        try:
+            if is_customer:
+                await self._apply_to_customer(subject)
+            else:
+                await self.observe(subject, None, 0)
+        except (Unavailable, Overloaded):
+            raise
+        except Exception as error:
+            log.exception("billing_event_failed", subject=subject)
+            await self._inbox.failed(subject, type(error).__name__, self._clock.now() + _PAUSE)
+
+    async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
+        """Applies what waits and, if there is one, a look at the provider. True when that changed a record of ours."""
+        try:
+            return await self._observe(subject, look, looked_at, again=True)
+        except _Moved:
+            # Its service is on its way out, if it is still so.
+            return await self._observe(subject, look, looked_at, again=False)
+
+    async def _observe(self, subject: str, look: Snapshot | None, looked_at: int, *, again: bool) -> bool:
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            candidate = await uow.billing.candidate(subject, look)
+            buyer = None if candidate is None else candidate.buyer
+            current: Subscription | None = None
+            if candidate is not None and buyer is not None:
+                if not candidate.is_user:
+                    await uow.billing.enroll(buyer, now)
+                subscriber = await uow.subscriptions.hold(buyer.service, buyer.user)
+                if subscriber is None:
+                    raise _Moved
+                current = subscriber.current
+            held = await uow.billing.hold(subject, buyer, look, now)
+            step = _Step(held, buyer, look, looked_at)
+            if step.is_elsewhere and again:
+                raise _Moved
+            own = replace(held.own, facets=step.facets, plan=step.plan, customer=step.customer)
+            check_at = None if own.is_released else next_check(own.facets, now, told=look is None)
+            await uow.billing.save(own, step.buyer, check_at, now)
+            changed = False
+            if step.buyer is not None and not own.is_released:
+                changed = await self._write(uow, step.buyer, held, own, current=current)
+                await self._tell(uow, step, own, now)
+            await uow.billing.settle(step.settled, now)
+            await uow.commit()
+        self._report(step)
+        return changed
+
+    async def _write(self, uow: UnitOfWork, buyer: Buyer, held: Held, own: Managed, *, current: Subscription | None) -> bool:
+        """Our records of all subscriptions of this person and service, those that end before the one that begins."""
+        now = self._clock.now()
+        together = [own, *held.others]
+        leader = leading(together)
+        plans = {plan.id: plan for plan in held.plans}
+        wanted = [
+            wish
+            for one in together
+            if one.plan is not None and (wish := wanted_of(one, plans[one.plan], leader)) is not None
+            if one.external_id != own.external_id or not override_holds(own, held.own.facets)
+            if one.external_id == own.external_id or one.overridden_at is None
+        ]
+        wanted.sort(key=lambda wish: (wish.status.lives, wish.started, wish.of.external_id))
+        occasion = Occasion(buyer.organization, buyer.service_slug)
+        changed = False
+        for wish in wanted:
+            if wish.status.lives and current is not None and current.status.lives and not current.managed:
+                # Given through the API. What is paid for takes its place.
+                over = replace(current, status=SubscriptionStatus.CANCELLED, updated_at=now)
+                await uow.subscriptions.save(over)
+                await uow.record(subscription_changed(current, over, occasion))
+                current = None
+            changed = await self._write_one(uow, buyer, wish, occasion, now) or changed
+        return changed
+
+    async def _write_one(self, uow: UnitOfWork, buyer: Buyer, wish: Wanted, occasion: Occasion, now: datetime) -> bool:
+        before = wish.of.record
+        if before is None:
+            made = Subscription(
+                id=SubscriptionId(self._ids.new()),
+                service=buyer.service,
+                user=buyer.user,
+                plan=wish.plan,
+                plan_name=wish.plan_name,
+                status=wish.status,
+                current_period_end=wish.end,
+                created_at=wish.started,
+                updated_at=now,
+                managed=True,
+            )
+            await uow.subscriptions.add(made)
+            await uow.billing.assign(wish.of.external_id, made.id)
+            await uow.record(subscription_created(made, occasion))
+            return True
+        after = replace(before, plan=wish.plan, plan_name=wish.plan_name, status=wish.status, current_period_end=wish.end)
+        if after == before:
+            return False
+        after = replace(after, updated_at=now)
+        await uow.subscriptions.save(after)
+        await uow.record(subscription_changed(before, after, occasion))
+        return True
+
+    async def _tell(self, uow: UnitOfWork, step: "_Step", own: Managed, now: datetime) -> None:
+        """Mails to the person, about what they have to do something about. News that come days late are told to nobody."""
+        assert step.buyer is not None  # noqa: S101 - for the type checker: the caller knows
+        names = [name for news in step.taken if not is_late(news, now) and (name := _notice(news, step.before, own.facets)) is not None]
+        if not names:
+            return
+        reader = await uow.billing.reader(step.buyer)
+        if reader is None:
+            return
+        plan = next(plan.name for plan in step.held.plans if plan.id == own.plan)
+        for name in dict.fromkeys(names):
+            mail = self._templates.mail(
+                name,
+                reader.email.address,
+                language=reader.language,
+                branding=Branding(reader.organization_name),
+                service=reader.service_name,
+                plan=plan,
+            )
+            await uow.jobs.add(mail.as_job())
+
+    async def _apply_to_customer(self, subject: str) -> None:
+        now = self._clock.now()
+        waiting = await self._inbox.customer_news(subject)
+        async with self._unit_of_work() as uow:
+            for news in waiting:
+                if news.handled is NewsType.CUSTOMER_CREATED and news.key is not None:
+                    # We asked for it and were never answered. The mark is random and known to nobody else.
+                    await uow.billing.link_customer(news.key, subject)
+                elif news.handled is NewsType.CUSTOMER_DELETED:
+                    await uow.billing.end_customer(subject, now)
+            await uow.billing.settle([Settled(news.id, Outcome.APPLIED) for news in waiting], now)
+            await uow.commit()
+        for news in waiting:
+            self._metrics.billing_event(news.label, Outcome.APPLIED.value)
+
+    def _report(self, step: "_Step") -> None:
+        labels = {news.id: news.label for news in step.held.news}
+        for settled in step.settled:
+            self._metrics.billing_event(labels[settled.event], settled.outcome.value)
+            if settled.outcome is Outcome.REFUSED:
+                log.warning("billing_event_refused", event_id=settled.event, subject=step.held.own.external_id, reason=settled.reason)
+
+    async def events(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
+        """Newest first; only those that have not been applied, or all."""
+        return await self._inbox.list(waiting=waiting, limit=limit)
+
+    async def retry(self, event: str | None) -> int:
+        return await self._inbox.retry(event)
+
+    async def waiting(self) -> Waiting:
+        return await self._inbox.waiting()
+
+
+class _Step:
+    """What is decided about one subscription from what was held: which news count, whose it is, and for which plan."""
+
+    def __init__(self, held: Held, candidate: Buyer | None, look: Snapshot | None, looked_at: int) -> None:
+        self.held = held
+        self.before = held.own.facets
+        self.customer = held.own.customer
+        self.settled: list[Settled] = []
+        self.taken: list[News] = []
+        self.facets = self._with_news()
+        if look is not None and self._is_of_customer(look):
+            self.facets = self.facets.looked(look, looked_at)
+        self.buyer = held.buyer or self._bound_to(candidate)
+        # It belongs to somebody who is not the one whom we found for it.
+        self.is_elsewhere = held.buyer is None and held.own.plan is not None and not held.own.is_released
+        self.plan = held.own.plan
+        if self.buyer is not None and (chosen := chosen_plan(held.plans, self.facets)) is not None:
+            self.plan = chosen.id
+        if self.plan is None or self.is_elsewhere:
+            self.buyer = None
+        self._judge()
+
+    def _with_news(self) -> Facets:
+        facets = self.before
+        for news in self.held.news:
+            if news.snapshot is not None and not self._is_of_customer(news.snapshot):
+                self.settled.append(Settled(news.id, Outcome.REFUSED, _OTHER_CUSTOMER))
+                continue
+            facets = facets.after(news)
+            self.taken.append(news)
+        return facets
+
+    def _is_of_customer(self, snapshot: Snapshot) -> bool:
+        """The first description of a subscription says whose it is, and the provider never changes that."""
+        if self.customer is None:
+            self.customer = snapshot.customer
+        return self.customer == snapshot.customer
+
+    def _bound_to(self, candidate: Buyer | None) -> Buyer | None:
+        if candidate is None or self.held.own.is_released:
+            return None
+        wanted = (candidate.organization, candidate.service, candidate.user)
+        named = {(one.names.organization, one.names.service, one.names.user) for one in self.facets.said}
+        return candidate if wanted in named else None
+
+    def _judge(self) -> None:
+        """News that claim to be for somebody here, and are not, are on record as refused. The log says so, and nothing else happens."""
+        for news in self.taken:
+            claims = news.snapshot is not None and news.snapshot.claims
+            if claims and not self._stands_for(news.snapshot):
+                self.settled.append(Settled(news.id, Outcome.REFUSED, _FOREIGN))
+            else:
+                self.settled.append(Settled(news.id, Outcome.APPLIED))
+
+    def _stands_for(self, snapshot: Snapshot | None) -> bool:
+        if self.held.own.is_released or self.is_elsewhere:
+            return True
+        if self.buyer is None or snapshot is None or snapshot.names is None:
+            return False
+        named = (snapshot.names.organization, snapshot.names.service, snapshot.names.user)
+        of_service = snapshot.names.plan in {plan.id for plan in self.held.plans}
+        return of_service and named == (self.buyer.organization, self.buyer.service, self.buyer.user)
+
+
+def _notice(news: News, before: Facets, after: Facets) -> str | None:
+    """The mail that the news call for."""
+    was, state = before.state(), after.state()
+    if state is None:
+        return None
+    if news.handled is NewsType.TRIAL_WILL_END and state.lives:
+        return "billing_trial_ends"
+    if news.handled is NewsType.ACTION_REQUIRED and still_asks(news, after):
+        return "billing_action_required"
+    is_due = state.status is SubscriptionStatus.PAST_DUE
+    if is_due and (was is None or was.status is not SubscriptionStatus.PAST_DUE):
+        return "billing_payment_failed"
+    return None

@@ -1,0 +1,255 @@
+"""Checkouts and the portal: pages of the payment provider, to which people are sent. What we ask of the provider is written down before,
+under the key that makes repeating it harmless; no unit of work is open while we wait for an answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from core.domain.errors import BadRequest, BillingFailed, NotFound, OrganizationNotActive
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.services.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
+from core.domain.tenancy.members import Member
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.billing import (
+    Checkout,
+    NewCheckout,
+    Offer,
+    OpenedCheckout,
+    PaymentProvider,
+    PaymentRefused,
+    PaymentUnavailable,
+)
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+NOT_SET_UP: Final = "Billing is not set up on this installation"
+_KEY_REFUSED: Final = "The payment provider does not accept the key of this installation"
+_UNAUTHORIZED: Final = frozenset({401, 403})
+_MISSING: Final = "resource_missing"
+# The place of a person's checkout was taken while we looked, or their last one had to be closed first.
+_TRIES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to buy."""
+
+    organization_slug: str
+    service_slug: str
+    plan: UUID
+    user: UserId
+    success_url: str
+    cancel_url: str
+
+    @property
+    def digest(self) -> str:
+        return digest_of(str(self.plan), self.success_url, self.cancel_url)
+
+
+class Checkouts:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, provider: PaymentProvider | None, pages: Sequence[str], *, clock: Clock, ids: Ids
+    ) -> None:
+        """`pages` are our own addresses, to which people may also come back."""
+        self._unit_of_work = unit_of_work
+        self._provider = provider
+        self._pages = pages
+        self._clock = clock
+        self._ids = ids
+
+    async def open(self, wish: Wish) -> OpenedCheckout:
+        """A repeated wish gets the same checkout. Raises `NotFound`, `BadRequest`, `OrganizationNotActive`, and `BillingFailed`."""
+        for _ in range(_TRIES):
+            offer, checkout, price = await self._begun(wish)
+            if checkout is None:
+                continue
+            customer = offer.customer or await self._customer(offer.organization)
+            try:
+                opened = await self._opened(wish, offer, checkout, price, customer)
+            except _CustomerGone:
+                # Deleted at the provider, and the news have not come.
+                await self._forget(wish, offer, checkout, customer)
+                continue
+            async with self._unit_of_work() as uow:
+                await uow.billing.answer_checkout(offer.service, wish.user, checkout.id, opened.id)
+                await uow.commit()
+            log.info("checkout_opened", service=str(offer.service), plan=str(wish.plan), session_id=opened.id)
+            return opened
+        raise BillingFailed("Other checkouts of this person are under way: try again")
+
+    async def _begun(self, wish: Wish) -> tuple[Offer, Checkout | None, str]:
+        """The checkout is None when it is to be tried again."""
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            offer = await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user)
+            offer, price = _require_offered(offer, wish)
+            if self._provider is None:
+                raise BillingFailed(NOT_SET_UP)
+            last = offer.last
+            if last is not None and is_repeated(wish.digest, last.digest, last.asked_at, now):
+                return offer, last, price
+            if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
+                checkout = Checkout(self._ids.new(), wish.digest, None, now)
+                instead_of = None if last is None else last.id
+                if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
+                    return offer, None, price
+                await uow.commit()
+                return offer, checkout, price
+        await self._close(wish, offer, last)
+        return offer, None, price
+
+    async def _close(self, wish: Wish, offer: Offer, last: Checkout) -> None:
+        """So that nobody pays twice. Raises `BadRequest` when it has been paid."""
+        provider = self._required()
+        try:
+            await provider.close_checkout(last.external_id or "")
+        except PaymentRefused as refused:
+            if refused.status in _UNAUTHORIZED:
+                raise _failed(refused) from None
+            if refused.code != _MISSING:
+                raise BadRequest("The last checkout of this person has been completed: wait for its subscription") from None
+        except PaymentUnavailable as away:
+            raise _unavailable(away) from None
+        await self._forget(wish, offer, last, None)
+
+    async def _opened(self, wish: Wish, offer: Offer, checkout: Checkout, price: str, customer: str) -> OpenedCheckout:
+        provider = self._required()
+        try:
+            return await provider.open_checkout(
+                NewCheckout(
+                    key=f"checkout-{checkout.id}",
+                    customer=customer,
+                    price=price,
+                    success_url=wish.success_url,
+                    cancel_url=wish.cancel_url,
+                    user=wish.user,
+                    metadata={
+                        "org_id": str(offer.organization),
+                        "service_id": str(offer.service),
+                        "plan_id": str(wish.plan),
+                        "user_id": str(wish.user),
+                    },
+                    expires_at=checkout.asked_at + LIFETIME,
+                )
+            )
+        except PaymentRefused as refused:
+            if refused.code == _MISSING and refused.about == "customer":
+                raise _CustomerGone from None
+            # The provider gives the same answer to the same key, so the next try needs another one.
+            await self._forget(wish, offer, checkout, None)
+            raise _failed(refused) from None
+        except PaymentUnavailable as away:
+            if away.answered:
+                await self._forget(wish, offer, checkout, None)
+            raise _unavailable(away) from None
+
+    async def _forget(self, wish: Wish, offer: Offer, checkout: Checkout, customer: str | None) -> None:
+        async with self._unit_of_work() as uow:
+            await uow.billing.forget_checkout(offer.service, wish.user, checkout.id)
+            if customer is not None:
+                await uow.billing.end_customer(customer, self._clock.now())
+            await uow.commit()
+
+    async def _customer(self, organization: OrganizationId) -> str:
+        """Made once for each organization, by whoever comes first. Two who come at once ask under the same key, and one whose answer was
+        lost is found again.
+        """
+        provider, now = self._required(), self._clock.now()
+        async with self._unit_of_work() as uow:
+            known = await uow.billing.customer(organization, self._ids.new(), now)
+            if known.external_id is not None:
+                return known.external_id
+            attempt = known.attempt or 1
+            is_uncertain = known.attempt > 0 and (known.asked_at is None or now - known.asked_at >= KEY_LIFETIME)
+            if not known.attempt:
+                await uow.billing.ask_for_customer(known.id, attempt, now)
+            await uow.commit()
+        try:
+            external_id = await provider.find_customer(known.id) if is_uncertain else None
+            if external_id is None:
+                if is_uncertain:
+                    attempt += 1
+                    await self._note_attempt(known.id, attempt, now)
+                external_id = await provider.create_customer(
+                    f"customer-{known.id}-{attempt}", known.id, organization, known.organization_name
+                )
+        except PaymentRefused as refused:
+            await self._note_attempt(known.id, attempt, None)
+            raise _failed(refused) from None
+        except PaymentUnavailable as away:
+            if away.answered:
+                await self._note_attempt(known.id, attempt, None)
+            raise _unavailable(away) from None
+        async with self._unit_of_work() as uow:
+            await uow.billing.link_customer(known.id, external_id)
+            await uow.commit()
+        log.info("billing_customer_made", organization=str(organization), customer=external_id)
+        return external_id
+
+    async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:
+        async with self._unit_of_work() as uow:
+            await uow.billing.ask_for_customer(customer, attempt, at)
+            await uow.commit()
+
+    async def portal(self, member: Member, return_url: str) -> str:
+        """Raises `BadRequest`, also when the organization has never bought anything, and `BillingFailed`."""
+        async with self._unit_of_work() as uow:
+            portal = await uow.billing.portal(member.organization)
+        return_address(return_url, "return_url", [*portal.redirect_uris, *self._pages])
+        provider = self._required()
+        if portal.customer is None:
+            raise BadRequest("The organization is not a customer of the payment provider yet: nobody has begun a checkout")
+        try:
+            return await provider.open_portal(portal.customer, return_url)
+        except PaymentRefused as refused:
+            raise _failed(refused) from None
+        except PaymentUnavailable as away:
+            raise _unavailable(away) from None
+
+    def _required(self) -> PaymentProvider:
+        if self._provider is None:
+            raise BillingFailed(NOT_SET_UP)
+        return self._provider
+
+
+class _CustomerGone(Exception):
+    pass
+
+
+def _require_offered(offer: Offer | None, wish: Wish) -> tuple[Offer, str]:
+    """The offer, and the price at the provider."""
+    if offer is None:
+        raise NotFound("The organization has no such service")
+    if not offer.is_active:
+        raise OrganizationNotActive
+    return_address(wish.success_url, "success_url", offer.redirect_uris, names_session=True)
+    return_address(wish.cancel_url, "cancel_url", offer.redirect_uris)
+    if offer.plan is None:
+        raise BadRequest("plan_id: there is no such plan")
+    if offer.plan_service != offer.service:
+        raise BadRequest("plan_id: the plan belongs to another service")
+    if offer.price is None:
+        raise BadRequest("plan_id: the plan has no billing_price_id, so nobody can buy it")
+    if offer.has_living:
+        raise BadRequest("The person has a subscription to this service already: it is changed in the billing portal")
+    return offer, offer.price
+
+
+def _failed(refused: PaymentRefused) -> BillingFailed:
+    """In our words: the provider's may name keys and customers."""
+    if refused.status in _UNAUTHORIZED:
+        return BillingFailed(_KEY_REFUSED, detail=f"{refused.status} {refused.code}")
+    if refused.code == _MISSING and "price" in refused.about:
+        return BillingFailed("The payment provider knows no price with the plan's billing_price_id", detail=refused.about)
+    return BillingFailed(f"The payment provider refused the request: {refused.code}", detail=f"{refused.status} {refused.about}")
+
+
+def _unavailable(away: PaymentUnavailable) -> BillingFailed:
+    return BillingFailed(detail=away.reason)

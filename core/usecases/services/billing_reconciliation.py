@@ -1,0 +1,124 @@
+"""Reconciliation: what nobody told us, we ask. A subscription that the payment provider manages ends only by its word, so whatever the
+provider does not say, or does not know, changes nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from core.domain.services.billing import AGAIN, SWEEP
+from core.usecases.services.billing import Billing
+from ports.clock import Clock
+from ports.metrics import Metrics
+from ports.services.billing import BillingInbox, Look, PaymentProvider, PaymentRefused
+
+log = structlog.get_logger()
+
+# A page of the daily look, or one question, takes no longer.
+LEASE: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What a whole look came to."""
+
+    looked_at: int = 0
+    changed: int = 0
+
+
+class BillingReconciliation:
+    def __init__(self, billing: Billing, inbox: BillingInbox, provider: PaymentProvider | None, *, clock: Clock, metrics: Metrics) -> None:
+        self._billing = billing
+        self._inbox = inbox
+        self._provider = provider
+        self._clock = clock
+        self._metrics = metrics
+
+    @property
+    def is_set_up(self) -> bool:
+        return self._provider is not None
+
+    async def check_one(self) -> bool:
+        """Asks about one subscription of which news are overdue. False when there is none. Raises `PaymentUnavailable`."""
+        if self._provider is None:
+            return False
+        claimed = await self._inbox.claim_checks(1, self._clock.now() + LEASE)
+        for subject in claimed:
+            try:
+                look = await self._provider.subscription(subject)
+            except PaymentRefused as refused:
+                # A key of another account knows none of them. Nobody is shut out because of that.
+                log.warning("billing_subscription_unknown", subject=subject, code=refused.code)
+                self._metrics.billing_check("refused")
+                await self._inbox.checked(subject, self._clock.now() + AGAIN)
+            else:
+                await self._take_in(look)
+        return bool(claimed)
+
+    async def cancel_one(self) -> bool:
+        """Ends one subscription whose person, service or record is gone. False when there is none. Raises `PaymentUnavailable`."""
+        if self._provider is None:
+            return False
+        claimed = await self._inbox.claim_cancellations(1, self._clock.now() + LEASE)
+        for subject in claimed:
+            try:
+                await self._provider.cancel(subject)
+            except PaymentRefused as refused:
+                # Claimed again later, and later each time.
+                log.warning("billing_cancellation_refused", subject=subject, code=refused.code)
+            else:
+                await self._inbox.cancelled(subject)
+                log.info("billing_subscription_cancelled", subject=subject)
+        return bool(claimed)
+
+    async def sweep_page(self) -> bool:
+        """One page of the daily look at all of them. False when it is not due. Raises `PaymentUnavailable`."""
+        if self._provider is None:
+            return False
+        claimed = await self._inbox.claim_sweep(LEASE)
+        if claimed is None:
+            return False
+        (cursor,) = claimed
+        try:
+            look = await self._provider.subscriptions(cursor)
+        except PaymentRefused as refused:
+            # The page before may have ended with one that is gone: begin again.
+            log.warning("billing_sweep_refused", code=refused.code)
+            await self._inbox.swept(None, self._clock.now() + AGAIN)
+            return False
+        await self._take_in(look)
+        now = self._clock.now()
+        await self._inbox.swept(look.cursor, now if look.cursor is not None else now + SWEEP)
+        return True
+
+    async def reconcile(self) -> Reconciled:
+        """All of them, now. Raises `PaymentRefused` and `PaymentUnavailable`."""
+        if self._provider is None:
+            return Reconciled()
+        looked_at = changed = 0
+        cursor: str | None = None
+        while True:
+            look = await self._provider.subscriptions(cursor)
+            looked_at += len(look.subscriptions)
+            changed += await self._take_in(look)
+            cursor = look.cursor
+            if cursor is None:
+                return Reconciled(looked_at, changed)
+
+    async def _take_in(self, look: Look) -> int:
+        """How many of our records changed."""
+        changed = 0
+        differing = set(await self._inbox.differs(look.subscriptions))
+        for subject, snapshot in look.subscriptions.items():
+            if subject not in differing:
+                self._metrics.billing_check("same")
+                continue
+            if await self._billing.observe(subject, snapshot, int(look.at.timestamp())):
+                changed += 1
+                self._metrics.billing_check("drifted")
+                log.warning("billing_drift", subject=subject, status=snapshot.status)
+            else:
+                self._metrics.billing_check("same")
+        return changed

@@ -1,0 +1,138 @@
+"""Buying a plan: the payment provider's pages, and its news."""
+
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, BillingFailed, Unauthorized
+from core.domain.tenancy.members import Member
+from core.usecases.services.billing_checkouts import Wish
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Raw
+from entrypoints.http.machinery.callers import ANYONE, BUYER, OWNER_IN_PERSON
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, Uri, example
+from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
+
+# An event with a subscription of many items, and room to grow.
+_LARGEST_EVENT: Final = 256 << 10
+# The provider's own name for its header comes last: whoever forwards its news may have signed them anew.
+_SIGNATURES: Final = (b"billing-signature", b"stripe-signature")
+
+
+class CheckoutPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+class PortalPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
+    """What you buy, and where you come back to."""
+
+    plan_id: UUID
+    """The plan's id."""
+    success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
+    """Where the payment provider sends the person after paying. It must be on an origin of the service's redirect URIs. The provider puts
+    the checkout's id in the place of `{CHECKOUT_SESSION_ID}`.
+    """
+    cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
+    """Where it sends a person who turns back. The same holds for its origin."""
+
+
+class Checkout(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the payment provider's, for one purchase."""
+
+    checkout_url: Annotated[str, example("https://checkout.example.com/c/pay/cs_a1B2c3")]
+    """Send the person there, within the hour."""
+    session_id: Annotated[str, example("cs_a1B2c3")]
+    """The checkout's id at the payment provider."""
+
+
+class NewPortal(msgspec.Struct, frozen=True, kw_only=True):
+    """Where you come back to."""
+
+    return_url: Annotated[Uri, example("https://app.example.com/settings/billing")]
+    """It must be on an origin of a redirect URI of one of the organization's services, or of this installation."""
+
+
+class Portal(msgspec.Struct, frozen=True, kw_only=True):
+    """The payment provider's pages for the organization as its customer."""
+
+    url: Annotated[str, example("https://billing.example.com/p/session/a1B2c3")]
+    """Send the person there soon: the link is short-lived and opens everything without a further sign-in."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """The news are kept."""
+
+    status: Literal["success"] = "success"
+    """Always `success`."""
+
+
+@endpoint.post(
+    "/api/organizations/{org_slug}/services/{service_slug}/checkout",
+    caller=BUYER,
+    limit=CHECKOUTS,
+    refuses=(BadRequest, BillingFailed),
+    tags=("billing",),
+)
+async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: Postern) -> Checkout:
+    """Begin to buy a plan on the payment provider's page
+
+    For members of the organization, and for users of the service with a token for it. Asking again within some minutes gives the same
+    checkout; asking for something else closes it. If you have a subscription to the service already, change it in the billing portal.
+    """
+    opened = await postern.services.checkouts.open(
+        Wish(
+            organization_slug=call.path.org_slug,
+            service_slug=call.path.service_slug,
+            plan=call.body.plan_id,
+            user=call.caller.user,
+            success_url=call.body.success_url,
+            cancel_url=call.body.cancel_url,
+        )
+    )
+    return Checkout(checkout_url=opened.url, session_id=opened.id)
+
+
+@endpoint.post(
+    "/api/organizations/{org_slug}/billing/portal",
+    caller=OWNER_IN_PERSON,
+    limit=CHECKOUTS,
+    refuses=(BadRequest, BillingFailed),
+    tags=("billing",),
+)
+async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], postern: Postern) -> Portal:
+    """Open the billing portal
+
+    Only the organization's owner can: there one sees invoices, changes how they are paid, and changes or cancels every subscription.
+    """
+    return Portal(url=await postern.services.checkouts.portal(call.caller, call.body.return_url))
+
+
+@endpoint.post(
+    "/webhooks/billing",
+    caller=ANYONE,
+    limit=BILLING_WEBHOOK,
+    accepts=Raw("application/json", _LARGEST_EVENT),
+    refuses=(BadRequest, Unauthorized),
+    tags=("billing",),
+)
+async def take_billing_news(call: Call[bytes], postern: Postern) -> Taken:
+    """Take news from the payment provider
+
+    Register this address with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
+    `<seconds>.<body>` under one of the secrets in `POSTERN_BILLING_WEBHOOK_SECRETS`, not more than five minutes ago. The provider's own
+    name for the header will also do. Events may come in any order and more than once. Types that Postern does not know are taken and have
+    no effect.
+    """
+    given = next((header for name in _SIGNATURES if (header := call.request.header(name)) is not None), None)
+    news = await postern.services.billing.take(None if given is None else given.decode("latin-1"), call.body)
+    if news is not None:
+        await postern.services.billing_turns.apply(news)
+    return Taken()

@@ -1,0 +1,382 @@
+"""News of the payment provider: taken by their signature, and adding up to the same in any order."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
+from typing import Any, Final
+
+import pytest
+import trio
+
+from core.domain.services.billing_news import NewsType
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.services.paying import OTHER_SECRET, RECEIVER, Counter, beside, counter_on, send
+from tests.payment_provider import MONTH, signed
+
+CREATED, UPDATED, DELETED = NewsType.SUBSCRIPTION_CREATED.value, NewsType.SUBSCRIPTION_UPDATED.value, NewsType.SUBSCRIPTION_DELETED.value
+PAID, FAILED = NewsType.PAID.value, NewsType.PAYMENT_FAILED.value
+HOUR: Final = 3600
+
+
+@pytest.fixture
+async def counter(database_url: str, tmp_path: Path, log: CapturedLog) -> AsyncIterator[Counter]:
+    async with counter_on(database_url, tmp_path, log) as opened:
+        opened.customer()
+        yield opened
+
+
+def at(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize("new_shape", [True, False])
+async def test_a_subscription_begins_is_renewed_fails_and_ends(counter: Counter, *, new_shape: bool) -> None:
+    counter.provider.new_shape = new_shape
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 60)
+    await counter.tell(CREATED, bought, now - 60)
+    own = await counter.own(ada)
+    assert (own["plan"], own["status"], own["current_period_end"]) == ("Pro", "active", at(now - 60 + MONTH))
+    # Renewed: the period follows from the invoice alone, and then from the subscription as well.
+    await counter.tell(PAID, counter.provider.invoice(bought, now + 2 * MONTH), now - 50)
+    assert (await counter.own(ada))["current_period_end"] == at(now + 2 * MONTH)
+    counter.provider.until(bought, now + 2 * MONTH)
+    await counter.tell(UPDATED, bought, now - 50)
+    await counter.tell(FAILED, counter.provider.invoice(bought, now + 3 * MONTH), now - 40)
+    assert (await counter.own(ada))["status"] == "past_due"
+    await counter.tell(PAID, counter.provider.invoice(bought, now + 3 * MONTH), now - 30)
+    assert (await counter.own(ada))["status"] == "active"
+    bought.update(status="canceled", ended_at=now - 20)
+    await counter.tell(DELETED, bought, now - 20)
+    own = await counter.own(ada)
+    assert (own["status"], own["current_period_end"]) == ("cancelled", at(now - 20))
+    # Once for each change of state, by nobody.
+    assert [(event["name"], event["actor_id"]) for event in counter.told()] == [
+        ("subscription.created", None),
+        ("subscription.updated", None),
+        ("subscription.updated", None),
+        ("subscription.updated", None),
+        ("subscription.canceled", None),
+    ]
+    assert [entry["action"] for entry in counter.audited("subscription.%")] == [event["name"] for event in counter.told()]
+    # One mail, about the payment that failed.
+    assert counter.mails() == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("trialing", "active"),
+        ("active", "active"),
+        ("past_due", "past_due"),
+        ("unpaid", "past_due"),
+        ("incomplete", None),
+        ("incomplete_expired", "expired"),
+        ("paused", "expired"),
+        ("canceled", "cancelled"),
+        ("a_word_of_tomorrow", "past_due"),
+    ],
+)
+async def test_the_providers_words_become_ours(counter: Counter, status: str, shown: str | None) -> None:
+    ada = counter.user()
+    await counter.tell(CREATED, counter.bought(ada, status=status))
+    assert [row["status"] for row in counter.records(ada)] == ([] if shown is None else [shown])
+
+
+async def test_who_signs_and_when_decides(counter: Counter) -> None:
+    event = counter.provider.event(CREATED, counter.bought(counter.user()))
+    body, now = json.dumps(event).encode(), int(time())
+    good = signed(body).partition("v1=")[2]
+
+    async def status(signature: str | None, sent: bytes = body) -> int:
+        return (await send(counter.client, {}, signature=signature, body=sent)).status
+
+    assert await status(None) == 400
+    assert await status(signed(body), body + b" ") == 401
+    for wrong in (
+        "x",
+        "t=1",
+        f"v1={good}",
+        f"t={now}",
+        f"t={now},v1=",
+        f"t={now},v0={good}",
+        f"t={now},v1={'0' * 64}",
+        f"t={now},t={now},v1={good}",
+        f"t=-{now},v1={good}",
+        f"t={now}.0,v1={good}",
+        f"t={'9' * 30},v1={good}",
+        ",".join([f"t={now}", *[f"v1={good}"] * 17]),
+        "x" * 5000,
+        f"t={now},v1={good.upper()}",
+        f"t={now},v1=ä",
+    ):
+        assert await status(wrong) == 401, wrong
+    assert await status(signed(body, "whsec_wrong")) == 401
+    assert [await status(signed(body, at=now + drift)) for drift in (-290, 290)] == [200, 200]
+    assert [await status(signed(body, at=now + drift)) for drift in (-310, 310)] == [401, 401]
+    # While the secrets are changed, the provider signs with both; either is enough.
+    assert await status(signed(body, OTHER_SECRET)) == 200
+    both = f"t={now},v1={'0' * 64},v1={signed(body, OTHER_SECRET, now).partition('v1=')[2]},v0=1"
+    assert await status(both) == 200
+    spaced = signed(body).replace(",", ", ")
+    assert await status(spaced) == 200
+    # The provider's own name for the header.
+    headers = [("content-type", "application/json"), ("stripe-signature", signed(body))]
+    assert (await counter.client.request("POST", RECEIVER, body=body, headers=headers)).status == 200
+    assert len(counter.told_about("subscription.created")) == 1
+
+
+async def test_what_is_no_event_is_refused_whoever_signs_it(counter: Counter) -> None:
+    bought = counter.bought(counter.user())
+    event = counter.provider.event(CREATED, bought)
+    for body in (
+        b"\xff\xfe",
+        b"{",
+        b"[]",
+        b"[" * 200_000,
+        b"{}",
+        json.dumps({**event, "id": 5}).encode(),
+        json.dumps({**event, "created": "yesterday"}).encode(),
+        json.dumps({**event, "created": 10**30}).encode(),
+        json.dumps({**event, "data": None}).encode(),
+        json.dumps({**event, "data": {"object": {}}}).encode(),
+        json.dumps({**event, "data": {"object": {**bought, "status": None}}}).encode(),
+    ):
+        signature = signed(body) if body.isascii() else "t=1,v1=0"
+        assert (await send(counter.client, {}, signature=signature, body=body)).status == 400, body[:80]
+    assert counter.outcomes() == {}
+    headers = [("content-type", "text/plain"), ("billing-signature", signed(b"{}"))]
+    assert (await counter.client.request("POST", RECEIVER, body=b"{}", headers=headers)).status == 415
+
+
+async def test_what_does_not_concern_us_is_taken_and_changes_nothing(counter: Counter) -> None:
+    ada = counter.user()
+    bought = counter.bought(ada)
+    await counter.tell("charge.succeeded", {"id": "ch_1", "amount": 5})
+    await counter.tell("payment_method.attached", {"id": "pm_1", "customer": "cus_acme"})
+    await counter.tell(PAID, {"id": "in_1", "customer": "cus_acme", "lines": {"data": []}})
+    # Sold in the other mode of the same account: our key says that it is a test key.
+    live = counter.provider.event(CREATED, bought, livemode=True)
+    assert (await counter.send(live)).status == 200
+    assert set(counter.outcomes().values()) == {"ignored"}
+    # Another product's, in the same account.
+    await counter.tell(CREATED, counter.provider.subscribe("cus_of_another", "price_x", {"their": "own"}))
+    assert counter.records(ada) == []
+    assert counter.log.events("billing_event_refused") == []
+
+
+async def test_forged_metadata_has_no_effect_and_is_on_record(counter: Counter) -> None:
+    ada, eve = counter.user(), counter.people.add()
+    theirs = counter.priced("price_theirs", counter.theirs)
+    globex: dict[str, Any] = {"org_id": str(counter.globex.id)}
+    forged = [
+        ("cus_acme", counter.metadata(ada, theirs)),
+        ("cus_acme", counter.metadata(ada, service_id=str(counter.theirs.id))),
+        ("cus_acme", counter.metadata(ada, theirs, service_id=str(counter.theirs.id))),
+        ("cus_acme", counter.metadata(ada, theirs, service_id=str(counter.theirs.id), **globex)),
+        ("cus_acme", counter.metadata(ada, **globex)),
+        # Somebody who has nothing to do with the shop.
+        ("cus_acme", counter.metadata(eve)),
+        ("cus_acme", counter.metadata(ada, user_id="00000000-0000-7000-8000-000000000000")),
+        ("cus_acme", counter.metadata(ada, user_id="'; drop table users; --")),
+        ("cus_unknown", counter.metadata(ada)),
+    ]
+    for customer, metadata in forged:
+        event = await counter.tell(CREATED, counter.provider.subscribe(customer, "price_pro", metadata))
+        assert counter.outcomes()[event["id"]] == "refused", metadata
+    assert len(counter.log.events("billing_event_refused")) == len(forged)
+    assert counter.people.rows("select id from subscriptions") == []
+    assert counter.told() == []
+    # Nor has it on what somebody has bought.
+    bought = counter.bought(ada)
+    await counter.tell(CREATED, bought, int(time()) - 30)
+    for customer, metadata in forged:
+        event = await counter.tell(UPDATED, {**bought, "customer": customer, "metadata": metadata}, int(time()) - 20)
+        assert counter.outcomes()[event["id"]] == "refused", metadata
+    (record,) = counter.records(ada)
+    assert (record["name"], record["status"]) == ("Pro", "active")
+    assert counter.records(eve) == []
+    assert len(counter.told()) == 1
+
+
+async def test_copies_of_one_event_count_once(counter: Counter, database_url: str, tmp_path: Path) -> None:
+    """Two installations' worth of processes on the same database."""
+    ada = counter.user()
+    event = counter.provider.event(CREATED, counter.bought(ada))
+    async with beside(database_url, tmp_path) as other:
+        clients = (counter.client, other)
+        answers = await all_at_once(*[lambda client=clients[n % 2]: send(client, event) for n in range(200)])
+    assert {answer.status for answer in answers} == {200}
+    assert len(counter.records(ada)) == 1
+    assert (len(counter.told()), len(counter.audited("subscription.%"))) == (1, 1)
+
+
+async def test_a_move_to_another_plan_is_told_once(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada)
+    await counter.tell(CREATED, bought, now - 20)
+    bought["items"]["data"][0]["price"]["id"] = "price_team"
+    # The metadata still names the first plan: what is paid for decides.
+    await counter.tell(UPDATED, bought, now - 10)
+    assert (await counter.own(ada))["plan"] == "Team"
+    assert [event["name"] for event in counter.told()] == ["subscription.created", "subscription.updated"]
+    assert (counter.counts(counter.pro)[0], counter.counts(counter.team)[0]) == (0, 1)
+
+
+async def test_what_the_provider_manages_never_ends_by_our_clock(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 2 * MONTH, end=now - 6 * HOUR)
+    await counter.tell(CREATED, bought, now - 2 * MONTH)
+    assert await counter.postern.services.subscriptions.expire_due(None, 100) == (0, None)
+    assert (await counter.own(ada))["status"] == "active"
+    assert (await counter.get(ada))["status"] == "active"
+
+
+async def test_news_older_than_what_is_known_change_nothing(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada)
+    earlier = counter.provider.event(CREATED, {**bought, "status": "incomplete"}, now - 30)
+    later = counter.provider.event(UPDATED, bought, now - 30)
+    failed = counter.provider.event(FAILED, counter.provider.invoice(bought, now), now - 40)
+    for event in (later, earlier, failed, later):
+        assert (await counter.send(event)).status == 200
+    assert (await counter.own(ada))["status"] == "active"
+    assert len(counter.told()) == 1
+    assert counter.mails() == 0
+
+
+async def test_an_invoice_may_come_before_its_subscription(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada)
+    await counter.tell(PAID, counter.provider.invoice(bought, now + 2 * MONTH), now - 5)
+    assert counter.records(ada) == []
+    await counter.tell(CREATED, {**bought, "status": "incomplete"}, now - 10)
+    own = await counter.own(ada)
+    assert own["status"] == "active"
+
+
+async def test_a_status_set_through_the_api_holds_until_newer_news(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 100)
+    await counter.tell(CREATED, bought, now - 100)
+    assert (await counter.ask("PATCH", f"/{ada.user}", {"status": "expired"})).ok()["status"] == "expired"
+    await counter.tell(PAID, counter.provider.invoice(bought, now), now - 90)
+    await counter.tell(UPDATED, bought, now - 80)
+    assert (await counter.get(ada))["status"] == "expired"
+    await counter.tell(UPDATED, bought, now + 5)
+    assert (await counter.get(ada))["status"] == "active"
+
+
+async def test_what_is_paid_takes_the_place_of_what_was_given(counter: Counter) -> None:
+    ada = counter.user()
+    await counter.subscribed(ada, counter.team)
+    await counter.tell(CREATED, counter.bought(ada))
+    assert sorted((row["name"], row["status"]) for row in counter.records(ada)) == [("Pro", "active"), ("Team", "cancelled")]
+    assert (await counter.subscribe(ada, counter.team)).status == 409
+
+
+async def test_of_two_that_live_the_younger_counts(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    first = counter.bought(ada, created=now - 1000)
+    second = counter.bought(ada, counter.team, "price_team", created=now - 500)
+    await counter.tell(CREATED, second, now - 500)
+    await counter.tell(CREATED, first, now - 400)
+    assert [(row["name"], row["status"]) for row in counter.records(ada)] == [("Pro", "expired"), ("Team", "active")]
+    second.update(status="canceled", ended_at=now)
+    await counter.tell(DELETED, second, now)
+    assert [(row["name"], row["status"]) for row in counter.records(ada)] == [("Pro", "active"), ("Team", "cancelled")]
+
+
+async def test_people_are_told_what_they_have_to_do(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, status="trialing")
+    await counter.tell(CREATED, bought, now - 50)
+    trial = await counter.tell(NewsType.TRIAL_WILL_END.value, bought, now - 40)
+    assert counter.mails() == 1
+    await counter.send(trial)
+    await counter.tell(NewsType.ACTION_REQUIRED.value, counter.provider.invoice(bought, now), now - 30)
+    assert counter.mails() == 2
+    # Done meanwhile, or long ago.
+    await counter.tell(PAID, counter.provider.invoice(bought, now + MONTH), now - 20)
+    await counter.tell(NewsType.ACTION_REQUIRED.value, counter.provider.invoice(bought, now), now - 25)
+    await counter.tell(NewsType.TRIAL_WILL_END.value, bought, now - 5 * 86_400)
+    counter.people.change("update users set deactivated_at = now() where id = %s", ada.user)
+    await counter.tell(FAILED, counter.provider.invoice(bought, now), now - 10)
+    assert counter.mails() == 2
+
+
+async def test_a_customer_that_is_gone_is_made_anew_and_its_subscriptions_end(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada)
+    await counter.tell(CREATED, bought, now - 20)
+    await counter.tell("customer.updated", {"id": "cus_acme"})
+    await counter.tell("customer.deleted", {"id": "cus_acme"}, now - 10)
+    bought.update(status="canceled", ended_at=now - 10)
+    await counter.tell(DELETED, bought, now - 10)
+    assert (await counter.own(ada))["status"] == "cancelled"
+    (row,) = counter.people.rows("select ended_at from billing_customers")
+    assert row["ended_at"] is not None
+
+
+async def test_what_fails_is_kept_and_tried_again(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = counter.user()
+    counter.log.allow("billing_event_failed")
+    billing = counter.postern.services.billing
+
+    async def broken(*_given: Any, **_named: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(billing, "_observe", broken)
+        event = await counter.tell(CREATED, counter.bought(ada))
+    (listed,) = await billing.events(waiting=True, limit=10)
+    assert (listed.id, listed.attempts, listed.error) == (event["id"], 1, "ZeroDivisionError")
+    assert (await billing.waiting()).events == 1
+    inbox, clock = counter.postern.services.billing_inbox, counter.postern.foundation.clock
+    assert await inbox.due(clock.now(), 10) == []
+    assert await billing.retry("evt_unknown") == 0
+    assert await billing.retry(None) == 1
+    for subject, is_customer in await inbox.due(clock.now(), 10):
+        await billing.apply(subject, is_customer=is_customer)
+    assert (await counter.own(ada))["status"] == "active"
+    assert await billing.events(waiting=True, limit=10) == []
+    assert [one.outcome for one in await billing.events(waiting=False, limit=10)] == ["applied"]
+
+
+async def test_the_provider_does_not_wait_for_others_news(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all turns are taken, what has been taken is left to the reconciler."""
+    billing, released, begun = counter.postern.services.billing, trio.Event(), trio.Event()
+    applied = billing.apply
+
+    async def slow(subject: str, *, is_customer: bool) -> None:
+        begun.set()
+        await released.wait()
+        await applied(subject, is_customer=is_customer)
+
+    people = [counter.user() for _ in range(6)]
+    with monkeypatch.context() as patched:
+        patched.setattr(billing, "apply", slow)
+        async with trio.open_nursery() as nursery:
+            for person in people[:4]:
+                nursery.start_soon(counter.tell, CREATED, counter.bought(person))
+            await begun.wait()
+            with trio.fail_after(10):
+                while counter.postern.services.billing_turns._turns.available_tokens:
+                    await trio.sleep(0.01)
+                await counter.tell(CREATED, counter.bought(people[4]))
+                await counter.postern.services.billing_turns.left()
+            assert counter.records(people[4]) == []
+            released.set()
+    assert len(counter.records(people[0])) == 1
+
+
+async def test_round_trips(counter: Counter) -> None:
+    ada = counter.user()
+    event = counter.provider.event(CREATED, counter.bought(ada))
+    trips = counter.postern.foundation.database.count_round_trips()
+    await counter.send(event)
+    trips.stop()
+    assert trips.count <= 5

@@ -1,0 +1,236 @@
+"""Checkout and the portal, against a provider that answers as the documents say, and against one that does not."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import pytest
+
+from tests.conftest import CapturedLog
+from tests.hostile_uris import ALWAYS
+from tests.http.cast import all_at_once
+from tests.http.people import Person
+from tests.http.services.paying import APP, CHECKOUT, PORTAL, Counter, counter_on
+from tests.payment_provider import no_trouble
+
+
+@pytest.fixture
+async def counter(database_url: str, tmp_path: Path, log: CapturedLog) -> AsyncIterator[Counter]:
+    async with counter_on(database_url, tmp_path, log) as opened:
+        yield opened
+
+
+async def test_a_member_begins_a_checkout(counter: Counter) -> None:
+    success = f"{APP}/welcome?session={{CHECKOUT_SESSION_ID}}"
+    opened = (await counter.checkout(more={"success_url": success})).ok()
+    (session,) = counter.provider.sessions.values()
+    assert opened == {"checkout_url": session["url"], "session_id": session["id"]}
+    (customer,) = counter.provider.customers.values()
+    form = session["form"]
+    wanted = {
+        "mode": "subscription",
+        "customer": customer["id"],
+        "line_items[0][price]": "price_pro",
+        "line_items[0][quantity]": "1",
+        "success_url": success,
+        "cancel_url": f"{APP}/pricing",
+        "client_reference_id": str(counter.member.user),
+    }
+    assert {name: form[name] for name in wanted} == wanted
+    for name, value in counter.metadata(counter.member).items():
+        assert form[f"metadata[{name}]"] == form[f"subscription_data[metadata][{name}]"] == value
+    assert customer["metadata"]["org_id"] == str(counter.acme.id)
+
+
+async def test_who_may_and_who_may_not(counter: Counter) -> None:
+    ada = counter.user()
+    body = {"plan_id": str(counter.pro), "success_url": f"{APP}/welcome", "cancel_url": f"{APP}/pricing"}
+
+    async def status(token: str | None, path: str = CHECKOUT) -> int:
+        return (await counter.client.post(path, body, token=token)).status
+
+    assert await status(None) == 401
+    assert await status(await counter.tenants.token(counter.people.add())) == 403
+    assert await status(await counter.tenants.token(counter.resident(counter.globex, "owner"))) == 403
+    # A token of the service opens the checkout of that service alone.
+    assert await status(await counter.tenants.token_in(ada, counter.shop)) == 200
+    counter.tenants.uses(ada, counter.app)
+    assert await status(await counter.tenants.token_in(ada, counter.app)) == 403
+    assert await status(await counter.tenants.token_in(ada, counter.shop), CHECKOUT.replace("shop", "nothing")) == 403
+    assert await status(await counter.tenants.token(counter.member), CHECKOUT.replace("shop", "nothing")) == 404
+    assert await status(await counter.tenants.token(counter.member), CHECKOUT.replace("acme", "nothing")) == 404
+    counter.people.change("update all_organizations set status = 'suspended' where id = %s", counter.acme.id)
+    answer = await counter.checkout()
+    assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
+
+
+async def test_what_cannot_be_bought(counter: Counter) -> None:
+    theirs = counter.priced("price_theirs", counter.theirs)
+    deleted = counter.priced("price_old")
+    counter.people.change("update plans set deleted_at = now() where id = %s", deleted)
+    for plan, word in (
+        (uuid4(), "no such plan"),
+        (deleted, "no such plan"),
+        (counter.plan(), "billing_price_id"),
+        (theirs, "another service"),
+    ):
+        answer = await counter.checkout(plan)
+        assert (answer.status, word in answer.json()["error"]) == (400, True), answer.body
+    assert (await counter.request("POST", CHECKOUT, {"plan_id": "x"}, by=counter.member)).status == 400
+    assert counter.provider.calls == []
+
+
+async def test_people_come_back_only_to_where_the_service_is(counter: Counter) -> None:
+    for field in ("success_url", "cancel_url"):
+        for hostile in (*ALWAYS, "https://app.example.com.evil.example/", "http://app.example.com/", "https://app.example.com:444/", ""):
+            answer = await counter.checkout(more={field: hostile})
+            assert (answer.status, answer.json()["error"].startswith(field)) == (400, True), hostile
+    # The placeholder is the provider's, and only after paying.
+    assert (await counter.checkout(more={"cancel_url": f"{APP}/{{CHECKOUT_SESSION_ID}}"})).status == 400
+    assert (await counter.checkout(more={"success_url": f"{APP}:443/welcome"})).status == 200
+
+
+async def test_a_repeated_request_is_the_same_checkout(counter: Counter) -> None:
+    first = (await counter.checkout()).ok()
+    assert (await counter.checkout()).ok() == first
+    assert len(counter.provider.sessions) == 1
+    # Another wish closes it: nobody pays for both.
+    second = (await counter.checkout(counter.team)).ok()
+    assert [session["status"] for session in counter.provider.sessions.values()] == ["expired", "open"]
+    assert second["session_id"] != first["session_id"]
+    # Paid, and the news are on their way.
+    counter.provider.sessions[second["session_id"]]["status"] = "complete"
+    answer = await counter.checkout()
+    assert (answer.status, "completed" in answer.json()["error"]) == (400, True)
+    assert len(counter.provider.sessions) == 2
+
+
+async def test_many_at_once_make_one_customer_and_one_checkout_each(counter: Counter) -> None:
+    buyers = [counter.resident(counter.acme, "member", f"m{n}") for n in range(4)]
+
+    async def buy(person: Person) -> Any:
+        return (await counter.checkout(by=person)).ok()
+
+    opened = await all_at_once(*[lambda person=person: buy(person) for person in buyers for _ in range(5)])
+    assert len(counter.provider.customers) == 1
+    assert len({one["session_id"] for one in opened}) == len(counter.provider.sessions) == len(buyers)
+
+
+async def test_who_has_a_subscription_is_sent_to_the_portal(counter: Counter) -> None:
+    ada = counter.user()
+    counter.customer()
+    await counter.tell("customer.subscription.created", counter.bought(ada))
+    token = await counter.tenants.token_in(ada, counter.shop)
+    body = {"plan_id": str(counter.team), "success_url": f"{APP}/", "cancel_url": f"{APP}/"}
+    answer = await counter.client.post(CHECKOUT, body, token=token)
+    assert (answer.status, "portal" in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("where", ["customers", "sessions"])
+@pytest.mark.parametrize("trouble", ["lose", "hang_up", "fail", "rate_limit", "late"])
+async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout(counter: Counter, trouble: str, where: str) -> None:
+    left = [8]
+
+    def some(_method: str, path: str) -> str | None:
+        if not path.endswith(where) or not left[0]:
+            return None
+        left[0] -= 1
+        return trouble
+
+    counter.provider.trouble = some
+    answer = await counter.checkout()
+    for _ in range(10):
+        answer = await counter.checkout()
+        if answer.status == 200:
+            break
+        assert (answer.status, answer.error_code) == (500, "BILLING_ERROR")
+    assert (await counter.checkout()).ok() == answer.ok()
+    assert len(counter.provider.customers) == 1
+    assert len(counter.provider.sessions) == 1 or trouble == "fail"
+    assert [one["status"] for one in counter.provider.sessions.values()][-1] == "open"
+
+
+async def test_a_customer_whose_making_failed_half_way_is_found_again(counter: Counter) -> None:
+    """The provider made it, failed afterwards, and would say so again to the same key."""
+    counter.provider.trouble = lambda _method, path: "fail" if path.endswith("customers") else None
+    assert (await counter.checkout()).status == 500
+    (row,) = counter.people.rows("select id from billing_customers")
+    counter.provider.trouble = no_trouble
+    made = {"id": "cus_half", "object": "customer", "metadata": {"customer_key": str(row["id"])}}
+    counter.provider.customers["cus_half"] = made
+    assert (await counter.checkout()).status == 200
+    assert list(counter.provider.customers) == ["cus_half"]
+
+
+async def test_a_customer_is_linked_by_its_news(counter: Counter) -> None:
+    """Nobody heard the answer, and the key is forgotten by now."""
+    counter.provider.trouble = lambda _method, path: "lose" if path.endswith("customers") else None
+    assert (await counter.checkout()).status == 500
+    (made,) = counter.provider.customers.values()
+    forged = {"id": "cus_forged", "metadata": {"org_id": str(counter.acme.id), "customer_key": str(uuid4())}}
+    await counter.tell("customer.created", forged)
+    await counter.tell("customer.created", made)
+    (row,) = counter.people.rows("select external_id from billing_customers")
+    assert row["external_id"] == made["id"]
+    counter.provider.trouble = no_trouble
+    assert (await counter.checkout()).status == 200
+    assert len(counter.provider.customers) == 1
+
+
+async def test_a_customer_that_was_deleted_at_the_provider_is_made_anew(counter: Counter) -> None:
+    counter.customer("cus_deleted")
+    assert (await counter.checkout()).status == 200
+    assert len(counter.provider.customers) == 1
+    assert counter.people.rows("select external_id from billing_customers where ended_at is not null") == [{"external_id": "cus_deleted"}]
+
+
+async def test_refusals_are_told_in_our_words(counter: Counter) -> None:
+    answer = await counter.checkout(counter.priced("price_unknown"))
+    assert (answer.status, answer.error_code, "billing_price_id" in answer.json()["error"]) == (500, "BILLING_ERROR", True)
+    # The next try is a new one.
+    assert (await counter.checkout(counter.pro)).status == 200
+
+
+async def test_a_key_that_the_provider_does_not_accept(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    async with counter_on(database_url, tmp_path, log, POSTERN_BILLING_KEY="sk_test_other") as counter:
+        answer = await counter.checkout()
+        assert (answer.status, "key" in answer.json()["error"]) == (500, True)
+        assert b"Somebody's words" not in answer.body
+
+
+async def test_without_a_provider_everything_says_so(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    async with counter_on(database_url, tmp_path, log, POSTERN_BILLING_KEY="", POSTERN_BILLING_WEBHOOK_SECRETS="") as counter:
+        answer = await counter.checkout()
+        assert (answer.status, answer.error_code, "not set up" in answer.json()["error"]) == (500, "BILLING_ERROR", True)
+        portal = await counter.request("POST", PORTAL, {"return_url": f"{APP}/billing"}, by=counter.owner)
+        assert (portal.status, portal.error_code) == (500, "BILLING_ERROR")
+        assert (await counter.send(counter.provider.event("x", {}))).status == 401
+        assert not counter.postern.services.billing_reconciliation.is_set_up
+
+
+async def test_the_owner_opens_the_portal(counter: Counter) -> None:
+    async def ask(by: Person, return_url: str = f"{APP}/billing") -> Any:
+        return await counter.request("POST", PORTAL, {"return_url": return_url}, by=by)
+
+    answer = await ask(counter.owner)
+    assert (answer.status, "checkout" in answer.json()["error"]) == (400, True)
+    customer = counter.customer()
+    url = (await ask(counter.owner)).ok()["url"]
+    assert urlsplit(url).path == f"/{customer}"
+    assert parse_qs(urlsplit(url).query)["back"] == [f"{APP}/billing"]
+    assert (await ask(counter.owner, "https://id.example.org/ui")).status == 200
+    assert (await ask(counter.owner, "https://evil.example/")).status == 400
+    for person in (counter.admin, counter.member):
+        assert (await ask(person)).status == 403
+    counter.provider.trouble = lambda _method, _path: "fail"
+    assert (await ask(counter.owner)).status == 500
+
+
+async def test_round_trips(counter: Counter) -> None:
+    assert (await counter.checkout()).status == 200
+    trips = counter.postern.foundation.database.count_round_trips()
+    assert (await counter.checkout(by=counter.admin)).status == 200
+    trips.stop()
+    assert trips.count <= 5

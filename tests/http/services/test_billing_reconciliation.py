@@ -1,0 +1,208 @@
+"""What nobody told us, we ask: lost news, late news, and subscriptions whose person or service is gone."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from time import time
+from typing import Any, Final
+
+import pytest
+import trio
+
+from actors.billing_reconciler import BillingReconciler
+from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from tests.conftest import CapturedLog
+from tests.http.services.paying import Counter, beside, counter_on, send
+from tests.payment_provider import MONTH, no_trouble
+
+CREATED: Final = "customer.subscription.created"
+UPDATED: Final = "customer.subscription.updated"
+HOUR: Final = 3600
+
+
+@pytest.fixture
+async def counter(database_url: str, tmp_path: Path, log: CapturedLog) -> AsyncIterator[Counter]:
+    async with counter_on(database_url, tmp_path, log) as opened:
+        opened.customer()
+        yield opened
+
+
+def reconciler(counter: Counter, **more: Any) -> BillingReconciler:
+    services = counter.postern.services
+    return BillingReconciler(
+        services.billing,
+        services.billing_reconciliation,
+        services.billing_inbox,
+        services.billing_turns,
+        clock=counter.postern.foundation.clock,
+        spread=lambda: 0.0,
+        **{"poll": 0.05, "ask": 0.05, "breath": 0.001, "rest": 0.05, "young": timedelta(0), **more},
+    )
+
+
+def asked(counter: Counter) -> list[str]:
+    return [f"{method} {path}" for method, path in counter.provider.calls]
+
+
+async def test_news_that_were_lost_are_found_by_the_daily_look(counter: Counter) -> None:
+    counter.provider.page_size = 2
+    people = [counter.user() for _ in range(5)]
+    bought = [counter.bought(person) for person in people]
+    foreign = counter.provider.subscribe("cus_of_another", "price_x", {})
+    await reconciler(counter).ask_all()
+    assert [[row["status"] for row in counter.records(person)] for person in people] == [["active"]] * 5
+    assert counter.people.rows("select external_id from billing_subscriptions where external_id = %s", foreign["id"]) == []
+    # Once a day, by one process.
+    calls = len(counter.provider.calls)
+    bought[0]["status"] = "canceled"
+    await reconciler(counter).ask_all()
+    assert len(counter.provider.calls) == calls
+    counter.people.change("update billing_sweeps set due_at = now() - interval '1 second'")
+    await reconciler(counter).ask_all()
+    assert [row["status"] for row in counter.records(people[0])] == ["cancelled"]
+    assert len(counter.log.events("billing_drift")) == 6
+    # Nothing else was written, or told again.
+    assert len(counter.told()) == 6
+
+
+async def test_news_of_a_renewal_may_be_hours_late(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 2 * MONTH, end=now - 6 * HOUR)
+    await counter.tell(CREATED, bought, now - 2 * MONTH)
+    assert (await counter.own(ada))["status"] == "active"
+    counter.provider.until(bought, now + MONTH)
+    assert await counter.postern.services.billing_reconciliation.check_one()
+    assert asked(counter) == [f"GET /v1/subscriptions/{bought['id']}"]
+    (record,) = counter.records(ada)
+    assert (record["status"], int(record["current_period_end"].timestamp())) == ("active", now + MONTH)
+    assert not await counter.postern.services.billing_reconciliation.check_one()
+
+
+async def test_a_provider_that_does_not_know_it_ends_nothing(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, end=now - HOUR)
+    await counter.tell(CREATED, bought)
+    del counter.provider.subscriptions[bought["id"]]
+    await reconciler(counter).ask_all()
+    await counter.postern.services.billing_reconciliation.reconcile()
+    assert (await counter.own(ada))["status"] == "active"
+    assert len(counter.log.events("billing_subscription_unknown")) == 1
+
+
+async def test_a_look_that_finds_nothing_new_is_no_news(counter: Counter) -> None:
+    """So what somebody set through the API stays."""
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 100)
+    await counter.tell(CREATED, bought, now - 100)
+    await counter.ask("PATCH", f"/{ada.user}", {"status": "cancelled"})
+    found = await counter.postern.services.billing_reconciliation.reconcile()
+    assert (found.looked_at, found.changed) == (1, 0)
+    assert (await counter.get(ada))["status"] == "cancelled"
+
+
+async def test_what_somebody_changed_past_us_is_put_right(counter: Counter) -> None:
+    ada = counter.user()
+    await counter.tell(CREATED, counter.bought(ada), int(time()) - 10)
+    # As an older release would have done it, by our clock.
+    counter.people.change("update subscriptions set status = 'expired'")
+    assert (await counter.postern.services.billing_reconciliation.reconcile()).changed == 1
+    assert (await counter.own(ada))["status"] == "active"
+
+
+async def test_whoever_is_deleted_pays_no_longer(counter: Counter) -> None:
+    people = [counter.user() for _ in range(4)]
+    bought = [counter.bought(person) for person in people]
+    for one in bought:
+        await counter.tell(CREATED, one)
+    by_api, by_leaving, by_account, stays = people
+    assert (await counter.ask("DELETE", f"/{by_api.user}")).status == 204
+    counter.people.change("delete from service_users where user_id = %s", by_leaving.user)
+    counter.people.change("delete from users where id = %s", by_account.user)
+    # Late news do not bring it back.
+    await counter.tell(UPDATED, bought[0], int(time()) + 1)
+    assert counter.records(by_api) == []
+    counter.people.change("update billing_sweeps set due_at = now() + interval '1 day'")
+    counter.provider.trouble = lambda method, _path: "fail" if method == "DELETE" else None
+    actor = reconciler(counter)
+    with pytest.raises(Exception, match="500"):
+        await actor.ask_all()
+    counter.provider.trouble = no_trouble
+    counter.people.change("update billing_subscriptions set cancel_at = now() where cancel_at is not null")
+    await actor.ask_all()
+    assert [one["status"] for one in bought] == ["canceled"] * 3 + ["active"]
+    assert counter.people.rows("select user_id from billing_subscriptions where released_at is not null and user_id is not null") == []
+    assert (await counter.own(stays))["status"] == "active"
+    # What the provider says of its end concerns nobody.
+    await counter.tell("customer.subscription.deleted", bought[0], int(time()) + 2)
+    assert counter.records(by_api) == []
+
+
+async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) -> None:
+    ada, bob = counter.user(), counter.user()
+    bought = counter.bought(ada)
+    unpaid = counter.bought(bob, status="incomplete")
+    for one in (bought, unpaid):
+        await counter.tell(CREATED, one)
+    path = "/api/organizations/acme/services/shop"
+    assert (await counter.request("DELETE", path, by=counter.owner)).status == 204
+    # News of these moments are taken, and concern nobody.
+    await counter.tell(UPDATED, bought, int(time()) + 1)
+    remains = PostgresServiceRemains(counter.postern.foundation.pool)
+    for part in remains.parts:
+        await remains.sweep(part, counter.shop.id, None, 100)
+    await reconciler(counter).ask_all()
+    assert (bought["status"], unpaid["status"]) == ("canceled", "canceled")
+
+
+async def test_the_actor_applies_asks_and_rests(counter: Counter) -> None:
+    ada, bob = counter.user(), counter.user()
+    counter.provider.trouble = lambda _method, _path: "fail"
+    event = counter.provider.event(CREATED, counter.bought(ada))
+    counter.bought(bob)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(reconciler(counter).run)
+        await _until(lambda: bool(counter.log.events("billing_provider_away")))
+        counter.provider.trouble = no_trouble
+        # Taken by a process that died before it applied them.
+        assert (await counter.postern.services.billing_inbox.waiting()).events == 0
+        counter.people.change("delete from billing_events")
+        await _taken_only(counter, event)
+        await _until(lambda: bool(counter.records(ada)))
+        counter.people.change("update billing_sweeps set due_at = now(), leased_until = null")
+        await _until(lambda: bool(counter.records(bob)))
+        nursery.cancel_scope.cancel()
+    assert counter.records(ada)[0]["status"] == "active"
+
+
+async def test_a_rate_limit_is_respected(counter: Counter) -> None:
+    counter.provider.trouble = lambda _method, _path: "rest"
+    async with trio.open_nursery() as nursery:
+        await nursery.start(reconciler(counter).run)
+        await _until(lambda: bool(counter.log.events("billing_provider_away")))
+        nursery.cancel_scope.cancel()
+    (told,) = counter.log.events("billing_provider_away")
+    assert told["again_in"] == HOUR
+    assert counter.provider.calls == []
+
+
+async def test_a_process_without_a_key_applies_and_asks_nothing(counter: Counter, database_url: str, tmp_path: Path) -> None:
+    ada = counter.user()
+    async with beside(database_url, tmp_path) as other:
+        assert (await send(other, counter.provider.event(CREATED, counter.bought(ada)))).status == 200
+    assert counter.records(ada)[0]["status"] == "active"
+    assert counter.provider.calls == []
+
+
+async def _taken_only(counter: Counter, event: dict[str, Any]) -> None:
+    import json  # noqa: PLC0415
+
+    from tests.payment_provider import signed  # noqa: PLC0415
+
+    body = json.dumps(event).encode()
+    assert await counter.postern.services.billing.take(signed(body), body) is not None
+
+
+async def _until(condition: Any) -> None:
+    with trio.fail_after(30):
+        while not condition():
+            await trio.sleep(0.01)
