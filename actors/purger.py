@@ -35,9 +35,10 @@ class Purger:
         interval: float = _INTERVAL,
         pace: Pace = PACE,
         delay: timedelta = DELAY,
+        name: str = "",
     ) -> None:
         self._owner = kind.partition(".")[0]
-        self.name = f"{self._owner}_purger"
+        self.name = name or f"{self._owner}_purger"
         self._purge = purge
         self._clock = workplace.clock
         self._delay = delay

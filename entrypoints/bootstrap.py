@@ -41,6 +41,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             tenancy = assemble_tenancy(settings, foundation, identity)
             services = assemble_services(settings, foundation)
             federation = assemble_federation(settings, foundation, identity)
+            platform = assemble_platform(foundation, identity)
             yield Postern(
                 foundation=foundation,
                 record=record,
@@ -48,7 +49,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                 tenancy=tenancy,
                 services=services,
                 federation=federation,
-                platform=assemble_platform(foundation, identity),
+                platform=platform,
                 actors=assemble_actors(
                     foundation,
                     record,
@@ -56,6 +57,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                     tenancy,
                     services,
                     federation=federation,
+                    platform=platform,
                     login_event_retention=settings.login_event_retention,
                     delivery_retention=settings.delivery_retention,
                 ),

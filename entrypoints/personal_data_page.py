@@ -25,6 +25,13 @@ The third column says who erases it:
 
 The janitor also deletes, in small batches, what the last column keeps for a shorter time than the account.
 
+**Forgetting a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, without its
+address, and what it can no longer be signed in with. It reaches every table on this page: rows of the person's own are
+deleted; sign-ins and uses of second factors stay as `0.0.0.0` and `anonymized`; what events and the audit log say about
+the person is erased, and so are mails to them that wait or were given up, the addresses of invitations that were sent
+to them, and what receivers of webhooks answered about them. Only the buckets of rate limits are left to run full, which
+takes hours at most. Backups, and mails that were written to files, are the operator's.
+
 **The audit log** is a chain that nobody may alter. What an entry says about a person is therefore kept apart from it
 and can be deleted; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
 chain stays valid.

@@ -213,6 +213,13 @@ class Settings:
         "what is known of a person's habits, and statistics, reach back no further.",
     )
 
+    export_login_events: int = _setting(
+        forms.whole(1, 1_000_000),
+        "10000",
+        _SIGN_IN,
+        "How many sign-ins a person's export names, the newest first. It says how many there are in any case.",
+    )
+
     org_auto_approve: bool = _setting(
         forms.switch,
         "off",

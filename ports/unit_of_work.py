@@ -18,6 +18,7 @@ from ports.identity.impersonation import ImpersonationStore
 from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
 from ports.identity.mfa import MfaStore
+from ports.identity.privacy import PrivacyStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
@@ -69,6 +70,8 @@ class UnitOfWork(Protocol):
     def sign_in_links(self) -> SignInLinkStore: ...
     @property
     def mailed_tokens(self) -> MailedTokenStore: ...
+    @property
+    def privacy(self) -> PrivacyStore: ...
     @property
     def impersonations(self) -> ImpersonationStore: ...
     @property

@@ -1,7 +1,8 @@
 """The job queue in PostgreSQL: rows that are claimed under a lease, by any number of workers in any number of processes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
@@ -11,7 +12,7 @@ import structlog
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import JobId
@@ -280,4 +281,41 @@ _STATE: Final = """
     from waiting
     full join dead using (kind)
    order by kind
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedJob:
+    id: UUID
+    sealed_payload: bytes
+
+
+class SealedJobs:
+    """Jobs whose payload says whom they are about, and only the key ring can open it. For the removal of what concerns a person."""
+
+    def __init__(self, pool: Pool, keyring: KeyRing) -> None:
+        self._pool = pool
+        self._keyring = keyring
+
+    async def next(self, kinds: Sequence[str], until: datetime, after: UUID, limit: int) -> Sequence[SealedJob]:
+        """Waiting or dead, by their ids. Those that were queued later are left out."""
+        return await ask(self._pool, SealedJob, _SEALED, {"kinds": list(kinds), "until": until, "after": after, "limit": limit})
+
+    def opened(self, jobs: Sequence[SealedJob]) -> Iterator[tuple[UUID, Mapping[str, Json]]]:
+        """Without those that no key in force opens: nobody can read them."""
+        for one in jobs:
+            with suppress(CannotOpen):
+                yield one.id, json.loads(self._keyring.open(one.sealed_payload, sealing_context(JobId(one.id))))
+
+    async def delete(self, jobs: Sequence[UUID]) -> int:
+        """Also those that a worker has in hand, which then finds its lease lost."""
+        return await tell(self._pool, "delete from jobs where id = any (%(jobs)s::uuid[])", {"jobs": list(jobs)})
+
+
+_SEALED: Final = """
+    select id, sealed_payload
+      from jobs
+     where kind = any (%(kinds)s::text[]) and sealed_payload is not null and created_at <= %(until)s and id > %(after)s
+     order by id
+     limit %(limit)s
 """

@@ -23,3 +23,6 @@ AUDIT_CHAINS: Final = 5
 DOMAINS: Final = 6
 # Held while sign-ins get the numbers by which they are exported: two must not get the same one.
 SIGN_IN_NUMBERS: Final = 7
+
+# Held while sign-ins are counted: two at once would wait for each other's counts.
+LOGIN_COUNTS: Final = 8

@@ -103,6 +103,9 @@ create table memberships (
     role       text        not null,                    -- its slug
     role_id    uuid        references roles,            -- null: the role is a built-in one
     created_at timestamptz not null,
+    -- founded the organization; accepted an invitation with the mailed link or in their own list; the invitation created the account;
+    -- or was added by others
+    came_by    text        not null default 'added' constraint memberships_came_by check (came_by in ('added', 'founded', 'accepted', 'created')),
     unique (org_id, user_id)
 );
 create index memberships_of_user on memberships (user_id);
@@ -157,6 +160,7 @@ create table invitations (
     expires_at   timestamptz not null,
     created_at   timestamptz not null,
     closed_at    timestamptz,
+    mailed_digest bytea      unique,                     -- of the token in the mail, which the inviter never sees
     constraint invitations_closed check ((status = 'pending') = (closed_at is null))
 );
 create unique index invitations_one_pending on invitations (org_id, email_key) where status = 'pending';
@@ -167,6 +171,8 @@ create index invitations_of_email  on invitations (org_id, email_key, id desc);
 create index invitations_due       on invitations (expires_at) where status = 'pending';
 create index invitations_of_role   on invitations (role_id) where role_id is not null;
 create index invitations_by_inviter on invitations (invited_by) where invited_by is not null;
+-- What to forget of a person, in all organizations.
+create index invitations_of_address on invitations (email_key);
 
 -- As with organizations: a deleted service disappears from every answer at once, while its rows go in batches.
 create table all_services (
@@ -210,8 +216,30 @@ create view services as
       from all_services
      where deleted_at is null;
 
+-- The last names of deleted services, whose sign-ins stay counted.
+create table former_services (
+    id         uuid        primary key,                 -- the service's
+    org_id     uuid        not null references all_organizations on delete cascade,
+    name       text        not null,
+    deleted_at timestamptz not null
+);
+create index former_services_of_organization on former_services (org_id);
+
+create function remember_service() returns trigger language plpgsql as $$
+begin
+    insert into former_services (id, org_id, name, deleted_at) values (new.id, new.org_id, new.name, new.deleted_at)
+        on conflict (id) do nothing;
+    return null;
+end $$;
+create trigger services_deleted after update of deleted_at on all_services
+    for each row when (old.deleted_at is null and new.deleted_at is not null) execute function remember_service();
+
 -- The service that the account was made through, by its registration or by its servers. No other service may ever delete it.
 alter table users add column origin_service_id uuid references all_services on delete set null;
+alter table users add column anonymized_at timestamptz;   -- what is left of a person who was forgotten, for good
+alter table users add constraint users_anonymized check (
+    anonymized_at is null or (deactivated_at is not null and password_hash is null and not is_platform_owner)
+);
 create index users_of_origin on users (origin_service_id, id) where origin_service_id is not null;
 
 -- Its end users: people who signed in to a service, or were made through it.
@@ -860,6 +888,43 @@ create index login_events_of_service on login_events (service_id, created_at) in
 -- For searches among all people: sign-ins and tries of the last hours.
 create index login_events_newest on login_events (created_at);
 
+-- Successful sign-ins by hour, of each organization and altogether. They outlive their rows.
+create table login_counts (
+    org_id     uuid        not null references all_organizations on delete cascade,
+    hour       timestamptz not null,
+    service_id uuid        not null,                    -- the nil id: to no service; kept when the service is gone
+    provider   text        not null,
+    logins     bigint      not null,
+    primary key (org_id, hour, service_id, provider)
+) with (fillfactor = 80);
+
+create table platform_login_counts (
+    hour     timestamptz not null,
+    provider text        not null,
+    logins   bigint      not null,
+    primary key (hour, provider)
+) with (fillfactor = 80);
+
+-- Sign-ins that no count has yet. The transaction that counts one takes it away from here, so each is counted once, in whatever order they
+-- are committed; and whoever adds these to the counts is exact at any moment.
+create table uncounted_logins (
+    id              uuid        primary key,
+    organization_id uuid,
+    service_id      uuid,
+    provider        text        not null,
+    hour            timestamptz not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index uncounted_logins_of_organization on uncounted_logins (organization_id) where organization_id is not null;
+
+create function queue_logins() returns trigger language plpgsql as $$
+begin
+    insert into uncounted_logins (id, organization_id, service_id, provider, hour)
+    select id, organization_id, service_id, provider, date_trunc('hour', created_at, 'UTC') from rows where success;
+    return null;
+end $$;
+create trigger logins_added after insert on login_events
+    referencing new table as rows for each statement execute function queue_logins();
+
 create table impersonations (
     id              uuid        primary key,
     impersonator_id uuid        not null references users on delete cascade,
@@ -927,6 +992,9 @@ create table events (
 );
 create index events_of_organization on events (organization_id, id);
 create index events_personal on events (occurred_at) where personal is not null;
+-- What to forget of a person.
+create index events_personal_of_actor on events (actor_id) where personal is not null;
+create index events_personal_about on events (target_id) where personal is not null;
 
 -- Where an organization's own mails are handed in. It has a new id with each change, so that what an earlier one did is not told of it.
 create table mail_servers (
@@ -1129,6 +1197,17 @@ create table audit_pending (
     chain_id uuid not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, vacuum_index_cleanup = on);
 create index audit_pending_of_chain on audit_pending (chain_id, entry_id desc);
+
+-- People who are to be forgotten, and were. While a request is open, no read shows what is still there of the person.
+create table privacy_requests (
+    id           uuid        primary key,
+    user_id      uuid        not null unique,           -- kept when the account is gone
+    requested_by uuid,                                  -- null: an operator, or a service's server
+    email_keys   text[]      not null,                  -- to look for; empty when it is done
+    requested_at timestamptz not null,
+    completed_at timestamptz
+);
+create index privacy_requests_open on privacy_requests (user_id) where completed_at is null;
 
 -- Unlogged: losing it in a crash of the database opens the buckets once, and each taken token costs no write-ahead log.
 -- No index but the key: the columns change with every request, and only unindexed ones are updated within their page.

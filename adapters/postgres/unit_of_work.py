@@ -19,6 +19,7 @@ from adapters.postgres.identity.impersonation import ImpersonationRows
 from adapters.postgres.identity.login_events import LoginEventRows
 from adapters.postgres.identity.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.mfa import MfaRows
+from adapters.postgres.identity.privacy import PrivacyRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows
 from adapters.postgres.identity.sign_in_links import SignInLinkRows
@@ -90,6 +91,7 @@ class PostgresUnitOfWork:
     devices = _Made(DeviceRows)
     mailed_tokens = _Made(MailedTokenRows)
     impersonations = _Made(ImpersonationRows)
+    privacy = _Made(PrivacyRows)
     organizations = _Made(OrganizationRows)
     members = _Made(MemberRows)
     roles = _Made(RoleRows)

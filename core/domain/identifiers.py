@@ -39,6 +39,7 @@ ConsentId = NewType("ConsentId", UUID)
 PushedRequestId = NewType("PushedRequestId", UUID)
 FlowId = NewType("FlowId", UUID)
 DeviceCodeId = NewType("DeviceCodeId", UUID)
+PrivacyRequestId = NewType("PrivacyRequestId", UUID)
 
 
 def first_id(at: datetime) -> UUID:

@@ -12,6 +12,7 @@ from actors.domain_checker import DomainChecker
 from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
+from actors.login_counter import LoginCounting
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
@@ -21,8 +22,10 @@ from actors.siem_forwarder import SiemForwarder
 from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
 from adapters.postgres.upkeep import housekeeping
+from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
 from core.domain.record.event_types import WEBHOOK_TOPIC
@@ -32,6 +35,7 @@ from core.usecases.purge import Purge
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
+from entrypoints.assembly.platform import Platform
 from entrypoints.assembly.record import Record
 from entrypoints.assembly.services import Services
 from entrypoints.assembly.tenancy import Tenancy
@@ -46,6 +50,7 @@ def assemble_actors(
     services: Services,
     *,
     federation: Federation,
+    platform: Platform,
     login_event_retention: timedelta,
     delivery_retention: timedelta,
 ) -> tuple[Actor, ...]:
@@ -65,7 +70,14 @@ def assemble_actors(
         SubscriptionExpirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresOrganizationRemains(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
+        Purger(
+            FORGET_JOB,
+            Purge(foundation.unit_of_work, PostgresForgottenRemains(pool, foundation.keyring), forget_job),
+            workplace,
+            name="forgetter",
+        ),
         AuditLinker(record.audit, spread=spread),
+        LoginCounting(platform.login_counter, spread=spread),
         InvitationSweeper(tenancy.invitations, spread=spread),
         Dispatcher("webhook_dispatcher", tenancy.webhook_deliveries, foundation.doorbell, WEBHOOK_TOPIC, spread=spread),
         Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),

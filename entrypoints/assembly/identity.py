@@ -15,6 +15,7 @@ from adapters.postgres.identity.login_events import PostgresLoginEvents
 from adapters.postgres.identity.mfa import PostgresMfa
 from adapters.postgres.identity.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.presence import PostgresPresence
+from adapters.postgres.identity.privacy import PostgresPrivacy
 from adapters.postgres.identity.proofs import PostgresProofs
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestinations
@@ -34,6 +35,7 @@ from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
+from core.usecases.identity.privacy import Privacy
 from core.usecases.identity.proofs import PasswordProofs
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
@@ -66,6 +68,7 @@ class Identity:
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     reauthentication: Reauthentication
+    privacy: Privacy
 
 
 @contextmanager
@@ -179,6 +182,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
+            privacy=Privacy(new_unit_of_work, PostgresPrivacy(pool), most_logins=settings.export_login_events, clock=clock, ids=ids),
             admission=admission,
             sign_in=SignIn(
                 new_unit_of_work,

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 
 from adapters.postgres.identity.alerts import PostgresSuspiciousActivity
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
+from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.tenancy.tiers import PostgresTiers
+from adapters.turns import FairTurns
 from core.usecases.platform.account_administration import AccountAdministration
+from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
+from ports.platform.analytics import LoginCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,8 @@ class Platform:
     platform_users: PlatformUsers
     platform_owners: PlatformOwners
     account_administration: AccountAdministration
+    analytics: Analytics
+    login_counter: LoginCounter
 
 
 def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
@@ -38,4 +44,6 @@ def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
             clock=clock,
             secrets=foundation.secrets,
         ),
+        analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
+        login_counter=PostgresLoginCounter(pool),
     )

@@ -40,6 +40,10 @@ _ORGANIZATION_COMMANDS: Final = {
     "tier": "give an organization another tier, or its own limits",
     "delete": "delete an organization and everything in it, for good",
 }
+_PRIVACY_COMMANDS: Final = {
+    "export": "print what is kept about a person, as JSON",
+    "forget": "anonymize a person for good; a serving process removes the rest",
+}
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
     "deactivate": "lock an account: end all its sessions, and refuse new sign-ins",
@@ -153,6 +157,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
+    _add_privacy_commands(_group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
+
     _add_organization_commands(_group(commands, "organization", "manage organizations: approve, suspend, limit and delete them"))
 
     _add_service_commands(_group(commands, "service", "look at services, the applications of organizations"))
@@ -253,6 +259,12 @@ def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     _command(
         billing, "reconcile", "billing", "ask the payment provider about all subscriptions, and correct what differs", action="reconcile"
     )
+
+
+def _add_privacy_commands(privacy: "Commands[argparse.ArgumentParser]") -> None:
+    for name, text in _PRIVACY_COMMANDS.items():
+        one = _command(privacy, name, "privacy", text, action=name)
+        one.add_argument("--email", required=True, help="the person's e-mail")
 
 
 def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser
 
@@ -23,8 +23,10 @@ class ServiceUserStore(Protocol):
     async def change_email(self, user: UserId, email: Email, at: datetime) -> None:
         """The new address is unverified. Raises `BadRequest` when it is taken; the unit of work can then only be left. After `hold`."""
 
-    async def delete_account(self, user: UserId) -> None:
-        """With everything that belongs to it, its sign-ins, and what the audit log knows of the person. After `hold`."""
+    async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
+        """With everything that belongs to it, its sign-ins, and what the audit log knows of the person. What else is known is left to the
+        job of this request. After `hold`.
+        """
 
     async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
         """Remove everything that the service has about its user. The account stays, and the service can no longer

@@ -1,5 +1,6 @@
 """The commands beside a running server, and without one."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,35 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     examined = command(server.data_dir, "doctor")
     assert examined.returncode == 0, examined.stdout
     assert server.process.poll() is None
+
+
+def test_a_person_is_exported_and_forgotten_beside_the_server_that_runs(running: Postern) -> None:
+    email = "ada@forget-me.example"
+    assert running.post("/api/auth/register", {"email": email, "password": "three wet matches"}).status == 200
+
+    def privacy(action: str) -> str:
+        done = command(running.data_dir, "privacy", action, "--email", email)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    exported = json.loads(privacy("export"))
+    assert (exported["email"], exported["login_events_count"], exported["memberships"]) == (email, 0, [])
+    told = privacy("forget")
+    request = told.rpartition("/")[2].strip()
+    url = EmbeddedPostgres(running.data_dir).application_url
+
+    def completed() -> bool:
+        with psycopg.connect(url) as connection:
+            done = connection.execute("select completed_at, requested_by from privacy_requests where id = %s", [request]).fetchone()
+            return done is not None and done[0] is not None and done[1] is None
+
+    until(completed)
+    with psycopg.connect(url) as connection:
+        of_person = "action in ('user.exported', 'user.anonymized') and target_id = %s"
+        recorded = connection.execute(f"select action, details ? 'operator' from audit_log where {of_person}", [exported["user_id"]])
+        assert sorted(recorded.fetchall()) == [("user.anonymized", True), ("user.exported", False)]
+    again = command(running.data_dir, "privacy", "forget", "--email", email)
+    assert (again.returncode, again.stderr) == (1, "postern: There is no account with this e-mail\n")
 
 
 def test_an_account_is_administered_beside_the_server_that_runs(running: Postern) -> None:

@@ -595,6 +595,9 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations",
     },
     OWN_PERSON.name: {
+        "DELETE /api/privacy/forget/{user_id}",
+        "GET /api/privacy/export/{user_id}",
+        "GET /api/privacy/requests/{request_id}",
         "POST /api/auth/reauthenticate",
         "POST /api/organizations",
         "POST /api/organizations/{org_slug}/select",
@@ -603,6 +606,10 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}",
     },
     MEMBER.name: {
+        "GET /api/organizations/{org_slug}/analytics/login-trends",
+        "GET /api/organizations/{org_slug}/analytics/logins-by-provider",
+        "GET /api/organizations/{org_slug}/analytics/logins-by-service",
+        "GET /api/organizations/{org_slug}/analytics/recent-logins",
         "GET /api/organizations/{org_slug}/branding",
         "GET /api/organizations/{org_slug}/roles",
         "GET /api/organizations/{org_slug}/roles/{role_id}",
@@ -750,6 +757,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/platform/organizations/{org_id}",
         "DELETE /api/platform/owners/{user_id}",
         "DELETE /api/platform/users/{user_id}/mfa",
+        "GET /api/platform/analytics/overview",
         "GET /api/platform/mfa/metrics",
         "GET /api/platform/mfa/suspicious",
         "GET /api/platform/organizations",

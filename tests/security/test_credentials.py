@@ -167,6 +167,9 @@ maogx   pos  yes        @         GET    /api/subscription
 maogx   pos  yes        @         GET    /api/user
 maogx   po.  no         -         PATCH  /api/user
 maogx   po.  no         -         POST   /api/user/change-password
+maogx   po.  no         -         GET    /api/privacy/export/{user_id}
+maogx   po.  no         -         DELETE /api/privacy/forget/{user_id}
+maogx   po.  no         -         GET    /api/privacy/requests/{request_id}
 maogx   po.  no         -         GET    /api/user/devices
 maogx   po.  no         -         GET    /api/user/devices/{device_id}
 maogx   po.  no         -         PATCH  /api/user/devices/{device_id}
@@ -193,6 +196,10 @@ everybody                         POST   /auth/device/verify
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/login-trends
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/logins-by-provider
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/logins-by-service
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/recent-logins
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/audit-log
@@ -291,6 +298,7 @@ everybody                         POST   /webhooks/billing
 .....   ...  -          key       DELETE /api/service/users/{user_id}
 
 # The platform
+...g.   po.  no         -         GET    /api/platform/analytics/overview
 ...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
 ...g.   po.  no         -         GET    /api/platform/mfa/metrics
 ...g.   po.  no         -         GET    /api/platform/mfa/suspicious

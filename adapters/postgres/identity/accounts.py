@@ -193,6 +193,6 @@ _DEACTIVATE: Final = """
 _ACTIVATE: Final = """
     update users
        set deactivated_at = null, updated_at = %(at)s
-     where id = %(user)s and deactivated_at is not null
+     where id = %(user)s and deactivated_at is not null and anonymized_at is null
  returning id
 """

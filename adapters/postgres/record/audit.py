@@ -7,6 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.record.going import IS_GOING, target_user
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, UserId
@@ -117,18 +118,26 @@ PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_a
 
 # The limits of 1 change nothing but the plan. The length of a page is a parameter, for which the planner assumes the worst. Without the
 # limits it would read whole tables for a join, where each row is one look into an index.
-_ENTRIES: Final[LiteralString] = """
+_ENTRIES: Final[LiteralString] = f"""
     select totals.total, entries.id,
            entries.actor_id, actors.email as actor_email, actors.is_platform_owner as actor_is_platform_owner,
            entries.impersonator_id, impersonators.email as impersonator_email,
            impersonators.is_platform_owner as impersonator_is_platform_owner,
            entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
            entries.personal_digest is not null and personal.entry_id is null as forgotten,
-           entries.success, entries.details || coalesce(personal.details, '{}') as details, entries.created_at
+           entries.success, entries.details || coalesce(personal.details, '{{}}') as details, entries.created_at
       from totals
       left join page on true
       left join lateral (select * from audit_entries where audit_entries.id = page.entry_id limit 1) as entries on true
-      left join lateral (select * from audit_personal where audit_personal.entry_id = page.entry_id limit 1) as personal on true
+      left join lateral (
+                select *
+                  from audit_personal
+                 where audit_personal.entry_id = page.entry_id
+                   -- Of people who are being forgotten, what is still there is not shown.
+                   and not {IS_GOING.format(user="audit_personal.actor_id")}
+                   and (entries.action = 'user.anonymized' or not {IS_GOING.format(user=target_user("entries"))})
+                 limit 1
+           ) as personal on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.actor_id limit 1) as actors on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.impersonator_id limit 1) as impersonators
              on true

@@ -9,13 +9,15 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.forgetting import HOLDS
+from adapters.postgres.identity.privacy import REMEMBER
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser
 
@@ -99,9 +101,10 @@ class ServiceUserRows:
         except UniqueViolation:
             raise BadRequest("email: this e-mail address is taken") from None
 
-    async def delete_account(self, user: UserId) -> None:
+    async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
+        parameters = {"user": user, "target": str(user), "request": request, "by": None, "until": at}
         for statement in DELETE_ACCOUNT:
-            await self._transaction.tell(statement, {"user": user, "target": str(user)})
+            await self._transaction.tell(statement, parameters)
 
     async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
         parameters = {"service": service, "organization": organization, "user": user, "target": str(user)}
@@ -235,32 +238,6 @@ _CHANGE_EMAIL: Final = """
  returning id
 """
 
-# In the order in which other code locks them: changing the second factor takes it before the devices whose trust it ends, revoking a device
-# takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
-_HOLD_SECOND_FACTOR: Final = "select from mfa_secrets where user_id = %(user)s for update"
-
-_HOLD_DEVICES: Final = "select from devices where user_id = %(user)s order by id for update"
-
-_HOLD_REFRESH_TOKENS: Final = """
-    select
-      from refresh_tokens
-     where session_id = any (array(select id from sessions where user_id = %(user)s))
-     order by digest
-       for update
-"""
-
-# They end with the account.
-_HOLD_SESSIONS: Final[LiteralString] = f"""
-    with held as (
-             select id, user_id, service_id, revoked_at
-               from sessions
-              where user_id = %(user)s or impersonator_id = %(user)s
-              order by id
-                for update
-         )
-    {noticing("(select id, user_id, service_id from held where revoked_at is null)")}
-"""
-
 # The account is held, so no request about a subscription of theirs is under way; but the service may be on its way out.
 _HOLD_SUBSCRIPTIONS: Final = "select from subscriptions where user_id = %(user)s order by id for update"
 
@@ -273,11 +250,10 @@ _FORGET: Final = """
 
 # Tables without a foreign key are cleaned here. Everything else goes with the account.
 DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
-    _HOLD_SECOND_FACTOR,
-    _HOLD_DEVICES,
-    _HOLD_REFRESH_TOKENS,
-    _HOLD_SESSIONS,
+    *HOLDS,
     _HOLD_SUBSCRIPTIONS,
+    # For the job that forgets what others keep about the person: mails, invitations, what receivers answered.
+    REMEMBER,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",
     _FORGET,

@@ -127,6 +127,7 @@ class _Offer(_Invitation):
     is_member: bool
     backer_relations: list[str] | None
     invitation_domains: list[str]
+    by_mail: bool
 
     def offer(self) -> Offer:
         # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
@@ -143,6 +144,7 @@ class _Offer(_Invitation):
             self.is_member,
             capabilities_of(self.backer_relations or []),
             self.invitation_domains,
+            self.by_mail,
         )
 
     def _account(self) -> Account | None:
@@ -221,6 +223,7 @@ class InvitationRows:
                 "role_id": invitation.role_id,
                 "invited_by": invitation.invited_by,
                 "token_digest": invitation.token_digest,
+                "mailed_digest": invitation.mailed_digest,
                 "expires_at": invitation.expires_at,
                 "created_at": invitation.created_at,
             },
@@ -286,7 +289,7 @@ class PostgresInvitations:
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
     if isinstance(which, ByToken):
         return {"digest": which.digest}
-    return {"id": which.id, "organization": which.organization, "session": which.session}
+    return {"id": which.id, "organization": which.organization, "session": which.session, "digest": None}
 
 
 _INVITATION: Final = """
@@ -334,14 +337,14 @@ _PROSPECT: Final[LiteralString] = f"""
 
 # Of two that invite the same address at once, the second waits for the first's commit and then adds nothing.
 _ADD: Final = """
-    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at)
+    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at, mailed_digest)
     values (%(id)s, %(organization)s, %(email)s, %(email_key)s, %(role)s, %(role_id)s, %(invited_by)s, %(token_digest)s, %(expires_at)s,
-            %(created_at)s)
+            %(created_at)s, %(mailed_digest)s)
         on conflict (org_id, email_key) where status = 'pending' do nothing
  returning id
 """
 
-_OF_TOKEN: Final = "token_digest = %(digest)s"  # noqa: S105 - a condition, not a password
+_OF_TOKEN: Final = "id = (select id from invitations where token_digest = %(digest)s or mailed_digest = %(digest)s)"  # noqa: S105 - a condition, not a password
 _OF_ID: Final[LiteralString] = f"""id = %(id)s
        and (%(organization)s::uuid is null or org_id = %(organization)s)
        and (%(session)s::uuid is null or {SESSION_LIVES})
@@ -377,7 +380,8 @@ _SELECT_OFFER: Final = f"""
                  from users
                  join organizations as wanted on wanted.id = invitations.org_id
                 where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
-           ) as backer_relations
+           ) as backer_relations,
+           coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail
       from invitations
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id

@@ -92,6 +92,7 @@ class MemberRows:
                     "role": membership.role,
                     "role_id": membership.role_id,
                     "created_at": membership.created_at,
+                    "came_by": membership.came_by.value,
                     **_relation(membership.organization, membership.role, membership.role_id),
                 },
             )
@@ -174,8 +175,8 @@ def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -
 # organization as a member before, and refused since the removal, do not come back with the membership.
 _ADD: Final = """
     with added as (
-             insert into memberships (id, org_id, user_id, role, role_id, created_at)
-             values (%(id)s, %(organization)s, %(user)s, %(role)s, %(role_id)s, %(created_at)s)
+             insert into memberships (id, org_id, user_id, role, role_id, created_at, came_by)
+             values (%(id)s, %(organization)s, %(user)s, %(role)s, %(role_id)s, %(created_at)s, %(came_by)s)
                  on conflict (org_id, user_id) do nothing
           returning id
          ),

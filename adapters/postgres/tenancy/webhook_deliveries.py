@@ -7,6 +7,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.record.going import IS_GOING, target_user
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -148,9 +149,15 @@ def _conditions(wanted: Wanted) -> LiteralString:
 
 # What an organization may know of its event: the details, and what they say about people as long as that is kept. The actor's address is
 # that of today.
-HAPPENED: Final = """
+HAPPENED: Final[LiteralString] = f"""
            events.id as event_id, events.name as event_name, events.organization_id, events.actor_id, users.email as actor_email,
-           events.details || coalesce(events.personal, '{}') as data, events.occurred_at
+           events.details || coalesce(
+               -- Of people who are being forgotten, what is still there is not shown.
+               case when not ({IS_GOING.format(user="events.actor_id")} or {IS_GOING.format(user=target_user("events"))})
+                    then events.personal
+               end,
+               '{{}}'
+           ) as data, events.occurred_at
 """
 
 # The event must be one of the webhook's own organization. It always is; this is where another's would have to pass.

@@ -94,6 +94,30 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     # What is numbered for it is nobody's from then on, and the janitor's to remove.
     "siem_configurations": _rows_of("siem_configurations", "org_id"),
     "billing_customers": _rows_of("billing_customers", "org_id"),
+    "former_services": _rows_of("former_services", "org_id"),
+    # They still count for the platform.
+    "uncounted_logins": f"""
+        with batch as (
+                 select id from uncounted_logins where organization_id = {_GOING} and id > %(after)s order by id limit %(limit)s for update
+             ),
+             gone as (
+                 update uncounted_logins
+                    set organization_id = null, service_id = null
+                   from batch
+                  where uncounted_logins.id = batch.id
+              returning 1
+             )
+        {SWEPT}""",
+    # They have no ids, and nobody adds to them any more: what is left is found first.
+    "login_counts": f"""
+        with gone as (
+                 delete from login_counts
+                  where ctid = any (array(select ctid from login_counts where org_id = {_GOING} limit %(limit)s))
+              returning org_id
+             )
+        select (select org_id from gone limit 1) as last, (select count(*) from gone) as rows
+         where {AT_LEISURE}
+    """,
     "events": _rows_of("events", "organization_id"),
     # These belong to the people; the risk of their next sign-in is judged by them.
     "login_events": f"""

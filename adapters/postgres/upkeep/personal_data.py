@@ -133,6 +133,12 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "events.personal": Personal(
         "What an event says about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
     ),
+    "privacy_requests.email_keys": Personal(
+        "The addresses of a person who is being forgotten, to look for.",
+        "user_id",
+        Eraser.DELETION,
+        "Until everything else is removed.",
+    ),
     "webhook_deliveries.response_body": Personal(
         "What an organization's receiver answered.",
         None,
@@ -184,6 +190,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error", "logout_notices.error"),
         *("siem_configurations.provider_type",),
+        *("memberships.came_by", "login_counts.provider", "platform_login_counts.provider", "uncounted_logins.provider"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors"),
@@ -228,7 +235,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "all_services.backchannel_logout_uri",
             "authorization_codes.redirect_uri",
         ),
-        *("plans.name", "plans.features", "plans.billing_price_id"),
+        *("former_services.name", "plans.name", "plans.features", "plans.billing_price_id"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
     ),
@@ -237,7 +244,14 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "A key, or a digest of random bits": (
         *("browser_sessions.digest", "flows.browser_digest"),
-        *("api_keys.digest", "client_secrets.digest", "devices.token_digest", "devices.trust_digest", "invitations.token_digest"),
+        *(
+            "api_keys.digest",
+            "client_secrets.digest",
+            "devices.token_digest",
+            "devices.trust_digest",
+            "invitations.token_digest",
+            "invitations.mailed_digest",
+        ),
         *("authorization_codes.digest", "authorization_codes.code_challenge", "authorization_codes.redeemed_with"),
         *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),

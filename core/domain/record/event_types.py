@@ -126,6 +126,7 @@ _FURTHER: Final = (
     *_types(
         "User management",
         ("user.email.changed", "E-mail address changed"),
+        ("user.exported", "Personal data exported"),
         published=False,
     ),
     *_types(

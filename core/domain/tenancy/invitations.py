@@ -64,6 +64,8 @@ class Invitation:
     status: InvitationStatus
     expires_at: datetime
     created_at: datetime
+    mailed_digest: bytes | None = None
+    """Of the token in the mail, which is another one: who comes with it has read the mail, and is not the inviter."""
 
     def is_overdue(self, now: datetime) -> bool:
         """Its time has passed, but nobody has closed it yet."""
@@ -141,6 +143,8 @@ class Offer:
     """
     domains: Sequence[str] = ()
     """Those that the organization sends invitations to. Empty: any."""
+    by_mail: bool = False
+    """It was presented with the token that was mailed."""
 
     @property
     def offered(self) -> Assignable:
@@ -210,7 +214,7 @@ class OwnInvitation:
 
 
 class Way(StrEnum):
-    """How an invitation was answered, for the audit log. The link alone does not prove who answered, since the inviter has seen it too."""
+    """How an invitation was answered, for the audit log. A link alone does not prove who answered: the inviter was given one too."""
 
     LINK = "link"
     OWN_LIST = "own_list"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from core.domain.email import Email
@@ -17,6 +18,18 @@ NOT_YOUR_ORGANIZATION: Final = "This token is for another organization: select t
 IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
+class CameBy(StrEnum):
+    """How somebody became a member. It decides what the organization may do with the person's data."""
+
+    FOUNDED = "founded"
+    ACCEPTED = "accepted"
+    """They accepted an invitation, with the token that was mailed or in their own list."""
+    CREATED = "created"
+    """The account came to be with the membership."""
+    ADDED = "added"
+    """By others, or nobody knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """`role` is the role's slug. `role_id` names the role if it is one of the organization's own."""
@@ -27,6 +40,8 @@ class Membership:
     role: str
     created_at: datetime
     role_id: RoleId | None = None
+    came_by: CameBy = CameBy.ADDED
+    """Of a new one. Where memberships are read, nobody asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

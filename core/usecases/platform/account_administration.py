@@ -89,11 +89,13 @@ class AccountAdministration:
         return Done(account, changed, sessions)
 
     async def activate(self, email: Email, operator: str) -> Done:
-        """It can sign in again, from the beginning. May be repeated."""
+        """It can sign in again, from the beginning. May be repeated. Raises `Conflict` for what is left of a person who was forgotten."""
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
             now = self._clock.now()
             changed = await uow.accounts.activate(account.id, now)
+            if not changed and account.deactivated_at is not None:
+                raise Conflict("Nobody is behind this account any more: the person was forgotten")
             if changed:
                 await _record(uow, "user.activated", account, operator, {})
             await uow.commit()

@@ -5,8 +5,9 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import NotFound, RateLimited, Unavailable
-from core.domain.identifiers import UserId
+from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity.accounts import unverified_account
+from core.domain.identity.privacy import forget_job
 from core.domain.pages import Listed
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import KeyHolder
@@ -118,7 +119,9 @@ class ServiceUsers:
             held = _found(await uow.service_users.hold(holder.service, user))
             fate = held.fate()
             if fate is Fate.DELETED:
-                await uow.service_users.delete_account(user)
+                request = PrivacyRequestId(self._ids.new())
+                await uow.service_users.delete_account(user, request, self._clock.now())
+                await uow.jobs.add(forget_job(request))
             else:
                 await uow.service_users.leave(holder.service, holder.organization, user)
             await uow.record(user_deleted(user, fate, holder, actor))

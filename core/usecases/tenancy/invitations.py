@@ -36,7 +36,7 @@ from core.domain.tenancy.invitations import (
 )
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
 from core.domain.tenancy.mail_servers import OrganizationMail
-from core.domain.tenancy.members import Member, Membership
+from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import BuiltInRole
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
@@ -53,7 +53,7 @@ LISTED_TOKENS: Final = "invitation_tokens"
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A new invitation. The token exists only here and in the mailed link."""
+    """A new invitation. The token exists only here. The mailed link has another one, which the inviter never sees."""
 
     invitation: Invitation
     inviter: Inviter
@@ -100,7 +100,7 @@ class Invitations:
         if role == BuiltInRole.OWNER:
             raise BadRequest("role: to change the owner, transfer the ownership")
         now = self._clock.now()
-        token = self._secrets.mailed_token()
+        token, mailed = self._secrets.mailed_token(), self._secrets.mailed_token()
         async with self._unit_of_work() as uow:
             prospect = await uow.invitations.prospect(member.organization, member.user, email, now)
             if prospect is None:
@@ -128,6 +128,7 @@ class Invitations:
                 status=InvitationStatus.PENDING,
                 expires_at=now + LIFETIME,
                 created_at=now,
+                mailed_digest=mailed.digest(),
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first")
@@ -136,7 +137,7 @@ class Invitations:
                 email.address,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
-                link=self._links.invitation(token),
+                link=self._links.invitation(mailed),
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
@@ -263,8 +264,9 @@ class Invitations:
         if account.email_verified_at is None:
             await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language).as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
+        came_by = _came_by(offer, way, actor)
         membership = Membership(
-            MembershipId(self._ids.new()), invitation.organization, account.id, invitation.role, now, invitation.role_id
+            MembershipId(self._ids.new()), invitation.organization, account.id, invitation.role, now, invitation.role_id, came_by
         )
         added = await uow.members.add(membership)
         if added:
@@ -280,6 +282,13 @@ def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer
     if presented.user is not None and (offer.account is None or offer.account.id != presented.user):
         raise BadRequest(UNKNOWN, words="invitation_unknown", detail="the token was given to somebody who now has another address")
     return offer
+
+
+def _came_by(offer: Offer, way: Way, actor: Actor) -> CameBy:
+    if offer.account is None:
+        return CameBy.CREATED
+    is_theirs = offer.by_mail if way is Way.LINK else way is Way.OWN_LIST and actor.impersonator is None
+    return CameBy.ACCEPTED if is_theirs else CameBy.ADDED
 
 
 def _answering(presented: PresentedInvitation, actor: Actor) -> Actor:

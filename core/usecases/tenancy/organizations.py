@@ -10,7 +10,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.record.events import Actor
-from core.domain.tenancy.members import Member, Membership, session_opened
+from core.domain.tenancy.members import CameBy, Member, Membership, session_opened
 from core.domain.tenancy.organizations import (
     MOST_OWNED,
     MOST_WAITING,
@@ -93,7 +93,12 @@ class Organizations:
                 message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
                 raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
             owner = Membership(
-                MembershipId(self._ids.new()), organization.id, caller.user, BuiltInRole.OWNER.value, organization.created_at
+                MembershipId(self._ids.new()),
+                organization.id,
+                caller.user,
+                BuiltInRole.OWNER.value,
+                organization.created_at,
+                came_by=CameBy.ADDED if caller.impersonator else CameBy.FOUNDED,
             )
             await uow.members.add(owner)
             opened = await self._sessions.open(

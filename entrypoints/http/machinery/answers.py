@@ -1,7 +1,9 @@
 """What a handler answers with: a Struct for JSON, `NOTHING` for an empty object, `NO_BODY` for no body at all, bytes for what is already
-encoded. An `Answer` around any of them sets a status or headers other than those of the declaration.
+encoded, `Streamed` for what is too long for one piece. An `Answer` around any of them sets a status or headers other than those of the
+declaration.
 """
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final, Generic
 
@@ -37,6 +39,16 @@ class Answer(Generic[Value]):
     value: Value
     status: int
     headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed(Generic[Value]):
+    """An answer that is too long to be made in one piece, as its encoded parts. They are made while the client reads, after the deadline of
+    the handler and without its place among the requests at work: a part must be made quickly, and nothing may be held between two of them.
+    What goes wrong then can only break the connection off.
+    """
+
+    parts: AsyncGenerator[bytes, None]
 
 
 class SeeOther(Exception):

@@ -6,6 +6,7 @@ No task, no nursery and no middleware on the way; the constant parts of an answe
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
@@ -17,7 +18,7 @@ from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther
+from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name
@@ -36,7 +37,7 @@ from entrypoints.logs import RequestLog
 from ports.database import RoundTrips
 
 Send = Callable[[Any], Awaitable[None]]
-Answered = tuple[int, HeaderList, bytes]
+Answered = tuple[int, HeaderList, bytes | Streamed[Any]]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER_METHOD: Final = "OTHER"
@@ -158,11 +159,24 @@ class Dispatcher:
     async def _send(self, request: Request, answered: Answered, send: Send) -> None:
         request.status, headers, body = answered
         headers.append((b"x-request-id", request.id.encode()))
+        if isinstance(body, Streamed):
+            await self._stream(request, headers, body, send)
+            return
         if request.status not in _BODILESS:
             request.size = len(body)
             headers.append((b"content-length", b"%d" % request.size))
         await send({"type": "http.response.start", "status": request.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body, "more_body": False})
+
+    async def _stream(self, request: Request, headers: HeaderList, body: Streamed[Any], send: Send) -> None:
+        """Nothing is made that the client has not read the part before of."""
+        await send({"type": "http.response.start", "status": request.status, "headers": headers})
+        async with aclosing(body.parts) as parts:
+            if request.method != "HEAD":
+                async for part in parts:
+                    request.size += len(part)
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _endpoint(self, route: "Route[_Target]", request: Request, values: Mapping[str, str], receive: Receive) -> Answered:
         target = route.targets.get(request.method)
@@ -314,7 +328,7 @@ class _Target:
             status, extra, result = result.status, result.headers, result.value
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
-        body = result if isinstance(result, bytes) else _encode(result)
+        body = result if isinstance(result, bytes | Streamed) else _encode(result)
         if self.endpoint.translated:
             extra = (*extra, *IN_LANGUAGE[request.language])
         if extra and any(name == b"content-type" for name, _ in extra):

@@ -16,7 +16,7 @@ from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimite
 from core.domain.identity.proofs import StepUp
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Json
-from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
@@ -269,4 +269,4 @@ def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
     # Of several answers the first is described: a page, where the others lead elsewhere.
     if get_origin(answer) in {Union, UnionType}:
         answer = get_args(answer)[0]
-    return body, query, path, get_args(answer)[0] if get_origin(answer) is Answer else answer
+    return body, query, path, get_args(answer)[0] if get_origin(answer) in {Answer, Streamed} else answer

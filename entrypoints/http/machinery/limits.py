@@ -40,6 +40,8 @@ PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
 INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
 # For credentials that last until somebody revokes them.
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
+# Copies of all that is kept about a person, and the end of it. Each reads or changes thousands of rows.
+PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
 # What a client that has shown who it is does at the token endpoint and its neighbours, by its id and in each process: one server may sign
 # many people in, and there is nothing here to guess.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
@@ -69,6 +71,7 @@ POLICIES = (
     PAGE_LOADS,
     INVITATION_ANSWERS,
     CREDENTIALS,
+    PRIVACY,
     CLIENT,
     PAGE_SIGN_INS,
     PAGE_STEPS,

@@ -5,6 +5,7 @@ from typing import Final
 
 from ops.bench.cases import (
     aftermath,
+    analytics,
     attacks,
     clients,
     faults,
@@ -48,6 +49,7 @@ CASES: Final[Mapping[str, Case]] = {
     "timing": timing.timing,
     "aftermath": aftermath.aftermath,
     "tenants": tenancy.tenants,
+    "analytics": analytics.analytics,
     "audit": tenancy.audit,
     "seat": tenancy.seat,
     "deletion": tenancy.deletion,

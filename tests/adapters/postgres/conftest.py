@@ -88,7 +88,8 @@ class Store:
     async def kill_backends(self, application: str = "postern") -> None:
         """End the server's side of every connection of the pool, and wait until it has ended."""
         await self.query(
-            "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = current_database() and application_name = %(name)s",
+            "select pg_terminate_backend(pid, 60000) from pg_stat_activity"
+            " where datname = current_database() and application_name = %(name)s",
             {"name": application},
         )
 

@@ -105,6 +105,11 @@ _FILL: Final = """
     values (gen_random_uuid(), %(organization)s, 'SIEM', 'generic', 'https://siem.example', 1, now(), now());
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
+    insert into login_counts (org_id, hour, service_id, provider, logins)
+    select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
+      from generate_series(1, 20) as n;
+    insert into former_services (id, org_id, name, deleted_at)
+    select gen_random_uuid(), %(organization)s, 'Gone', now() from generate_series(1, 9) as n;
     insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, created_at)
     select gen_random_uuid(), %(organization)s, id, 'thing.done', 'user', id::text, true, '{}', now() from users;
     insert into audit_personal (entry_id, actor_id, address, details, salt)

@@ -87,6 +87,10 @@ async def fill(store: Store) -> None:
             await store.query(statement, {"organization": ACME, "service": service, "slug": slug})
 
 
+# How often people signed in to it is known for as long as its organization exists.
+COUNTS: Final = frozenset({"login_counts", "uncounted_logins"})
+
+
 async def tables(store: Store) -> Mapping[str, str]:
     """Every table with rows that point to a service, and the column that does; later ones too."""
     rows = await store.query(
@@ -94,7 +98,7 @@ async def tables(store: Store) -> Mapping[str, str]:
         "  join information_schema.tables as t using (table_schema, table_name)"
         " where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name in ('service_id', 'origin_service_id')"
     )
-    return {row["table_name"]: row["column_name"] for row in rows}
+    return {row["table_name"]: row["column_name"] for row in rows if row["table_name"] not in COUNTS}
 
 
 async def counted(store: Store, service: UUID) -> Mapping[str, int]:

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qsl
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import jwt
 import pytest
@@ -15,7 +15,7 @@ import trio
 from actors.dispatcher import Dispatcher
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.federation.logout_notices import MOST_ATTEMPTS
-from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -230,7 +230,7 @@ async def _leaves(house: House, _tokens: dict[str, Any]) -> None:
 
 async def _is_deleted(house: House, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
-        await uow.service_users.delete_account(UserId(house.ada.user))
+        await uow.service_users.delete_account(UserId(house.ada.user), PrivacyRequestId(uuid4()), datetime.now(UTC))
         await uow.commit()
     assert not house.people.rows("select from users where id = %s", house.ada.user)
 

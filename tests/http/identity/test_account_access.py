@@ -3,15 +3,17 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 import trio
 
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import PrivacyRequestId, UserId
 from core.usecases.identity.account_access import end_access
 from entrypoints.bootstrap import Postern
 from tests.http.cast import all_at_once
@@ -111,7 +113,7 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
             async with postern.foundation.unit_of_work() as uow:
                 await uow.accounts.hold(user)
                 if by == "deletion":
-                    await uow.service_users.delete_account(user)
+                    await uow.service_users.delete_account(user, PrivacyRequestId(uuid4()), datetime.now(UTC))
                 else:
                     await end_access(uow, user, postern.foundation.clock.now())
                 await uow.commit()

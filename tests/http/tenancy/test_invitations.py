@@ -17,7 +17,7 @@ from tests.http.client import Client
 from tests.http.identity.test_accounts import BAD_ADDRESSES, BAD_VALUES
 from tests.http.inviting import Inviting, at_once
 from tests.http.people import BASE_URL, People
-from tests.http.postbox import link_in
+from tests.http.postbox import link_in, token_in
 from tests.http.tenants import Tenant
 
 RECORD = {"id", "org_id", "email", "role", "invited_by", "status", "token", "expires_at", "created_at"}
@@ -49,7 +49,9 @@ async def test_somebody_is_invited_by_mail_for_a_week(house: Inviting) -> None:
 
     (mail,) = await house.postbox.empty()
     assert (mail.to, mail.subject) == ("Bob@Example.org", "Invitation to Acme")
-    assert link_in(mail) == f"{BASE_URL}/invitations/accept?token={token}"
+    mailed = token_in(link_in(mail))
+    assert link_in(mail) == f"{BASE_URL}/invitations/accept?token={mailed}"
+    assert row["mailed_digest"] == sha256(mailed.encode()).digest() != row["token_digest"]
     assert "ada@acme.example" in mail.text
 
 

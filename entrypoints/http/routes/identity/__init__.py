@@ -9,10 +9,13 @@ from entrypoints.http.routes.identity import (
     devices,
     impersonation,
     mfa,
+    privacy,
     reauthentication,
     sessions,
     sign_in,
     sign_in_links,
 )
 
-ROUTES: Final = Endpoints.of(accounts, account_passwords, devices, mfa, sign_in, sign_in_links, sessions, reauthentication, impersonation)
+ROUTES: Final = Endpoints.of(
+    accounts, account_passwords, devices, mfa, sign_in, sign_in_links, sessions, reauthentication, impersonation, privacy
+)

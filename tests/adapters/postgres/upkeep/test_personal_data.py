@@ -1,9 +1,11 @@
 """Personal data: every column that can hold it is listed, and it ends as the list says."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from adapters.postgres.identity.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.personal_data import NOT_PERSONAL, PERSONAL, Eraser
 from core.domain.identifiers import LoginEventId
@@ -81,6 +83,23 @@ async def test_whose_it_is_stands_in_a_column_of_the_table(store: Store) -> None
     known = {row["name"] for row in ids}
     for name, one in PERSONAL.items():
         assert one.person is None or f"{name.partition('.')[0]}.{one.person}" in known, name
+
+
+# What forgetting a person reaches without naming it.
+REACHED: Final = {
+    "refresh_tokens": "they go with their sessions",
+    "users": "the row itself is anonymized",
+    "jobs": "only the key ring can tell whom they are about",
+    "privacy_requests": "the request empties itself when it is done",
+    "rate_limit_buckets": "they live for hours",
+}
+
+
+def test_forgetting_a_person_reaches_every_table_on_the_list() -> None:
+    statements = [*CREDENTIALS, *PARTS.values()]
+    for table in {name.partition(".")[0] for name in PERSONAL}:
+        changed = any(re.search(rf"(update|delete from) {table}\b", statement) for statement in statements)
+        assert changed is not (table in REACHED), table
 
 
 def test_what_the_janitor_erases_has_a_sweep() -> None:

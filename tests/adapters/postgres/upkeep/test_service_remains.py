@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import trio
 
 from adapters.postgres.upkeep.service_remains import PARTS, PostgresServiceRemains
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.services.services import PURGE_JOB, purge_job
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.served import ACME, APP, PLANS, SHOP, USERS, counted, delete, everything_of, fill, left_of
@@ -202,7 +202,7 @@ async def test_a_purge_and_somebody_who_goes_lock_subscriptions_in_one_order(
             if goes == "leaves":
                 await uow.service_users.leave(ServiceId(SHOP), OrganizationId(ACME), person)
             else:
-                await uow.service_users.delete_account(person)
+                await uow.service_users.delete_account(person, PrivacyRequestId(uuid4()), datetime.now(UTC))
             await uow.commit()
         gone.set()
 

@@ -1,0 +1,11 @@
+"""People who are being forgotten, for the statements that show what is on record: until the job has removed the rest, nobody sees it."""
+
+from typing import Final, LiteralString
+
+IS_GOING: Final = "exists (select from privacy_requests where completed_at is null and privacy_requests.user_id = {user})"
+"""As long as rows about the person may be left."""
+
+
+def target_user(row: LiteralString) -> LiteralString:
+    """The id of the person whom an event or an entry is about, if it is about one; null otherwise."""
+    return f"case when {row}.target_type = 'user' and {row}.target_id ~ '^[0-9a-f-]{{36}}$' then {row}.target_id::uuid end"

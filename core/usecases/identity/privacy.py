@@ -1,0 +1,120 @@
+"""A person's data: shown to the person and to those who may see it, and forgotten."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.identifiers import LoginEventId, PrivacyRequestId, UserId
+from core.domain.identity.privacy import (
+    PAGE,
+    Asker,
+    Export,
+    ExportedLogin,
+    PrivacyRequest,
+    Scope,
+    export_scope,
+    exported,
+    forget_job,
+    forgotten,
+    placeholder,
+    require_may_forget,
+)
+from core.domain.record.events import Actor
+from ports.clock import Clock
+from ports.identity.privacy import PlaceholderTaken, PrivacyLookup
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+_UNKNOWN = "There is no such user"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The data, and the sign-ins page by page, newest first."""
+
+    export: Export
+    logins: AsyncGenerator[Sequence[ExportedLogin], None]
+
+
+class Privacy:
+    """`most_logins` is how many sign-ins an export names."""
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: PrivacyLookup, *, most_logins: int, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._most_logins = most_logins
+        self._clock = clock
+        self._ids = ids
+
+    async def export(self, user: UserId, asker: Asker, actor: Actor) -> Exported:
+        """The first page is read here; the others only when they are wanted, so a slow reader holds nothing. Put on record unless the
+        person asks for their own data. Raises `NotFound`, `Forbidden`.
+        """
+        found = await self._lookup.export(user, asker, self._clock.now(), self._most_logins)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        subject, export, logins = found
+        scope = export_scope(subject, asker)
+        if asker.user != user:
+            async with self._unit_of_work() as uow:
+                await uow.record_all(exported(subject, scope, actor, asker.operator))
+                await uow.commit()
+        return Exported(export, self._pages(user, scope, logins))
+
+    async def forget(self, user: UserId, asker: Asker, actor: Actor) -> PrivacyRequest:
+        """From the moment this returns, nobody can sign in with the account, and what identifies the person is gone, or shown nowhere until
+        the job has removed it. May be repeated: the request stays the first one. Raises `NotFound`, `Forbidden`.
+        """
+        attempt = 0
+        while True:
+            try:
+                return await self._forget(user, asker, actor, attempt)
+            except PlaceholderTaken:
+                attempt += 1
+
+    async def request(self, request: PrivacyRequestId, asker: Asker, *, governs: bool) -> PrivacyRequest:
+        """For those who asked for it, and for platform owners. Raises `NotFound` for everybody else."""
+        found = await self._lookup.request(request)
+        if found is None or not (governs or found.requested_by == asker.user):
+            raise NotFound("There is no such request")
+        return found
+
+    async def find(self, email: Email) -> UserId:
+        """Whose address it is. Raises `NotFound`."""
+        found = await self._lookup.user(email)
+        if found is None:
+            raise NotFound("There is no account with this e-mail")
+        return found
+
+    async def _forget(self, user: UserId, asker: Asker, actor: Actor, attempt: int) -> PrivacyRequest:
+        async with self._unit_of_work() as uow:
+            subject = await uow.privacy.hold(user, asker, self._clock.now())
+            if subject is None:
+                raise NotFound(_UNKNOWN)
+            require_may_forget(subject)
+            if subject.request is not None:
+                return subject.request
+            # Read after `hold`, so that it is later than everything others did to the account.
+            now = self._clock.now()
+            request = PrivacyRequest(PrivacyRequestId(self._ids.new()), user, asker.user, now, None)
+            await uow.privacy.anonymize(request, placeholder(now, attempt))
+            await uow.jobs.add(forget_job(request.id))
+            await uow.record_in_every_log(forgotten(user, actor, asker.operator), user)
+            await uow.commit()
+        log.info("person_forgotten", user=str(user), request=str(request.id))
+        return request
+
+    async def _pages(self, user: UserId, scope: Scope, first: Sequence[ExportedLogin]) -> AsyncGenerator[Sequence[ExportedLogin], None]:
+        page, left = first, self._most_logins
+        while page:
+            yield page
+            left -= len(page)
+            if left <= 0 or len(page) < PAGE:
+                return
+            before: LoginEventId = page[-1].id
+            page = await self._lookup.logins(user, scope, before, min(PAGE, left))

@@ -1,0 +1,71 @@
+"""How often people sign in, for the members of an organization and for platform owners."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.platform.analytics import (
+    PAGE,
+    LoginsOfDay,
+    LoginsOfProvider,
+    LoginsOfService,
+    Overview,
+    RecentLogin,
+    Span,
+    day_of,
+    span,
+)
+from ports.clock import Clock
+from ports.platform.analytics import AnalyticsLookup
+from ports.turns import Turns
+
+
+class Analytics:
+    """The counts of one organization are read one after the other, so that many questions at once hold up nobody else."""
+
+    def __init__(self, lookup: AnalyticsLookup, turns: Turns, clock: Clock) -> None:
+        self._lookup = lookup
+        self._turns = turns
+        self._clock = clock
+
+    async def by_day(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfDay]:
+        """Raises `BadRequest`, `Overloaded`."""
+        wanted = self._span(first, last)
+        async with self._turns.take(organization):
+            return await self._lookup.by_day(organization, wanted)
+
+    async def by_service(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfService]:
+        """Raises `BadRequest`, `Overloaded`."""
+        wanted = self._span(first, last)
+        async with self._turns.take(organization):
+            return await self._lookup.by_service(organization, wanted)
+
+    async def by_provider(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfProvider]:
+        """Raises `BadRequest`, `Overloaded`."""
+        wanted = self._span(first, last)
+        async with self._turns.take(organization):
+            return await self._lookup.by_provider(organization, wanted)
+
+    async def recent(self, organization: OrganizationId, limit: int) -> AsyncGenerator[Sequence[RecentLogin], None]:
+        """Page by page, of which the first is read here and the others when they are wanted. Raises `BadRequest`."""
+        if limit < 1:
+            raise BadRequest("limit: must be at least 1")
+        first = await self._lookup.recent(organization, None, min(PAGE, limit))
+        return self._pages(organization, first, limit)
+
+    async def overview(self) -> Overview:
+        return await self._lookup.overview(self._clock.now())
+
+    async def _pages(
+        self, organization: OrganizationId, first: Sequence[RecentLogin], limit: int
+    ) -> AsyncGenerator[Sequence[RecentLogin], None]:
+        page, left = first, limit
+        while page:
+            yield page
+            left -= len(page)
+            if left <= 0 or len(page) < PAGE:
+                return
+            page = await self._lookup.recent(organization, page[-1].id, min(PAGE, left))
+
+    def _span(self, first: str | None, last: str | None) -> Span:
+        return span(day_of(first, "start_date"), day_of(last, "end_date"), self._clock.now().date())

@@ -1,0 +1,44 @@
+"""`postern privacy …`: a person's data, handed out or forgotten by an operator. Both are put on record, with the operator's name."""
+
+import argparse
+import sys
+from contextlib import aclosing
+
+import trio
+
+from core.domain.email import Email
+from core.domain.identity.privacy import Asker
+from core.domain.record.events import SYSTEM
+from entrypoints.bootstrap import Postern
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.user import operator
+from entrypoints.failures import OK
+from entrypoints.http.routes.identity.privacy import parts_of_export
+from entrypoints.settings import Settings
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    trio.run(_run, arguments, settings)
+    return OK
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
+    async with opened_postern(settings) as postern:
+        email = postern.foundation.email_syntax.parse(arguments.email)
+        await (_export if arguments.action == "export" else _forget)(postern, email)
+
+
+async def _export(postern: Postern, email: Email) -> None:
+    privacy = postern.identity.privacy
+    exported = await privacy.export(await privacy.find(email), Asker(operator=operator()), SYSTEM)
+    async with aclosing(parts_of_export(exported)) as parts:
+        async for part in parts:
+            sys.stdout.write(part.decode())
+    print()
+
+
+async def _forget(postern: Postern, email: Email) -> None:
+    privacy = postern.identity.privacy
+    request = await privacy.forget(await privacy.find(email), Asker(operator=operator()), SYSTEM)
+    print(f"{email} is forgotten: the account {request.user} cannot be used any more.")
+    print(f"A serving process removes the rest. The receipt: /api/privacy/requests/{request.id}")

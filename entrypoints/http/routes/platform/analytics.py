@@ -1,0 +1,163 @@
+"""How often people sign in: to an organization and its services, and altogether."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.callers import Caller
+from core.domain.platform.analytics import DEFAULT_RECENT, RecentLogin
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Streamed
+from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, example
+
+_TAGS: Final = ("analytics",)
+_ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
+_Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
+_Logins = Annotated[int, msgspec.Meta(description="How many sign-ins there were.", examples=[42])]
+_Provider = Annotated[str, msgspec.Meta(description="How people signed in.", examples=["codehost"])]
+
+
+class AnalyticsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class SpanQuery(msgspec.Struct, frozen=True):
+    """Whole days in UTC, both included."""
+
+    start_date: _Day | None = None
+    """The first day; thirty days before the last one by default."""
+    end_date: _Day | None = None
+    """The last day; today by default."""
+
+
+class RecentQuery(msgspec.Struct, frozen=True):
+    limit: Annotated[int, msgspec.Meta(examples=[10])] = DEFAULT_RECENT
+    """How many, the newest first. There is no upper limit."""
+
+
+class LoginTrend(msgspec.Struct, frozen=True):
+    """The sign-ins of a day."""
+
+    date: _Day
+    """The day, in UTC."""
+    count: _Logins
+
+
+class ServiceLogins(msgspec.Struct, frozen=True):
+    """The sign-ins to a service."""
+
+    service_id: UUID
+    """The service's id."""
+    service_name: Annotated[str, example("Billing")]
+    """Its name; the last one, if it has been deleted."""
+    count: _Logins
+
+
+class ProviderLogins(msgspec.Struct, frozen=True):
+    """The sign-ins in one way."""
+
+    provider: _Provider
+    count: _Logins
+
+
+class RecentLoginRecord(msgspec.Struct, frozen=True):
+    """A sign-in."""
+
+    id: Id
+    user_id: UserUuid
+    service_id: UUID | None
+    """The service that it led to; null if it led to the organization, or if the service has been deleted."""
+    provider: _Provider
+    created_at: datetime
+    """When it was."""
+
+
+class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """The installation in figures. Large numbers of users are estimates. Days are in UTC."""
+
+    total_users: Annotated[int, example(1204)]
+    """Accounts that are not deactivated."""
+    mfa_enabled_users: Annotated[int, example(640)]
+    """How many of them have a second factor."""
+    total_organizations: Annotated[int, example(31)]
+    """Organizations in any state."""
+    organizations_by_status: Annotated[Mapping[str, int], example({"active": 29, "pending": 2})]
+    """How many are in each state."""
+    total_services: Annotated[int, example(87)]
+    """Services of all organizations."""
+    logins_today: Annotated[int, example(310)]
+    """Sign-ins since midnight."""
+    logins_7d: Annotated[int, example(2280)]
+    """Sign-ins today and in the six days before."""
+    logins_30d: Annotated[int, example(9120)]
+    """Sign-ins today and in the twenty-nine days before."""
+
+
+@endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
+    """List how many sign-ins to the organization and its services there were on each day
+
+    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not.
+    """
+    days = await postern.platform.analytics.by_day(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
+
+
+@endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
+    """List how many sign-ins to each service there were, the most used first
+
+    Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
+    """
+    services = await postern.platform.analytics.by_service(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [ServiceLogins(one.service, one.name, one.logins) for one in services]
+
+
+@endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+async def logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
+    """List how many sign-ins there were in each way, the most used first"""
+    providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [ProviderLogins(one.provider, one.logins) for one in providers]
+
+
+@endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+async def recent_logins(call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern) -> Streamed[Sequence[RecentLoginRecord]]:
+    """List the newest sign-ins to the organization and its services"""
+    return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
+
+
+@endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, tags=("platform",))
+async def platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
+    """Get the installation in figures"""
+    found = await postern.platform.analytics.overview()
+    return PlatformOverview(
+        total_users=found.users,
+        mfa_enabled_users=found.users_with_second_factor,
+        total_organizations=found.organizations,
+        organizations_by_status=found.organizations_by_status,
+        total_services=found.services,
+        logins_today=found.logins_today,
+        logins_7d=found.logins_7d,
+        logins_30d=found.logins_30d,
+    )
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+async def _parts(pages: AsyncGenerator[Sequence[RecentLogin], None]) -> AsyncGenerator[bytes, None]:
+    yield b"["
+    separator = b""
+    async for page in pages:
+        records = [RecentLoginRecord(one.id, one.user, one.service, one.provider, one.created_at) for one in page]
+        yield separator + _encode(records)[1:-1]
+        separator = b","
+    yield b"]"

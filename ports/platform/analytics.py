@@ -1,0 +1,31 @@
+"""Counted sign-ins."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+
+
+class AnalyticsLookup(Protocol):
+    """What has been committed is in the counts, exactly."""
+
+    async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
+        """In order, without days on which nobody signed in."""
+
+    async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
+        """The most used first; also those that are deleted. Sign-ins to the organization itself are not among them."""
+
+    async def by_provider(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfProvider]:
+        """The most used first."""
+
+    async def recent(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[RecentLogin]:
+        """Newest first; with `before`, those that are older."""
+
+    async def overview(self, at: datetime) -> Overview: ...
+
+
+class LoginCounter(Protocol):
+    async def count(self, limit: int) -> int:
+        """Add up to this many sign-ins to the counts, each exactly once. Returns how many; 0 also while somebody else counts."""

@@ -1,0 +1,636 @@
+"""People's data: who may have it, who may have it forgotten, and that nothing is left then."""
+
+import re
+import subprocess
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from actors.job_worker import Workplace
+from actors.purger import Purger
+from adapters.postgres.embedded import BINARIES
+from adapters.postgres.identity.forgetting import NOBODY
+from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, Asker, forget_job
+from core.domain.mail import Mail
+from core.domain.record.audit import FORGOTTEN_ADDRESS
+from core.domain.record.events import SYSTEM
+from core.usecases.purge import Purge
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.client import Received
+from tests.http.inviting import Inviting
+from tests.http.people import People, Person
+from tests.http.postbox import link_in, token_in
+from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
+from tests.http.tenants import Tenant, UsedService
+
+LEASE: Final = timedelta(minutes=1)
+PLACEHOLDER: Final = re.compile(r"anonymized-[0-9]{16}@deleted\.local")
+
+
+class House(Inviting):
+    """Acme with its owner ada, globex with its owner, and a platform owner."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.globex = self.tenants.add("globex")
+        self.rival = self.resident(self.globex, "owner", "rival")
+        self.governor = self.people.add("governor@example.org", platform_owner=True)
+
+    async def export(self, person: Person | UUID, *, by: Person) -> Received:
+        return await self.request("GET", f"/api/privacy/export/{_id(person)}", by=by)
+
+    async def forget(self, person: Person | UUID, *, by: Person) -> Received:
+        return await self.request("DELETE", f"/api/privacy/forget/{_id(person)}", by=by)
+
+    async def receipt(self, request: str, *, by: Person) -> Received:
+        return await self.request("GET", f"/api/privacy/requests/{request}", by=by)
+
+    def came(self, person: Person, by: str, tenant: Tenant | None = None) -> None:
+        tenant = tenant or self.acme
+        self.people.change("update memberships set came_by = %s where user_id = %s and org_id = %s", by, person.user, tenant.id)
+
+    def member(self, name: str = "bob", came_by: str = "accepted") -> Person:
+        person = self.resident(self.acme, "member", name)
+        self.came(person, came_by)
+        return person
+
+    def row(self, person: Person) -> dict[str, Any]:
+        (row,) = self.people.rows("select * from users where id = %s", person.user)
+        return row
+
+    def is_untouched(self, person: Person) -> bool:
+        return self.row(person)["email"] == person.email and not self.people.rows("select from privacy_requests")
+
+    def signs_in(self, person: Person, number: int = 1, *, to: Tenant | None = None) -> None:
+        self.people.change(
+            """
+            insert into login_events (id, user_id, organization_id, provider, success, address, user_agent, risk_score, risk_factors,
+                                      country, city, created_at)
+            select lpad(to_hex(n), 32, '0')::uuid, %s, %s, 'password', true, '198.51.100.7', 'Netscape 4', 0.3, '{new_device}', 'AT',
+                   'Vienna', now() - n * interval '1 minute'
+              from generate_series(1 + (select count(*) from login_events), %s + (select count(*) from login_events)) as n
+            """,
+            person.user,
+            to.id if to else None,
+            number,
+        )
+
+    def forgetter(self) -> Purger:
+        foundation = self.postern.foundation
+        workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
+        remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+        return Purger(FORGET_JOB, Purge(foundation.unit_of_work, remains, forget_job), workplace, name="forgetter")
+
+    async def finish(self) -> None:
+        """What the job does, without the wait for requests that are under way."""
+        remains = PostgresForgottenRemains(self.postern.foundation.pool, self.postern.foundation.keyring)
+        for row in self.people.rows("select id from privacy_requests where completed_at is null"):
+            assert await Purge(self.postern.foundation.unit_of_work, remains, forget_job).run(row["id"], trio.lowlevel.checkpoint)
+
+
+def _id(person: Person | UUID) -> UUID:
+    return person if isinstance(person, UUID) else person.user
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+# Exports.
+
+
+async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
+    bob = house.member()
+    house.signs_in(bob, 2, to=house.acme)
+    house.signs_in(bob)
+    house.people.change(
+        "insert into mfa_events (id, user_id, name, success, created_at) values (%s, %s, 'mfa_enabled', true, now())", uuid4(), bob.user
+    )
+    package = (await house.export(bob, by=bob)).ok()
+    assert set(package) == {
+        *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
+        "passkeys",
+    }
+    assert (package["user_id"], package["email"], package["login_events_count"]) == (str(bob.user), bob.email, 3)
+    (membership,) = package["memberships"]
+    assert membership == {
+        "organization_id": str(house.acme.id),
+        "organization_slug": "acme",
+        "role": "member",
+        "joined_at": membership["joined_at"],
+    }
+    assert [one["id"] for one in package["login_events"]] == sorted((one["id"] for one in package["login_events"]), reverse=True)
+    assert package["login_events"][0] == {
+        "id": package["login_events"][0]["id"],
+        "timestamp": package["login_events"][0]["timestamp"],
+        "ip_address": "198.51.100.7",
+        "user_agent": "Netscape 4",
+        "provider": "password",
+        "success": True,
+        "risk_score": 30,
+        "risk_factors": '["new_device"]',
+        "geo_country": "AT",
+        "geo_city": "Vienna",
+    }
+    assert datetime.fromisoformat(package["login_events"][0]["timestamp"]).tzinfo is not None
+    (event,) = package["mfa_events"]
+    assert (event["event_type"], event["success"]) == ("mfa_enabled", True)
+    assert (package["oauth_identities"], package["passkeys"]) == ([], [])
+    # One's own export needs no record, and costs two waits for the database.
+    assert house.audited("user.exported") == []
+
+
+async def test_an_own_export_waits_twice_for_the_database(house: House) -> None:
+    bob = house.member()
+    await house.export(bob, by=bob)
+    (await house.export(bob, by=bob)).ok()
+    assert house.log.events("request")[-1]["db_round_trips"] <= 2
+
+
+async def test_an_owner_has_what_belongs_to_their_organization_alone(house: House) -> None:
+    bob = house.member(came_by="added")
+    house.tenants.join(bob, house.globex)
+    house.signs_in(bob, to=house.acme)
+    house.signs_in(bob, 2, to=house.globex)
+    house.signs_in(bob, 4)
+    house.people.change(
+        "insert into mfa_events (id, user_id, name, success, created_at) values (%s, %s, 'mfa_enabled', true, now())", uuid4(), bob.user
+    )
+    house.people.change("update users set created_at = now() - interval '9 years' where id = %s", bob.user)
+    package = (await house.export(bob, by=house.ada)).ok()
+    assert [one["organization_slug"] for one in package["memberships"]] == ["acme"]
+    assert (package["login_events_count"], len(package["login_events"]), package["mfa_events"]) == (1, 1, [])
+    # Somebody whom they added themselves has not told them how old the account is.
+    assert package["created_at"] == package["memberships"][0]["joined_at"]
+    house.came(bob, "accepted")
+    assert (await house.export(bob, by=house.ada)).ok()["created_at"] != package["created_at"]
+    (entry, _) = house.audited("user.exported")
+    assert (entry["organization_id"], entry["actor_id"], entry["target_id"]) == (house.acme.id, house.ada.user, str(bob.user))
+    # A platform owner has all of it, and that is on record in the platform's log.
+    whole = (await house.export(bob, by=house.governor)).ok()
+    assert (whole["login_events_count"], len(whole["mfa_events"]), len(whole["memberships"])) == (7, 1, 2)
+    assert house.audited("user.exported")[-1]["organization_id"] is None
+
+
+async def test_nobody_else_has_anything(house: House) -> None:
+    bob, admin = house.member(), house.resident(house.acme, "admin")
+    colleague = house.member("colleague")
+    for stranger in (admin, colleague, house.rival, house.people.add()):
+        answer = await house.export(bob, by=stranger)
+        assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+        assert bob.email not in answer.body.decode()
+    for unknown in (house.ada, house.governor, admin):
+        assert (await house.export(uuid4(), by=unknown)).status == 404
+    assert (await house.client.get(f"/api/privacy/export/{bob.user}")).status == 401
+    assert house.audited("user.exported") == []
+
+
+async def test_an_owner_counts_only_where_their_organization_lets_them_in(house: House) -> None:
+    bob = house.member()
+    assert (await house.export(bob, by=house.ada)).status == 200
+
+    async def refused() -> None:
+        assert (await house.export(bob, by=house.ada)).status == 403
+        assert (await house.forget(bob, by=house.ada)).status == 403
+        assert house.is_untouched(bob)
+
+    for rule, back in (
+        ("status = 'suspended'", "status = 'active'"),
+        ("deleted_at = now()", "deleted_at = null"),
+        ("mfa_required_since = now() - interval '1 year', mfa_grace_days = 0", "mfa_required_since = null"),
+    ):
+        house.people.change(f"update all_organizations set {rule} where id = %s", house.acme.id)
+        await refused()
+        house.people.change(f"update all_organizations set {back} where id = %s", house.acme.id)
+    house.people.change("update all_organizations set session_hours = 1 where id = %s", house.acme.id)
+    house.people.change("update sessions set proved_at = now() - interval '2 hours' where id = %s", house.ada.session)
+    await refused()
+    house.people.change("update all_organizations set session_hours = null where id = %s", house.acme.id)
+    # A session in another organization opens nothing of this one.
+    house.tenants.join(house.ada, house.globex)
+    elsewhere = await house.tenants.token(house.tenants.session(house.ada, house.globex), house.globex)
+    for method, path in (("GET", "export"), ("DELETE", "forget")):
+        assert (await house.client.request(method, f"/api/privacy/{path}/{bob.user}", token=elsewhere)).status == 403
+    assert house.is_untouched(bob)
+
+
+async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: House) -> None:
+    bob = house.member()
+    house.signs_in(bob, 2 * PAGE + 7)
+    package = (await house.export(bob, by=bob)).ok()
+    ids = [one["id"] for one in package["login_events"]]
+    assert len(set(ids)) == len(ids) == package["login_events_count"] == 2 * PAGE + 7
+    assert ids == sorted(ids, reverse=True)
+    house.postern.identity.privacy._most_logins = PAGE + 1
+    package = (await house.export(bob, by=bob)).ok()
+    assert (package["login_events_count"], [one["id"] for one in package["login_events"]]) == (2 * PAGE + 7, ids[: PAGE + 1])
+
+
+# Forgetting.
+
+
+async def test_a_person_is_forgotten(house: House) -> None:
+    bob = house.member()
+    house.signs_in(bob, 3, to=house.acme)
+    answer = (await house.forget(bob, by=house.ada)).ok()
+    assert (answer["success"], answer["user_id"]) == (True, str(bob.user))
+    assert set(answer) == {"success", "message", "user_id", "request_id"}
+    row = house.row(bob)
+    assert PLACEHOLDER.fullmatch(row["email"])
+    assert row["email_key"] == row["email"]
+    assert row["password_hash"] is row["language"] is row["email_verified_at"] is None
+    assert row["deactivated_at"] is not None
+    # From here on nothing of theirs works.
+    assert (await house.request("GET", "/api/user", by=bob)).status == 401
+    assert house.people.rows("select from sessions where user_id = %s", bob.user) == []
+    # What happened stays, and says nothing about them.
+    package = (await house.export(bob, by=house.governor)).ok()
+    assert package["login_events_count"] == 3
+    shown = {(one["ip_address"], one["user_agent"], one["geo_city"]) for one in package["login_events"]}
+    assert shown == {(FORGOTTEN_ADDRESS, "anonymized", None)}
+    assert [one["event_type"] for one in package["mfa_events"]] == ["user_anonymized"]
+    assert [one["organization_slug"] for one in package["memberships"]] == ["acme"]
+    entries = house.audited("user.anonymized")
+    assert {one["organization_id"] for one in entries} == {None, house.acme.id}
+    assert {(one["actor_id"], one["target_id"]) for one in entries} == {(house.ada.user, str(bob.user))}
+    # The receipt is for those who asked and for platform owners.
+    receipt = (await house.receipt(answer["request_id"], by=house.ada)).ok()
+    assert (receipt["status"], receipt["user_id"], receipt["completed_at"]) == ("processing", str(bob.user), None)
+    await house.finish()
+    done = (await house.receipt(answer["request_id"], by=house.governor)).ok()
+    assert (done["status"], done["requested_by"]) == ("completed", str(house.ada.user))
+    assert done["completed_at"] is not None
+    for stranger in (house.rival, house.resident(house.acme, "admin")):
+        assert (await house.receipt(answer["request_id"], by=stranger)).status == 404
+    assert (await house.receipt(str(uuid4()), by=house.governor)).status == 404
+
+
+async def test_it_waits_as_often_as_a_change_may(house: House) -> None:
+    bob = house.member()
+    await house.export(bob, by=house.ada)
+    (await house.forget(bob, by=house.ada)).ok()
+    assert house.log.events("request")[-1]["db_round_trips"] <= 5
+
+
+async def test_a_tenant_forgets_nobody_who_did_not_come_by_themselves(house: House) -> None:
+    """The attacks of a tenant on a person whom it has made its member."""
+    bob = house.member(came_by="added")
+    refused = await house.forget(bob, by=house.ada)
+    assert (refused.status, refused.error_code) == (403, "FORBIDDEN")
+    # In all organizations of theirs, or not at all.
+    house.came(bob, "accepted")
+    house.tenants.join(bob, house.globex)
+    house.came(bob, "accepted", house.globex)
+    assert (await house.forget(bob, by=house.ada)).status == 403
+    house.people.change("delete from memberships where user_id = %s and org_id = %s", bob.user, house.globex.id)
+    # A person who signs in to the services of others is not the tenant's.
+    shop = house.tenants.service(house.globex, "shop")
+    house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
+    assert (await house.forget(bob, by=house.ada)).status == 403
+    house.people.change("delete from service_users")
+    # Somebody of no organization is nobody's.
+    lonely = house.people.add()
+    for asker in (house.ada, lonely):
+        assert (await house.forget(lonely, by=asker)).status == 403
+    for asker in (bob, house.rival, house.resident(house.acme, "admin"), house.people.add()):
+        assert (await house.forget(bob, by=asker)).status == 403
+    assert (await house.forget(house.governor, by=house.governor)).status == 403
+    house.tenants.join(house.governor, house.acme)
+    house.came(house.governor, "accepted")
+    assert (await house.forget(house.governor, by=house.ada)).status == 403
+    assert (await house.forget(uuid4(), by=house.ada)).status == 404
+    assert all(map(house.is_untouched, (bob, lonely, house.governor)))
+    assert (await house.forget(bob, by=house.ada)).status == 200
+
+
+@pytest.mark.parametrize("came_by", ["founded", "accepted", "created"])
+async def test_an_owner_forgets_those_who_came_by_themselves(house: House, came_by: str) -> None:
+    assert (await house.forget(house.member(came_by=came_by), by=house.ada)).status == 200
+
+
+async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: House) -> None:
+    bob = house.member(came_by="added")
+    shop = house.tenants.service(house.acme, "shop")
+    house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
+    house.people.change("update users set origin_service_id = %s where id = %s", shop.id, bob.user)
+    assert (await house.forget(bob, by=house.ada)).status == 200
+
+
+async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: House) -> None:
+    bob, carol, dave = house.verified("bob@example.org"), house.verified("carol@example.org"), house.verified("dave@example.org")
+    erin = house.verified("erin@example.org")
+    # With the token in the inviter's hands: nobody knows who accepted.
+    await house.accept((await house.invite(bob.email))["token"])
+    await house.postbox.empty()
+    await house.invite(carol.email)
+    (mail,) = await house.postbox.empty()
+    assert (await house.accept(token_in(link_in(mail)))).status == 200
+    issued = await house.invite(dave.email)
+    assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
+    await house.invite(erin.email)
+    assert (await house.accept((await house.own(erin))[0]["token"])).status == 200
+    # An invitation that makes the account.
+    await house.accept((await house.invite("new@example.org"))["token"])
+    came = {
+        row["email"]: row["came_by"]
+        for row in house.people.rows(
+            "select email, came_by from memberships join users on users.id = user_id where org_id = %s", house.acme.id
+        )
+    }
+    assert came == {
+        house.ada.email: "added",  # put there by the test
+        bob.email: "added",
+        carol.email: "accepted",
+        dave.email: "added",
+        erin.email: "accepted",
+        "new@example.org": "created",
+    }
+    assert [(await house.forget(one, by=house.ada)).status for one in (bob, carol, dave, erin)] == [403, 200, 403, 200]
+    founder = house.people.add()
+    (await house.request("POST", "/api/organizations", {"slug": "own", "name": "Own"}, by=founder)).ok()
+    house.people.change("update all_organizations set status = 'active'")
+    assert house.people.rows("select came_by from memberships where user_id = %s", founder.user) == [{"came_by": "founded"}]
+    # Their only organization is their own: they may have themselves forgotten, and no log keeps where from.
+    assert (await house.forget(founder, by=founder)).status == 200
+    assert house.people.rows("select from audit_personal where actor_id = %s", founder.user) == []
+
+
+async def test_fifty_at_once_forget_once(house: House) -> None:
+    bob = house.member()
+    answers = await all_at_once(*[lambda: house.forget(bob, by=house.ada)] * 25, *[lambda: house.forget(bob, by=house.governor)] * 25)
+    assert {answer.status for answer in answers} == {200}
+    assert len({answer.json()["request_id"] for answer in answers}) == 1
+    assert len(house.audited("user.anonymized")) == 2
+    assert len(house.people.rows("select from jobs where kind = %s", FORGET_JOB)) == 1
+
+
+async def test_a_taken_placeholder_is_followed_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = house.postern.foundation.clock.now()
+    monkeypatch.setattr(house.postern.identity.privacy._clock, "now", lambda: moment, raising=False)
+    people = [house.member(name) for name in ("bob", "carol", "dave")]
+    for person in people:
+        assert (await house.forget(person, by=house.governor)).status == 200
+    assert len({house.row(person)["email"] for person in people}) == 3
+
+
+async def test_nobody_comes_back_to_an_account_that_was_forgotten(house: House) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    house.tenants.join(bob, house.acme)
+    browser = Browser(house.client)
+    tokens = await browser.tokens(bob)
+    (await house.forget(bob, by=house.governor)).ok()
+    assert (await browser.refresh(tokens["refresh_token"])).status == 401
+    assert (await browser.login(bob)).status == 401
+    gone = house.row(bob)["email"]
+    for path in ("/api/auth/forgot-password", "/api/auth/resend-verification"):
+        for email in (bob.email, gone):
+            assert (await house.client.post(path, {"email": email})).status == 200
+    assert [mail for mail in await house.postbox.empty() if mail.to == gone] == []
+    assert (await house.request("POST", "/api/platform/owners", {"user_id": str(bob.user)}, by=house.governor)).status == 400
+    impersonated = await house.request("POST", f"/api/platform/impersonate/{bob.user}", {"reason": "x"}, by=house.governor)
+    assert impersonated.status == 400
+    with pytest.raises(Exception, match="forgotten"):
+        await house.postern.platform.account_administration.activate(Email(gone), "root")
+    assert house.row(bob)["deactivated_at"] is not None
+    # The address is free, and whoever has it now has nothing of what was.
+    answer = await house.client.post("/api/auth/register", {"email": bob.email, "password": PASSWORD})
+    assert answer.status == 200
+    await house.finish()
+    assert len(house.people.rows("select from users where email = %s", bob.email)) == 1
+
+
+async def test_a_sign_in_at_the_same_time_opens_nothing(house: House) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    house.tenants.join(bob, house.acme)
+    answers = await all_at_once(*[lambda: Browser(house.client).login(bob)] * 5, lambda: house.forget(bob, by=house.governor))
+    await house.finish()
+    assert [answer.status for answer in answers if "request_id" in answer.body.decode()] == [200]
+    for answer in answers:
+        if answer.status == 200 and "access_token" in answer.body.decode():
+            token = answer.json()["access_token"]
+            house.log.remember(token)
+            assert (await house.client.get("/api/user", token=token)).status == 401
+    assert house.people.rows("select from sessions where user_id = %s", bob.user) == []
+    assert house.people.rows("select from devices where user_id = %s", bob.user) == []
+    left = house.people.rows("select from login_events where user_id = %s and user_agent <> 'anonymized'", bob.user)
+    assert left == []
+
+
+async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(house: House) -> None:
+    bob = house.member()
+    house.signs_in(bob, MOST_AT_ONCE + 600, to=house.acme)
+    house.people.change(
+        """
+        with entries as (
+                 insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, created_at)
+                 select gen_random_uuid(), %s, %s, 'user.device.approved', 'user', %s, true, '{}', now()
+                   from generate_series(1, %s)
+              returning id
+             ),
+             pending as (insert into audit_pending (entry_id, chain_id) select id, %s from entries)
+      insert into audit_personal (entry_id, actor_id, address, user_agent, salt)
+      select id, %s, '198.51.100.7', 'Netscape 4', '' from entries
+        """,
+        *(house.acme.id, bob.user, str(bob.user), MOST_AT_ONCE + 600, house.acme.id, bob.user),
+    )
+    answer = (await house.forget(bob, by=house.governor)).ok()
+    left = "select (select count(*) from login_events where address = '198.51.100.7') as a, (select count(*) from audit_personal) as b"
+    (before,) = house.people.rows(left)
+    assert before["a"] == 600
+    assert before["b"] >= 600 - MOST_AT_ONCE
+    package = (await house.export(bob, by=house.governor)).ok()
+    assert {one["ip_address"] for one in package["login_events"]} == {FORGOTTEN_ADDRESS}
+    # Those that the job has not reached yet are at the end of this list, and in the log of the organization.
+    house.postern.identity.privacy._most_logins = 100_000
+    package = (await house.export(bob, by=house.governor)).ok()
+    assert package["login_events_count"] == len(package["login_events"]) == MOST_AT_ONCE + 600
+    assert {(one["ip_address"], one["user_agent"], one["geo_country"]) for one in package["login_events"]} == {
+        (FORGOTTEN_ADDRESS, "anonymized", None)
+    }
+    # As if the request had done nothing of it.
+    house.people.change(
+        "insert into audit_personal select id, actor_id, '198.51.100.7', 'Netscape 4', '{}', '' from audit_entries"
+        " where actor_id = %s on conflict do nothing",
+        bob.user,
+    )
+    logs = (await house.request("GET", "/api/organizations/acme/audit-log?limit=100", by=house.ada)).ok()["logs"]
+    assert {(one["ip_address"], one["user_agent"]) for one in logs if one["action"] == "user.device.approved"} <= {
+        (None, None),
+        (FORGOTTEN_ADDRESS, "anonymized"),
+    }
+    await house.finish()
+    assert (await house.receipt(answer["request_id"], by=house.governor)).ok()["status"] == "completed"
+    (after,) = house.people.rows(left)
+    assert (after["a"], house.people.rows("select from audit_personal where actor_id = %s", bob.user)) == (0, [])
+
+
+async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house: House) -> None:
+    bob, carol = house.member(), house.member("carol")
+    first = (await house.forget(bob, by=house.ada)).ok()["request_id"]
+    second = (await house.forget(carol, by=house.ada)).ok()["request_id"]
+    house.people.change("update jobs set created_at = now() - interval '1 minute'")
+    # As if an operator had deleted the job of the second.
+    house.people.change("delete from jobs where kind = %s and payload ->> 'privacy' = %s", FORGET_JOB, second)
+    house.people.change("update privacy_requests set requested_at = now() - interval '1 hour' where id = %s", UUID(second))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.forgetter().run)
+        with trio.fail_after(60):
+            for request in (first, second):
+                while (await house.receipt(request, by=house.ada)).ok()["status"] != "completed":
+                    await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert [row["email_keys"] for row in house.people.rows("select email_keys from privacy_requests")] == [[], []]
+
+
+async def test_an_operator_may_do_what_platform_owners_may(house: House) -> None:
+    bob, privacy = house.member(came_by="added"), house.postern.identity.privacy
+    operator = Asker(operator="root")
+    exported = await privacy.export(await privacy.find(Email(bob.email.upper())), operator, SYSTEM)
+    assert (exported.export.account.email.address, [page async for page in exported.logins]) == (bob.email, [])
+    request = await privacy.forget(UserId(bob.user), operator, SYSTEM)
+    assert request.requested_by is None
+    # Who the operator was stands apart, with what is known of the person. It goes with the export's entry, and stays with this one.
+    assert house.audited("user.exported")[0]["details"] == {}
+    assert {one["details"].get("operator") for one in house.audited("user.anonymized")} == {"root", None}
+    with pytest.raises(NotFound):
+        await privacy.find(Email(bob.email))
+    # Who asked is nobody, and so nobody but platform owners has the receipt.
+    assert (await house.receipt(str(request.id), by=house.ada)).status == 404
+    assert (await house.receipt(str(request.id), by=house.governor)).ok()["requested_by"] is None
+
+
+# Nothing is left.
+
+EMAIL, NEW, OLD = "bob@forget-me.example", "bobs-new@forget-me.example", "bobs-old@forget-me.example"
+VALUES: Final = (EMAIL, NEW, OLD, "bobs toaster", "203.0.113.77", "netscape 4.7", "kleinkleckersdorf", "because bob asked")
+
+# What signing in with the address, the device and so on would leave behind.
+_TRACES: Final = """
+    update users
+       set email = 'bob@forget-me.example', email_key = 'bob@forget-me.example', pending_email = 'bobs-new@forget-me.example',
+           pending_email_key = 'bobs-new@forget-me.example'
+     where id = %(user)s;
+    insert into devices (id, user_id, name, device_type, browser, last_used_at, last_address, last_city, created_at, updated_at)
+    values (gen_random_uuid(), %(user)s, 'Bobs toaster', 'browser', 'Netscape 4.7', now(), '203.0.113.77', 'Kleinkleckersdorf', now(),
+            now());
+    insert into login_events (id, user_id, provider, success, address, user_agent, country, city, created_at)
+    values (gen_random_uuid(), %(user)s, 'password', true, '203.0.113.77', 'Netscape 4.7', 'AT', 'Kleinkleckersdorf', now());
+    insert into mfa_events (id, user_id, name, success, address, user_agent, details, created_at)
+    values (gen_random_uuid(), %(user)s, 'mfa_disabled', true, '203.0.113.77', 'Netscape 4.7', '{"reason": "because bob asked"}', now());
+    insert into flows (id, browser_digest, purpose, request, wanted, email, created_at, expires_at)
+    values (gen_random_uuid(), '', 'account', '{}', '{"email": "bob@forget-me.example"}', 'Bob@Forget-Me.example', now(),
+            now() + interval '1 hour')
+"""
+
+
+async def furnish(house: House) -> Person:
+    """Bob, whose address and other things stand wherever they can."""
+    people = house.people
+    bob = await people.with_password(PASSWORD, OLD)
+    # Under an earlier address he was invited, and came.
+    await house.invite(OLD)
+    (mail,) = await house.postbox.empty()
+    assert (await house.accept(token_in(link_in(mail)))).status == 200
+    totp = await enable_mfa(house.client, people, bob)
+    house.log.remember(totp.secret)
+    for statement in _TRACES.split(";"):
+        people.change(statement.replace("%(user)s", f"'{bob.user}'"))
+    bob = people.session_of(Person(bob.user, bob.session, EMAIL))
+    people.change("update sessions set second_factor_at = now() where id = %s", bob.session)
+    # Another organization invites him at both addresses, and takes one of these invitations back.
+    await house.invite(EMAIL, by=house.rival, of=house.globex)
+    taken_back = await house.invite(NEW, by=house.rival, of=house.globex)
+    (await house.ask("POST", f"/{taken_back['invitation']['id']}", by=house.rival, of=house.globex)).ok()
+    hook = {"name": "hook", "url": "http://127.0.0.1:1/", "events": ["user.removed"]}
+    house.log.remember((await house.request("POST", "/api/organizations/globex/webhooks", hook, by=house.rival)).ok()["secret"])
+    reason = {"reason": "because bob asked"}
+    session = (await house.request("POST", f"/api/platform/impersonate/{bob.user}", reason, by=house.governor)).ok()
+    house.log.remember(session["access_token"], session["refresh_token"])
+    # He does something with a client that is remembered in the audit log.
+    answer = await house.client.request(
+        "PATCH", "/api/user", body={"email": NEW}, token=await people.token(bob), headers=[("user-agent", "Netscape 4.7")]
+    )
+    assert answer.status == 200
+    # He is removed from globex, whose receiver repeats in its answer what it was told.
+    house.tenants.join(bob, house.globex)
+    assert (await house.request("POST", f"/api/organizations/globex/members/{bob.user}", by=house.rival)).status < 300
+    people.change("update webhook_deliveries set response_body = 'thanks for bob@forget-me.example'")
+    # Mails that wait, one of which a server has refused, and one that is asked for.
+    async with house.postern.foundation.unit_of_work() as uow:
+        refused = await uow.jobs.add(Mail(EMAIL, "Hello", "Hello", "Hello").as_job())
+        await uow.jobs.add(AskedMail(AccountMail.RESET, Email(EMAIL.upper())).as_job())
+        await uow.jobs.add(Mail(house.ada.email, "Hello", "Hello", "Hello").as_job())
+        await uow.commit()
+    people.change("update jobs set last_error = '550 no such user bob@forget-me.example' where id = %s", refused)
+    return bob
+
+
+async def test_a_dump_has_nothing_of_what_the_person_had(house: House, database_url: str) -> None:
+    bob = await furnish(house)
+    before = dump(house.people, database_url)
+    assert [value for value in VALUES if value not in before] == [], "the test must put them all there"
+    (await house.forget(bob, by=house.governor)).ok()
+    await house.finish()
+    after = dump(house.people, database_url)
+    assert [value for value in VALUES if value in after] == []
+    # Nobody else has lost anything: the mail to ada waits, globex knows that it invited somebody, and the chains are whole.
+    mails = [Mail.of_job(job.payload).to for job in await house.postern.foundation.jobs.claim(["mail"], 10, LEASE)]
+    assert mails == [house.ada.email]
+    sent = house.people.rows("select status, email from invitations where org_id = %s", house.globex.id)
+    assert [tuple(row.values()) for row in sent] == [("cancelled", NOBODY)] * 2
+    faults: list[Any] = []
+    while await house.postern.record.audit.link():
+        pass
+    await house.postern.record.audit.verify(lambda _name, finding: faults.append(finding), lambda _chain: None)
+    assert faults == []
+
+
+async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, database_url: str) -> None:
+    """There is one way to forget."""
+    bob = await furnish(house)
+    shop = house.tenants.service(house.acme, "shop")
+    house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
+    house.people.change("delete from memberships where user_id = %s", bob.user)
+    house.people.change("update users set origin_service_id = %s where id = %s", shop.id, bob.user)
+    key = await api_key(house, shop)
+    answer = await house.client.request("DELETE", f"/api/service/users/{bob.user}", headers=[("x-api-key", key)])
+    assert answer.status == 204
+    await house.finish()
+    after = dump(house.people, database_url)
+    assert [value for value in VALUES if value in after] == []
+
+
+async def api_key(house: House, service: UsedService) -> str:
+    path = f"/api/organizations/acme/services/{service.slug}/api-keys"
+    key: str = (await house.request("POST", path, {"name": "key", "permissions": ["delete:users"]})).ok(201)["key"]
+    house.log.remember(key)
+    return key
+
+
+def dump(people: People, database_url: str) -> str:
+    """All rows of all tables, but the buckets of rate limits, which live for hours and are kept by ids. With `pg_dump` where there is one
+    of the server's version, and otherwise as it would write them.
+    """
+    tool = BINARIES / "pg_dump"
+    if tool.exists():
+        command = [str(tool), "--dbname", database_url, "--exclude-table-data=rate_limit_buckets"]
+        made = subprocess.run(command, capture_output=True, check=False, text=True)
+        if made.returncode == 0:
+            return made.stdout.lower()
+    tables = people.rows("select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname")
+    names = [row["relname"] for row in tables if row["relname"] != "rate_limit_buckets"]
+    lines: list[str] = []
+    for name in names:
+        lines += [row["line"] for row in people.rows(f"select t::text as line from {name} as t")]
+    return "\n".join(lines).lower()
