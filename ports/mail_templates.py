@@ -11,7 +11,7 @@ from core.domain.mail import Mail
 class MailTemplates(Protocol):
     """| template | values |
     |---|---|
-    | verification, welcome, reset, set_password, email_changed_new | `link` |
+    | verification, welcome, joined, reset, set_password, email_changed_new | `link` |
     | email_changed_old | `new_email`, `done`: whether the change has happened or was only asked for |
     | invitation | `link`, `inviter`: their address, `until`; the branding is the organization's |
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |

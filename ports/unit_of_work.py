@@ -9,6 +9,8 @@ from core.domain.record.events import Event
 from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.scim_tokens import ScimTokenStore
+from ports.federation.scim_users import ProvisionedUserStore
 from ports.identity.account_passwords import AccountPasswordStore
 from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore
@@ -122,6 +124,10 @@ class UnitOfWork(Protocol):
     def consents(self) -> ConsentStore: ...
     @property
     def device_codes(self) -> DeviceCodeStore: ...
+    @property
+    def scim_tokens(self) -> ScimTokenStore: ...
+    @property
+    def provisioned_users(self) -> ProvisionedUserStore: ...
     @property
     def signing_keys(self) -> SigningKeyStore: ...
     @property

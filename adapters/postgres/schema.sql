@@ -242,6 +242,13 @@ alter table users add constraint users_anonymized check (
 );
 create index users_of_origin on users (origin_service_id, id) where origin_service_id is not null;
 
+-- The organization whose directory made the account. It may change the account while nothing else holds it.
+alter table users add column origin_org_id uuid references all_organizations on delete set null;
+create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
+-- The organization whose directory has deactivated it; null: the platform has, or nobody.
+alter table users add column deactivated_by_org_id uuid references all_organizations on delete set null;
+create index users_deactivated_by_organization on users (deactivated_by_org_id, id) where deactivated_by_org_id is not null;
+
 -- Its end users: people who signed in to a service, or were made through it.
 create table service_users (
     service_id     uuid        not null references all_services on delete cascade,
@@ -556,6 +563,66 @@ create table api_keys (
     created_at   timestamptz not null
 ) with (fillfactor = 80);
 create index api_keys_of_service on api_keys (service_id, created_at desc, id desc);
+
+-- What directories provision, by SCIM.
+create table scim_tokens (
+    id           uuid        primary key,
+    org_id       uuid        not null references all_organizations on delete cascade,
+    name         text        not null,
+    prefix       text        not null unique,
+    digest       bytea       not null unique,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    created_by   uuid        not null,                   -- kept when the user is gone
+    created_at   timestamptz not null
+) with (fillfactor = 80);
+create index scim_tokens_of_organization on scim_tokens (org_id, created_at desc, id desc);
+
+-- The people of an organization whom its directory has said something of. Other members are known to it, too.
+create table provisioned_users (
+    org_id         uuid        not null references all_organizations on delete cascade,
+    user_id        uuid        not null references users on delete cascade,
+    external_id    text,
+    work_email     text,                               -- null: the address of the account
+    formatted_name text,
+    given_name     text,
+    family_name    text,
+    display_name   text,
+    is_member      boolean     not null,               -- as `memberships` has it: kept by the statements that change that
+    is_deactivated boolean     not null default false,  -- by the directory; counts for those who are no members
+    in_group       boolean     not null default true,  -- likewise
+    created_at     timestamptz not null,
+    updated_at     timestamptz not null,
+    primary key (org_id, user_id)
+);
+create index provisioned_users_of_user  on provisioned_users (user_id);
+create index provisioned_users_absent   on provisioned_users (org_id, user_id) where not is_member;
+create index provisioned_users_external on provisioned_users (org_id, external_id) where external_id is not null;
+
+-- What the directory says of its one group, the organization.
+create table scim_groups (
+    org_id      uuid        primary key references all_organizations on delete cascade,
+    external_id text,
+    updated_at  timestamptz not null
+);
+
+-- The last requests of directories, for those who look after them.
+create table scim_exchanges (
+    id          uuid        primary key,
+    org_id      uuid        not null references all_organizations on delete cascade,
+    token_id    uuid        not null,
+    token_name  text        not null,
+    method      text        not null,
+    path        text        not null,
+    query       text,
+    request     jsonb,                                 -- the form of the body, without its texts
+    status      smallint    not null,
+    scim_type   text,
+    reason      text,
+    occurred_at timestamptz not null
+);
+create index scim_exchanges_newest on scim_exchanges (org_id, id desc);
+create index scim_exchanges_oldest on scim_exchanges (occurred_at);
 
 create table devices (
     id              uuid        primary key,

@@ -10,6 +10,8 @@ from adapters.postgres.failures import translated
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.scim_tokens import ScimTokenRows
+from adapters.postgres.federation.scim_users import ProvisionedUserRows
 from adapters.postgres.identity.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.accounts import AccountRows
 from adapters.postgres.identity.browser_sessions import BrowserSessionRows
@@ -115,6 +117,8 @@ class PostgresUnitOfWork:
     authorization_codes = _Made(AuthorizationCodeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
+    scim_tokens = _Made(ScimTokenRows)
+    provisioned_users = _Made(ProvisionedUserRows)
     signing_keys = _Made(SigningKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:

@@ -119,6 +119,16 @@ class Conflict(Refusal):
     text = "The request conflicts with something that exists"
 
 
+class PreconditionFailed(Refusal):
+    code = "PRECONDITION_FAILED"
+    text = "It has changed since you read it: read it again"
+
+
+class NotImplementedHere(Refusal):
+    code = "NOT_IMPLEMENTED"
+    text = "This is not offered here"
+
+
 class PayloadTooLarge(Refusal):
     code = "PAYLOAD_TOO_LARGE"
     text = "The request body is too large"

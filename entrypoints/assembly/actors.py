@@ -67,6 +67,8 @@ def assemble_actors(
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
         services.key_presence,
+        federation.scim_token_presence,
+        federation.scim_recorder,
         SubscriptionExpirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresOrganizationRemains(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),

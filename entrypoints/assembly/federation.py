@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from actors.presence import PresenceWriter
+from actors.scim_recorder import ScimRecorder
 from adapters.crypto.client_assertions import JwtClientAssertions
 from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
@@ -11,9 +13,14 @@ from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import PostgresLogoutNotices, PostgresLogoutQueue
+from adapters.postgres.federation.scim_exchanges import PostgresScimExchanges
+from adapters.postgres.federation.scim_tokens import PostgresScimTokens, PostgresScimTokenUse
+from adapters.postgres.federation.scim_users import PostgresProvisionedUsers
+from adapters.turns import FairTurns
 from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.metadata import assertion_audiences
+from core.domain.identifiers import ScimTokenId
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_origins import ClientOrigins
@@ -25,6 +32,10 @@ from core.usecases.federation.grants import Grant, Grants, RefreshGrant
 from core.usecases.federation.logout_notices import LogoutNotices
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
+from core.usecases.federation.scim_exchanges import ScimExchanges
+from core.usecases.federation.scim_groups import ScimGroups
+from core.usecases.federation.scim_tokens import ScimTokens
+from core.usecases.federation.scim_users import ScimUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
@@ -43,6 +54,12 @@ class Federation:
     consents: Consents
     logouts: Logouts
     logout_notices: LogoutNotices
+    scim_tokens: ScimTokens
+    scim_token_presence: PresenceWriter[ScimTokenId]
+    scim_users: ScimUsers
+    scim_groups: ScimGroups
+    scim_exchanges: ScimExchanges
+    scim_recorder: ScimRecorder
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
@@ -69,6 +86,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         clock=clock,
         ids=ids,
     )
+    provisioned_users, scim_exchanges = PostgresProvisionedUsers(pool), PostgresScimExchanges(pool)
+    scim_token_presence = PresenceWriter(PostgresScimTokenUse(pool), foundation.metrics, spread=secrets.spread, name="scim_token_presence")
     # A further grant type is one more line here.
     grants: dict[str, Grant] = {
         AUTHORIZATION_CODE: authorization_codes.redeem,
@@ -122,4 +141,21 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             issuer=settings.public_url,
             spread=secrets.spread,
         ),
+        scim_tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), scim_token_presence, clock=clock, ids=ids, secrets=secrets),
+        scim_token_presence=scim_token_presence,
+        scim_users=ScimUsers(
+            new_unit_of_work,
+            provisioned_users,
+            identity.accounts,
+            syntax=foundation.email_syntax,
+            buckets=foundation.shared_buckets,
+            turns=FairTurns(),
+            templates=foundation.mail_templates,
+            links=foundation.links,
+            clock=clock,
+            ids=ids,
+        ),
+        scim_groups=ScimGroups(new_unit_of_work, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
+        scim_exchanges=ScimExchanges(scim_exchanges),
+        scim_recorder=ScimRecorder(scim_exchanges, spread=secrets.spread),
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 
@@ -13,9 +13,16 @@ from core.domain.languages import Language
 class AccountStore(Protocol):
     """Part of the unit of work. Methods that change an account skip deactivated ones."""
 
-    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
-        """`origin` is the service through which the account is made, if any. False when the e-mail address is taken: of two callers, one
-        gets False.
+    async def add(
+        self,
+        account: Account,
+        password_hash: str | None,
+        origin: ServiceId | None = None,
+        *,
+        origin_organization: OrganizationId | None = None,
+    ) -> bool:
+        """`origin` is the service through which the account is made, if any, or the organization whose directory makes it. False when the
+        e-mail address is taken: of two callers, one gets False.
         """
 
     async def find(self, email: Email) -> Account | None: ...

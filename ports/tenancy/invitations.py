@@ -1,6 +1,6 @@
 """Where invitations are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -59,6 +59,9 @@ class InvitationStore(Protocol):
 
     async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
         """None when the organization has no such invitation, or it is not pending: of two callers, one gets None."""
+
+    async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
+        """All that are pending to the addresses of these people."""
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
         """Close overdue invitations as expired, oldest first, from `since` on. Rows that another transaction holds are left for the next

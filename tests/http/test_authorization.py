@@ -23,6 +23,7 @@ from entrypoints.http.machinery.callers import (
     ANYONE,
     BUYER,
     CLIENT,
+    DIRECTORY,
     LEAVING,
     MEMBER,
     MEMBER_OF_INACTIVE,
@@ -465,6 +466,12 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                 # No bearer token is a client; `tests/http/federation/test_clients.py` asks as those.
                 assert answer.status == 400, f"{kind} at {one}"
                 continue
+            if one.caller is DIRECTORY:
+                # No token of a session is a directory's; `tests/http/federation/scim/test_scim_tokens.py` asks as those.
+                assert (answer.status, answer.json()["status"], answer.header("www-authenticate")) == (401, 401, "Bearer"), (
+                    f"{kind} at {one}"
+                )
+                continue
             refusal = UNAUTHORIZED if one.caller in KEY_RULES else expected.get(one.caller) or REFUSED_LATER.get(str(one))
             if one.caller is OPENID_SESSION:
                 # None of these sessions was given to an application.
@@ -482,7 +489,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
 def test_the_walk_knows_every_kind_and_every_rule() -> None:
     made = {name for name, value in vars(Kinds).items() if not name.startswith("_") and name != "token" and callable(value)}
     assert made == set(EXPECTED)
-    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, OPENID_SESSION}
+    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, DIRECTORY, OPENID_SESSION}
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Token x", "bearer", "Bearer\u00e9", "x"])
@@ -522,7 +529,8 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
     assert one.tags
     assert set(one.caller.refuses) <= set(one.refusals)
     assert not set(one.stated_refusals) & set(one.caller.refuses), "what the caller rule refuses need not be stated"
-    assert one.path == one.path.lower()
+    # SCIM has names of its own.
+    assert one.caller is DIRECTORY or one.path == one.path.lower()
 
 
 OPEN = {
@@ -707,17 +715,24 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay",
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/test",
     },
+    "scim": {str(one) for one in ROUTES if one.path.startswith("/scim/")},
     f"{Capability.WEBHOOKS_MANAGE}_in_person": {
         "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}",
         "POST /api/organizations/{org_slug}/webhooks",
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret",
     },
     Capability.INTEGRATIONS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}",
+        "GET /api/organizations/{org_slug}/scim-tokens",
+        "GET /api/organizations/{org_slug}/scim/exchanges",
         "DELETE /api/organizations/{org_slug}/siem",
         "GET /api/organizations/{org_slug}/siem",
         "POST /api/organizations/{org_slug}/siem/test",
     },
-    f"{Capability.INTEGRATIONS_MANAGE}_in_person": {"POST /api/organizations/{org_slug}/siem"},
+    f"{Capability.INTEGRATIONS_MANAGE}_in_person": {
+        "POST /api/organizations/{org_slug}/scim-tokens",
+        "POST /api/organizations/{org_slug}/siem",
+    },
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",

@@ -13,6 +13,7 @@ from uuid import UUID
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
+from core.domain.federation.scim_tokens import KIND as SCIM_TOKEN
 from core.domain.identifiers import UserId
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token
@@ -58,6 +59,7 @@ OTHERS: Final = tuple(
             "client",
             "key",
             "key as token",
+            "directory",  # a SCIM token of the organization
             "key of another",  # a good key of another organization's service, as a token
             "secret as token",
             "secret-as-password",
@@ -163,6 +165,18 @@ class Wallet:
 
     async def key(self) -> Pairs:
         return (("x-api-key", self._key(self._shop)),)
+
+    async def directory(self) -> Pairs:
+        token = Token(self._postern.foundation.secrets.key(SCIM_TOKEN).reveal())
+        self._people.change(
+            "insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at) values (%s, %s, 'D', %s, %s, %s, now())",
+            self._id(),
+            self._acme.id,
+            token.reveal().rpartition("_")[0],
+            token.digest(),
+            self._id(),
+        )
+        return bearer(token.reveal())
 
     async def key_as_token(self) -> Pairs:
         return bearer(self._key(self._shop))

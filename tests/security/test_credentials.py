@@ -258,6 +258,35 @@ everybody                         GET    /logos/{digest}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/siem
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/siem/test
 
+# Its directories
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/scim-tokens
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/scim-tokens
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/scim/exchanges
+
+# What a directory asks
+.....   ...  -          directory GET    /scim/v2/Users
+.....   ...  -          directory POST   /scim/v2/Users
+.....   ...  -          directory POST   /scim/v2/Users/.search
+.....   ...  -          directory GET    /scim/v2/Users/{user_id}
+.....   ...  -          directory PUT    /scim/v2/Users/{user_id}
+.....   ...  -          directory PATCH  /scim/v2/Users/{user_id}
+.....   ...  -          directory DELETE /scim/v2/Users/{user_id}
+.....   ...  -          directory GET    /scim/v2/Groups
+.....   ...  -          directory POST   /scim/v2/Groups
+.....   ...  -          directory POST   /scim/v2/Groups/.search
+.....   ...  -          directory GET    /scim/v2/Groups/{group_id}
+.....   ...  -          directory PUT    /scim/v2/Groups/{group_id}
+.....   ...  -          directory PATCH  /scim/v2/Groups/{group_id}
+.....   ...  -          directory DELETE /scim/v2/Groups/{group_id}
+.....   ...  -          directory GET    /scim/v2/ServiceProviderConfig
+.....   ...  -          directory GET    /scim/v2/ResourceTypes
+.....   ...  -          directory GET    /scim/v2/ResourceTypes/{name}
+.....   ...  -          directory GET    /scim/v2/Schemas
+.....   ...  -          directory GET    /scim/v2/Schemas/{urn}
+.....   ...  -          directory POST   /scim/v2/.search
+.....   ...  -          directory POST   /scim/v2/Bulk
+
 # Its services
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services
@@ -411,7 +440,7 @@ async def test_the_table_has_every_route_and_page_and_nothing_else(client: Clien
 def test_the_table_names_credentials_that_there_are() -> None:
     named = frozenset().union(*(row.besides for row in rows().values()))
     assert named <= {kind.name for kind in KINDS}
-    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 26
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 27
 
 
 async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:

@@ -85,6 +85,11 @@ class Street(Cast):
     async def act(self, house: House, name: str) -> None:
         """Something more of everything."""
         more = uuid4().hex[:8]
+        self.people.change(
+            "insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)"
+            " values (%s, %s, %s, %s, 'GET', '/scim/v2/Users', 200, now())",
+            *(uuid4(), house.tenant.id, uuid4(), f"Of {name}"),
+        )
         token = await self.tenants.token(house.owner)
         self.people.change(
             "insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)"
@@ -103,6 +108,7 @@ class Street(Cast):
                 {"host": f"smtp.{name}.example", "port": 587, "username": "u", "password": "p", "from_email": f"it@{name}.example"},
                 200,
             ),
+            ("scim-tokens", {"name": f"Of {name} {more}"}, 200),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
@@ -121,6 +127,7 @@ class Street(Cast):
             ("services", "org_id"),
             ("webhooks", "org_id"),
             ("siem_configurations", "org_id"),
+            ("scim_tokens", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
@@ -192,6 +199,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/roles",
+    "POST /api/organizations/{org_slug}/scim-tokens",
     "POST /api/organizations/{org_slug}/select",
     "POST /api/organizations/{org_slug}/services",
     "POST /api/organizations/{org_slug}/smtp",
@@ -226,6 +234,7 @@ KEPT = (
     "sessions",
     "audit_entries",
     "webhooks",
+    "scim_tokens",
     "mail_servers",
     "domains",
     "oauth_credentials",

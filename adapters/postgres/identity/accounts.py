@@ -12,7 +12,7 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 
@@ -52,7 +52,14 @@ class AccountRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def add(self, account: Account, password_hash: str | None, origin: ServiceId | None = None) -> bool:
+    async def add(
+        self,
+        account: Account,
+        password_hash: str | None,
+        origin: ServiceId | None = None,
+        *,
+        origin_organization: OrganizationId | None = None,
+    ) -> bool:
         added = await self._transaction.ask(
             IdRow,
             _ADD,
@@ -65,6 +72,7 @@ class AccountRows:
                 "email_verified_at": account.email_verified_at,
                 "deactivated_at": account.deactivated_at,
                 "origin": origin,
+                "origin_organization": origin_organization,
                 "created_at": account.created_at,
                 "language": account.language and account.language.value,
             },
@@ -120,9 +128,10 @@ class AccountRows:
 # deleted at this moment does not become the origin.
 _ADD: Final = """
     insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
-                       created_at, updated_at, language)
+                       origin_org_id, created_at, updated_at, language)
     values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
-            (select services.id from services where services.id = %(origin)s for key share), %(created_at)s, %(created_at)s, %(language)s)
+            (select services.id from services where services.id = %(origin)s for key share), %(origin_organization)s,
+            %(created_at)s, %(created_at)s, %(language)s)
         on conflict (email_key) do nothing
  returning id
 """
@@ -183,16 +192,17 @@ returning before.*
 """
 
 
+# An account that a directory has deactivated is from now on deactivated by the platform, and no directory activates it again.
 _DEACTIVATE: Final = """
     update users
-       set deactivated_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s
-     where id = %(user)s and deactivated_at is null
+       set deactivated_at = %(at)s, deactivated_by_org_id = null, pending_email = null, pending_email_key = null, updated_at = %(at)s
+     where id = %(user)s and (deactivated_at is null or deactivated_by_org_id is not null)
  returning id
 """
 
 _ACTIVATE: Final = """
     update users
-       set deactivated_at = null, updated_at = %(at)s
+       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
      where id = %(user)s and deactivated_at is not null and anonymized_at is null
  returning id
 """

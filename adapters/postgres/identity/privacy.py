@@ -393,8 +393,8 @@ _NOTE: Final[LiteralString] = f"""
 _ANONYMIZE: Final = """
     update users
        set email = %(email)s, email_key = %(email_key)s, pending_email = null, pending_email_key = null, password_hash = null,
-           email_verified_at = null, language = null, deactivated_at = coalesce(deactivated_at, %(until)s), anonymized_at = %(until)s,
-           updated_at = %(until)s
+           email_verified_at = null, language = null, deactivated_at = coalesce(deactivated_at, %(until)s),
+           deactivated_by_org_id = null, anonymized_at = %(until)s, updated_at = %(until)s
      where id = %(user)s
  returning id
 """

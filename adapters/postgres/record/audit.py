@@ -10,10 +10,10 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.going import IS_GOING, target_user
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, UserId
+from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, ScimTokenId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
-from core.domain.record.events import ACTING_KEY, ActingKey
+from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def _entry(row: _Row, identifier: UUID, organization: OrganizationId) -> AuditEn
 def _actor(row: _Row) -> Person | ActingKey | None:
     key = row.details.get(ACTING_KEY)
     if key is not None and row.actor_id is not None:
-        return ActingKey(ApiKeyId(row.actor_id), key["name"], key["prefix"])
+        kind = ActingKind(key.get("kind", ActingKind.API_KEY))
+        identifier = ApiKeyId(row.actor_id) if kind is ActingKind.API_KEY else ScimTokenId(row.actor_id)
+        return ActingKey(identifier, key["name"], key["prefix"], kind)
     return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner)
 
 

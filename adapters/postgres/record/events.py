@@ -17,7 +17,7 @@ from core.domain.json import Json
 from core.domain.record.audit import kept_user_agent
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
-from core.domain.record.events import ACTING_KEY, Event
+from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind, Event
 from ports.clock import Clock
 from ports.ids import Ids
 
@@ -104,7 +104,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         **_whom(event),
         "actor_id": _text(event.actor.user if key is None else key.id),
         "success": event.success,
-        "details": storable(event.details if key is None else {**event.details, ACTING_KEY: {"name": key.name, "prefix": key.prefix}}),
+        "details": storable(event.details if key is None else {**event.details, ACTING_KEY: _acting(key)}),
         "created_at": at.isoformat(),
         "address": None if address is None else str(address),
         "user_agent": None if user_agent is None else storable_text(user_agent),
@@ -112,6 +112,12 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         "person_id": _text(event.actor.user or event.person),
         "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
     }
+
+
+def _acting(key: ActingKey) -> Mapping[str, Json]:
+    """The kind is left out for API keys, as it was before there was another."""
+    kind = {} if key.kind is ActingKind.API_KEY else {"kind": key.kind.value}
+    return {"name": key.name, "prefix": key.prefix, **kind}
 
 
 def _whom(event: Event) -> Mapping[str, Json]:

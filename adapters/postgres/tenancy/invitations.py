@@ -1,6 +1,6 @@
 """Invitations in PostgreSQL, by the digests of what their links carry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -251,6 +251,10 @@ class InvitationRows:
         rows = await self._transaction.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at})
         return rows[0].invitation() if rows else None
 
+    async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
+        parameters = {"organization": organization, "users": list(users), "at": at}
+        return [row.invitation() for row in await self._transaction.ask(_Invitation, _CANCEL_TO, parameters)]
+
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
         rows = await self._transaction.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
         return [row.lapsed() for row in rows]
@@ -400,6 +404,14 @@ _CANCEL: Final[LiteralString] = f"""
     update invitations
        set status = 'cancelled', closed_at = %(at)s
      where id = %(id)s and org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
+ returning {_INVITATION}
+"""
+
+_CANCEL_TO: Final[LiteralString] = f"""
+    update invitations
+       set status = 'cancelled', closed_at = %(at)s
+     where org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
+       and email_key = any (array(select email_key from users where id = any(%(users)s)))
  returning {_INVITATION}
 """
 

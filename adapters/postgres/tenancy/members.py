@@ -197,6 +197,11 @@ _ADD: Final = """
          ),
          ended as (
              update sessions set revoked_at = now() from left_over where sessions.id = left_over.id
+         ),
+         known as (
+             update provisioned_users
+                set is_member = true, is_deactivated = false, in_group = true, updated_at = %(created_at)s
+              where org_id = %(organization)s and user_id = (select %(user)s::uuid from added)
          )
   select id from added
 """
@@ -293,6 +298,11 @@ _REMOVE: Final = """
          ),
          ended as (
              delete from relations where user_id = %(user)s and organization_id = %(organization)s
+         ),
+         known as (
+             update provisioned_users
+                set is_member = false, is_deactivated = false, in_group = false, updated_at = now()
+              where org_id = %(organization)s and user_id = %(user)s and is_member
          )
   select id from removed
 """

@@ -132,6 +132,12 @@ class DeadJobs(_Sweep):
     statement = _delete("jobs", "id", "state = 'dead' and died_at < now() - interval '30 days'")
 
 
+class PastScimExchanges(_Sweep):
+    """What directories asked a week ago, nobody looks up any more."""
+
+    statement = _delete("scim_exchanges", "id", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at")
+
+
 class PastEventDetails(_Sweep):
     """The personal part of events. Webhooks are delivered, or given up, long before."""
 

@@ -33,6 +33,21 @@ def _rows_of(table: LiteralString, organization: LiteralString) -> LiteralString
         {SWEPT}"""
 
 
+def _released(column: LiteralString) -> LiteralString:
+    """Accounts that came to be through the organization, or that its directory has deactivated, are no longer its own."""
+    return f"""
+        with batch as (
+                 select id
+                   from users
+                  where {column} = {_GOING} and id > %(after)s
+                  order by id
+                  limit %(limit)s
+                    for no key update
+             ),
+             gone as (update users set {column} = null from batch where users.id = batch.id returning 1)
+        {SWEPT}"""
+
+
 # Sessions first, so that a person who is signed in there never meets a membership that is half gone.
 PARTS: Final[Mapping[str, LiteralString]] = {
     "sessions": _rows_of("sessions", "organization_id"),
@@ -55,6 +70,34 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                   where memberships.user_id = batch.id and memberships.org_id = %(owner)s
               returning 1
              )
+        {SWEPT}""",
+    "provisioned_users": f"""
+        with batch as (
+                 select user_id as id
+                   from provisioned_users
+                  where org_id = {_GOING} and user_id > %(after)s
+                  order by user_id
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (
+                 delete from provisioned_users
+                  using batch
+                  where provisioned_users.user_id = batch.id and provisioned_users.org_id = %(owner)s
+              returning 1
+             )
+        {SWEPT}""",
+    # The accounts are their owners' now.
+    "users_of_origin": _released("origin_org_id"),
+    # Nobody is left who could let these people in again; they were nobody else's.
+    "users_deactivated": _released("deactivated_by_org_id"),
+    "scim_tokens": _rows_of("scim_tokens", "org_id"),
+    "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
+    "scim_groups": f"""
+        with batch as (
+                 select org_id as id from scim_groups where org_id = {_GOING} and org_id > %(after)s limit %(limit)s for update
+             ),
+             gone as (delete from scim_groups using batch where scim_groups.org_id = batch.id returning 1)
         {SWEPT}""",
     "invitations": _rows_of("invitations", "org_id"),
     "roles": _rows_of("roles", "org_id"),

@@ -130,6 +130,19 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "invitations.email_key": Personal(
         "The same address, in the form that is compared.", None, Eraser.ORGANIZATION, "As long as the organization."
     ),
+    **{
+        f"provisioned_users.{column}": Personal(
+            what, "user_id", Eraser.ACCOUNT, "Until the organization's directory deletes the user, and no longer than the account."
+        )
+        for column, what in {
+            "external_id": "What an organization's directory calls the person.",
+            "work_email": "The work address that an organization's directory states, if it is not that of the account.",
+            "formatted_name": "The person's name, as an organization's directory states it.",
+            "given_name": "The given name, as an organization's directory states it.",
+            "family_name": "The family name, as an organization's directory states it.",
+            "display_name": "The name to show, as an organization's directory states it.",
+        }.items()
+    },
     "events.personal": Personal(
         "What an event says about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
     ),
@@ -238,6 +251,11 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("former_services.name", "plans.name", "plans.features", "plans.billing_price_id"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
+        *("scim_tokens.name", "scim_tokens.prefix", "scim_groups.external_id", "scim_exchanges.token_name"),
+    ),
+    "What a directory asked, with everything left out that it says about people; a week": (
+        *("scim_exchanges.method", "scim_exchanges.path", "scim_exchanges.query", "scim_exchanges.request"),
+        *("scim_exchanges.scim_type", "scim_exchanges.reason"),
     ),
     "Details of an act. What they say about a person is kept in a column of its own": (
         *("events.details", "audit_entries.details", "sign_in_links.content"),
@@ -246,6 +264,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("browser_sessions.digest", "flows.browser_digest"),
         *(
             "api_keys.digest",
+            "scim_tokens.digest",
             "client_secrets.digest",
             "devices.token_digest",
             "devices.trust_digest",

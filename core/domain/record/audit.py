@@ -34,6 +34,7 @@ class TargetType(StrEnum):
     SUBSCRIPTION = "subscription"
     INVITATION = "invitation"
     API_KEY = "api_key"
+    SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
     DOMAIN = "domain"
     BRANDING = "branding"
     ROLE = "role"

@@ -46,6 +46,7 @@ _KEY: Final[Mapping[str, Json]] = {
     "permissions": ["read:users"],
     "expires_at": None,
 }
+_SCIM_TOKEN: Final[Mapping[str, Json]] = {"name": "Directory", "prefix": "scim_live_a1b2c3", "expires_at": None}
 _LOGIN: Final[Mapping[str, Json]] = {
     "login_event_id": _ID,
     "provider": "password",
@@ -70,11 +71,11 @@ _SIEM: Final[Mapping[str, Json]] = {
 EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.invited": EventData("The invitation, the role it offers, and whom it was sent to.", {"invitation_id": _ID, **_INVITATION}),
     "user.joined": EventData(
-        "For a new member the invitation and the role; for a new user of a service the service and its API key.",
+        "For a new member the role, and the invitation or the SCIM token; for a new user of a service the service and its API key.",
         {"invitation_id": _ID, "role": "member"},
     ),
     "user.removed": EventData(
-        "For a member their role and address; for a user of a service the service and what became of the account.",
+        "For a member their role, and their address or how a directory removed them; for a user of a service what became of the account.",
         {"role": "member", "email": "grace@example.org"},
     ),
     "user.role_updated": EventData(
@@ -122,6 +123,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.password.changed": EventData("How a member's password came to be changed.", {"how": "reset"}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The key that is gone.", _KEY),
+    "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
+    "scim_token.deleted": EventData("The token that is gone.", _SCIM_TOKEN),
     "domain.set": EventData("The domain.", _DOMAIN),
     "domain.verified": EventData("The domain.", _DOMAIN),
     "domain.deleted": EventData("The domain.", _DOMAIN),

@@ -127,7 +127,13 @@ _FURTHER: Final = (
         "User management",
         ("user.email.changed", "E-mail address changed"),
         ("user.exported", "Personal data exported"),
+        ("user.profile.updated", "Profile of a user changed by a directory"),
         published=False,
+    ),
+    *_types(
+        "Directories",
+        ("scim_token.created", "SCIM token created"),
+        ("scim_token.deleted", "SCIM token deleted"),
     ),
     *_types(
         "Service management",

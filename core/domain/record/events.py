@@ -4,9 +4,10 @@ the jobs that follow.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
-from core.domain.identifiers import ApiKeyId, OrganizationId, UserId
+from core.domain.identifiers import ApiKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.event_types import Audience, EventType, event_type
@@ -15,18 +16,26 @@ ACTING_KEY: Final = "acting_key"
 """The key in the stored details of an audit entry that holds the name and prefix which the API key had when it acted."""
 
 
+class ActingKind(StrEnum):
+    """What kind of key it is, as the record keeps it."""
+
+    API_KEY = "api_key"
+    SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
+
+
 @dataclass(frozen=True, slots=True)
 class ActingKey:
-    """The API key that somebody's servers act with, under its name at that moment."""
+    """The API key that somebody's servers act with, or the SCIM token of a directory, under its name at that moment."""
 
-    id: ApiKeyId
+    id: ApiKeyId | ScimTokenId
     name: str
     prefix: str
+    kind: ActingKind = ActingKind.API_KEY
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did it, and from where: a user, or an API key. Background work has neither, and no address."""
+    """Who did it, and from where: a user, an API key, or a directory with its SCIM token. Background work has neither, and no address."""
 
     user: UserId | None = None
     impersonator: UserId | None = None

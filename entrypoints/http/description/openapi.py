@@ -41,6 +41,7 @@ TAGS: Final[Mapping[str, str]] = {
     "webhooks": "Hear of what happens in an organization as it happens, and see what became of each event.",
     "siem": "Have the audit log and the sign-ins sent to where they are watched.",
     "analytics": "How often people sign in.",
+    "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see what it asked.",
     "audit": "What was done in an organization, and who did it.",
     "platform": "Govern the whole installation. Only platform owners can.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, who somebody is, and where everything is.",

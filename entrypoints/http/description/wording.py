@@ -133,7 +133,8 @@ def _with_body(media_type: str, body: Json) -> str:
         return f"-H 'Content-Type: {media_type}' --data-binary @body"
     if media_type == "application/x-www-form-urlencoded":
         return f"-d {_quoted(urlencode(body['example'], doseq=True))}"
-    return f"--json {_quoted(pretty(body['example']))}"
+    own_type = "" if media_type == "application/json" else f"-H 'Content-Type: {media_type}' "
+    return f"{own_type}--json {_quoted(pretty(body['example']))}"
 
 
 def _quoted(text: str) -> str:

@@ -1,12 +1,15 @@
 """What a body may be: JSON, a form, or raw bytes. A declaration says it by `accepts`, with a limit where the general one does not fit."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import inspect
 
 from entrypoints.http.machinery.calls import Request
-from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, media_type_of
+from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, explained, media_type_of
+from entrypoints.http.machinery.errors import NotAsDeclared
 
 _FORM: Final = "application/x-www-form-urlencoded"
 LONGEST_FORM: Final = 8 << 10
@@ -89,6 +92,78 @@ class Raw:
 
     def reader(self, _kind: Any, general_limit: int) -> BodyReader:
         return _RawReader(self.media_type, self.limit or general_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class ScimJson:
+    """JSON of SCIM, whose attributes may be written in any case (RFC 7643 section 2.1), and whose truth values some directories write as
+    texts. What operations set is left as it is.
+    """
+
+    limit: int | None = None
+
+    @property
+    def media_type(self) -> str:
+        return _ScimReader.media_type
+
+    def suits(self, kind: Any) -> bool:
+        return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+    def reader(self, kind: Any, general_limit: int) -> BodyReader:
+        return _ScimReader(kind, self.limit or general_limit)
+
+
+class _ScimReader(BodyReader):
+    media_type = "application/scim+json"
+
+    def __init__(self, kind: type[msgspec.Struct], limit: int) -> None:
+        super().__init__(dict[str, Any], limit)
+        self._kind = kind
+        self._names: dict[str, str] = {name.lower(): name for name in _names(kind)}
+
+    def decode(self, body: bytes) -> Any:
+        value = self._named(super().decode(body))
+        try:
+            return msgspec.convert(value, self._kind)
+        except msgspec.ValidationError as error:
+            raise NotAsDeclared(explained(error)) from None
+
+    def _named(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self._with_names(value)
+        return [self._named(one) for one in value] if isinstance(value, list) else value
+
+    def _with_names(self, value: dict[str, Any]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for given, inner in value.items():
+            name = self._names.get(given.lower(), given)
+            if name in named:
+                raise NotAsDeclared(f"{name}: give it only once")
+            named[name] = inner if name == _OF_OPERATION else _truth(inner) if name in _TRUTHS else self._named(inner)
+        return named
+
+
+# The attributes whose values are truth values.
+_TRUTHS: Final = frozenset({"active", "primary"})
+_OF_OPERATION: Final = "value"
+
+
+def _truth(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+
+
+def _names(kind: type[msgspec.Struct]) -> Iterator[str]:
+    """Those of its fields, and of the Structs in them."""
+    pending: list[inspect.Type] = [inspect.type_info(kind)]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, inspect.StructType):
+            yield from (str(field.encode_name) for field in one.fields)
+            pending += [field.type for field in one.fields]
+        elif isinstance(one, inspect.UnionType):
+            pending += one.types
+        elif isinstance(one, inspect.CollectionType | inspect.Metadata):
+            pending.append(one.item_type if isinstance(one, inspect.CollectionType) else one.type)
 
 
 class _FormReader(BodyReader):

@@ -1,7 +1,7 @@
 """Who may call. Every endpoint declares a rule, which admits a request as somebody or refuses it.
 
 Kinds of session are admitted by name: for each rule, `Admitted` says which contexts pass, and whether somebody may call in another person's
-name. A further kind of caller (a SCIM token) is one more object of this shape.
+name. A further kind of caller is one more object of this shape.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from core.domain.errors import (
     Unauthorized,
 )
 from core.domain.federation.oauth_errors import InsufficientScope
+from core.domain.federation.scim_tokens import KIND, ScimHolder
 from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, Context, Participation
@@ -30,6 +31,8 @@ from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.callers import Witness
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.limits import SCIM
+from entrypoints.http.machinery.scim_recording import recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "b
 _LONGEST_TOKEN = 8192
 # Likewise for this one.
 _LONGEST_KEY = 200
+_SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
 _NOT_FROM: Final = {
     Context.PLATFORM: "This cannot be done with a token for the platform",
@@ -234,6 +238,30 @@ class _Key:
         return holder
 
 
+class _Directory:
+    """For a directory, with a SCIM token of its organization. What it asks, and what became of it, is kept for its administrators."""
+
+    name = "scim"
+    scheme = SecurityScheme("scim", {"type": "http", "scheme": "bearer", "description": "A SCIM token of the organization."})
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, OrganizationNotActive)
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, method: str) -> bool:
+        return method != "GET"
+
+    async def admit(self, request: Request, postern: Postern) -> ScimHolder:
+        scheme, _, token = (request.header(b"authorization") or b"").partition(b" ")
+        token = token.strip()
+        if scheme.lower() != b"bearer" or not token.startswith(_SCIM_TOKENS) or not token.isascii() or len(token) > _LONGEST_KEY:
+            raise Unauthorized
+        holder = await postern.federation.scim_tokens.resolve(Token(token.decode("ascii")))
+        request.acting_key = holder.acting
+        request.tell = recording(request, holder, postern)
+        if request.limiter is not None:
+            request.limiter.admit_client(SCIM, str(holder.token))
+        return holder
+
+
 class _Leaving:
     """For a holder who wants to end a session of any kind. The token must be one of ours and name the session. The session may have ended
     already, so that signing out twice is no error, and its organization does not matter.
@@ -375,6 +403,7 @@ ANYONE: Final[CallerRule] = _Anyone()
 CLIENT: Final[CallerRule] = _Client()
 OPENID_SESSION: Final = _OpenId()
 LEAVING: Final[CallerRule] = _Leaving()
+DIRECTORY: Final[CallerRule] = _Directory()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 
 # "Of inactive": the organization of the session, or of the path, may be suspended or still pending.

@@ -1,10 +1,11 @@
 """What a handler is called with: the request as the dispatcher sees it, and the typed call made from it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic
 
 from typing_extensions import TypeVar
 
+from core.domain.errors import Refusal
 from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -46,6 +47,7 @@ class Request:
         "_headers",
         "acting_key",
         "asked_languages",
+        "body",
         "caller",
         "client_address",
         "client_id",
@@ -58,6 +60,7 @@ class Request:
         "quiet",
         "size",
         "status",
+        "tell",
         "template",
     )
 
@@ -81,6 +84,9 @@ class Request:
         self.size = 0
         self.quiet = False
         self.path_values: Mapping[str, str] = NO_VALUES
+        # A caller rule may want to be told what became of the request, with its body: the status, and the refusal if it was refused.
+        self.tell: Callable[[int, Refusal | None], None] | None = None
+        self.body = b""
 
     async def count(self, *limits: RateLimit) -> None:
         """Counts the request under these limits of its address. Raises `RateLimited`."""

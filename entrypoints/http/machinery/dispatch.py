@@ -16,6 +16,7 @@ import trio
 from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
+from core.domain.federation.scim_resources import BASE_PATH
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
@@ -25,7 +26,7 @@ from entrypoints.http.machinery.calls import Call, Request, headers_by_name
 from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
 from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, Receive, convert
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.machinery.error_shapes import OURS, Refusing
+from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
 from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
 from entrypoints.http.machinery.limits import Limiter
@@ -44,6 +45,7 @@ _OTHER_METHOD: Final = "OTHER"
 _BODILESS: Final = frozenset({204, 304})
 # In seconds. A body that takes longer was not sent together with its head.
 _PROMPT: Final = 0.1
+_OF_DIRECTORIES: Final = f"{BASE_PATH}/"
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 # What structlog's `merge_contextvars` adds to every line of this request; `bind_contextvars` does the same at seven times the cost.
 _logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
@@ -76,6 +78,7 @@ class Dispatcher:
         self._work = Work(most_requests)
         self._origin = origin
         self._programs = Refusing(OURS, common_headers)
+        self._directories = Refusing(SCIM, common_headers)
         self._bodiless_headers = answer_headers(common_headers, None)
         self._router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
         self._origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
@@ -113,6 +116,7 @@ class Dispatcher:
 
     async def _serve(self, request: Request, scope: Any, receive: Receive, send: Send) -> None:
         route, values = self._router.find(scope.get("raw_path") or scope["path"].encode())
+        refusal: Refusal | None = None
         try:
             if route is None:
                 raise NotFound  # noqa: TRY301 - refused as everything is
@@ -123,7 +127,10 @@ class Dispatcher:
         except SeeOther as elsewhere:
             answered = 303, [*self._bodiless_headers, (b"location", elsewhere.place.encode())], b""
         except Exception as error:  # noqa: BLE001 - whatever went wrong, there is an answer; `refusal_of` logs what is a fault
-            answered = self._refused(error, request, route)
+            refusal = refusal_of(error, self._postern.foundation.database)
+            answered = self._refused(refusal, request, route)
+        if request.tell is not None:
+            request.tell(answered[0], refusal)
         origins = self._origins.get(request.template)
         if origins is not None:
             answered = await self._for_origins(origins, request, answered)
@@ -220,6 +227,8 @@ class Dispatcher:
             began = trio.current_time()
             sent = await target.body.read(request, receive)
             reading = False
+            if request.tell is not None:
+                request.body = sent
             with work:
                 if trio.current_time() - began > _PROMPT:
                     # The caller was admitted before the body, and a slow sender chooses how long ago that was. If the session has ended
@@ -261,10 +270,16 @@ class Dispatcher:
                 raise
         return caller
 
-    def _refused(self, error: Exception, request: Request, route: "Route[_Target] | None") -> Answered:
+    def _refused(self, refusal: Refusal, request: Request, route: "Route[_Target] | None") -> Answered:
         target = route.targets.get(request.method) if route is not None else None
-        refusing = target.refusing if target is not None else self._people if _is_for_people(request) else self._programs
-        return refusing.answered(refusal_of(error, self._postern.foundation.database), self._postern.foundation.clock.now(), request)
+        refusing = target.refusing if target is not None else self._without_route(request)
+        return refusing.answered(refusal, self._postern.foundation.clock.now(), request)
+
+    def _without_route(self, request: Request) -> Refusing:
+        """Who is told that there is no such place."""
+        if request.path.startswith(_OF_DIRECTORIES):
+            return self._directories
+        return self._people if _is_for_people(request) else self._programs
 
     def _log_request(self, request: Request, seconds: float, trips: RoundTrips | None) -> None:
         fields: dict[str, Any] = {
@@ -280,7 +295,7 @@ class Dispatcher:
         if request.client_id is not None:
             fields["client_id"] = str(request.client_id)
         if request.acting_key is not None:
-            fields["api_key_id"] = str(request.acting_key.id)
+            fields[f"{request.acting_key.kind}_id"] = str(request.acting_key.id)
         if trips is not None:
             fields["db_round_trips"] = trips.count
         self._log.tell(fields, is_probe=request.quiet)

@@ -80,13 +80,20 @@ class _OAuth:
         return OAuthError(word, message_of(refused), refused.code, at)
 
 
+ScimType = Literal["uniqueness", "invalidSyntax", "invalidFilter", "invalidPath", "noTarget", "invalidValue", "mutability"]
+
+
 class ScimError(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """RFC 7644 section 3.12."""
+    """An error as RFC 7644 section 3.12 has it."""
 
     schemas: Sequence[Literal["urn:ietf:params:scim:api:messages:2.0:Error"]]
-    status: int
-    detail: str
-    scim_type: Literal["uniqueness", "invalidSyntax"] | None = None
+    """What this is."""
+    status: Annotated[int, example(400)]
+    """The status of the answer."""
+    detail: Annotated[str, example("path: title is not kept here")]
+    """What is wrong, for people."""
+    scim_type: Annotated[ScimType, example("invalidPath")] | None = None
+    """What is wrong, for programs, where SCIM has a word for it."""
 
 
 class _Scim:
@@ -94,13 +101,16 @@ class _Scim:
     kind = ScimError
 
     def value(self, refused: Refused, _at: datetime, _language: Language = DEFAULT) -> ScimError:
-        kind = refused if isinstance(refused, type) else type(refused)
-        scim_type: Literal["uniqueness", "invalidSyntax"] | None = None
-        if issubclass(kind, Conflict):
-            scim_type = "uniqueness"
-        elif issubclass(kind, NotAsDeclared):
-            scim_type = "invalidSyntax"
-        return ScimError(("urn:ietf:params:scim:api:messages:2.0:Error",), status_of(refused), message_of(refused), scim_type)
+        return ScimError(["urn:ietf:params:scim:api:messages:2.0:Error"], status_of(refused), message_of(refused), scim_type_of(refused))
+
+
+def scim_type_of(refused: Refused) -> ScimType | None:
+    kind = refused if isinstance(refused, type) else type(refused)
+    if issubclass(kind, Conflict):
+        return "uniqueness"
+    if issubclass(kind, NotAsDeclared):
+        return "invalidSyntax"
+    return getattr(kind, "scim_type", None)
 
 
 OURS: Final[ErrorShape] = _Ours()

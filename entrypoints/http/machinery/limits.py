@@ -45,6 +45,8 @@ PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
 # What a client that has shown who it is does at the token endpoint and its neighbours, by its id and in each process: one server may sign
 # many people in, and there is nothing here to guess.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
+# What a directory does, by its token and in each process: an import of many people goes on at this pace.
+SCIM = RateLimit("scim", burst=2000, seconds_per_request=0.004)
 # On the pages, an office of some hundred people behind one address signs in on the same morning. So only failures count there: who gets in
 # gives the token back. What one client has sent at once waits for its turn, so that many right passwords do not look like many tries.
 PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
@@ -73,6 +75,7 @@ POLICIES = (
     CREDENTIALS,
     PRIVACY,
     CLIENT,
+    SCIM,
     PAGE_SIGN_INS,
     PAGE_STEPS,
     USER_CODES,

@@ -15,6 +15,7 @@ from ops.bench.cases import (
     peers,
     providers,
     scale,
+    scim,
     services,
     siem,
     single_use,
@@ -63,6 +64,7 @@ CASES: Final[Mapping[str, Case]] = {
     "subscribed": webhooks.subscribed,
     "exported": siem.exported,
     "pages": pages.pages,
+    "scim": scim.scim,
     "peers": peers.peers,
     "providers": providers.providers,
 }

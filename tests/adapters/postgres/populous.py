@@ -50,6 +50,16 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;
+    insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at)
+    select gen_random_uuid(), %(organization)s, 'Token', %(slug)s || n, sha256((%(slug)s || n)::bytea), gen_random_uuid(), now()
+      from generate_series(1, 3) as n;
+    insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at)
+    select %(organization)s, id, true, now(), now() from users;
+    insert into scim_groups (org_id, updated_at) values (%(organization)s, now());
+    insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)
+    select gen_random_uuid(), %(organization)s, id, 'Token', 'GET', '/scim/v2/Users', 200, now() from users;
+    update users set origin_org_id = %(organization)s, deactivated_by_org_id = %(organization)s
+     where id in (select id from users where origin_org_id is null order by id limit 25);
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
     insert into logout_receivers (service_id) select id from all_services where org_id = %(organization)s;

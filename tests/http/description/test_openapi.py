@@ -33,8 +33,9 @@ def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for inner in value.values():
-            yield from references(inner)
+        for name, inner in value.items():
+            if name != "example":
+                yield from references(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from references(inner)

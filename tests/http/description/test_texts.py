@@ -105,7 +105,7 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
         ((media_type, media),) = operation["requestBody"]["content"].items()
         if "example" not in media:
             assert words[words.index("--data-binary") + 1] == "@body"
-        elif media_type == "application/json":
+        elif media_type.endswith("json"):
             assert json.loads(words[words.index("--json") + 1]) == media["example"]
         else:
             assert dict(parse_qsl(words[words.index("-d") + 1])) == media["example"]

@@ -3,6 +3,21 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.federation import device_flow, given_sessions, grants, logout_notices, oidc, pushed_requests
+from entrypoints.http.routes.federation import (
+    device_flow,
+    given_sessions,
+    grants,
+    logout_notices,
+    oidc,
+    pushed_requests,
+    scim_discovery,
+    scim_groups,
+    scim_search,
+    scim_tokens,
+    scim_users,
+)
 
-ROUTES: Final = Endpoints.of(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices)
+ROUTES: Final = Endpoints.of(
+    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices),
+    *(scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
+)

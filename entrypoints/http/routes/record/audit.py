@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person, TargetType
-from core.domain.record.events import ActingKey
+from core.domain.record.events import ActingKey, ActingKind
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -67,10 +67,12 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for an API key."""
+    """The person's address; null for an API key or a SCIM token."""
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The API key; absent for a person."""
+    """The API key; absent for others."""
+    scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
+    """The SCIM token of a directory; absent for others."""
 
 
 class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +190,9 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
         case None:
             return None
         case ActingKey():
-            return AuditActor(id=actor.id, email=None, is_platform_owner=False, api_key=AuditActorKey(actor.name, actor.prefix))
+            key = AuditActorKey(actor.name, actor.prefix)
+            if actor.kind is ActingKind.SCIM_TOKEN:
+                return AuditActor(id=actor.id, email=None, is_platform_owner=False, scim_token=key)
+            return AuditActor(id=actor.id, email=None, is_platform_owner=False, api_key=key)
         case Person():
             return AuditActor(id=actor.id, email=actor.email, is_platform_owner=actor.is_platform_owner)

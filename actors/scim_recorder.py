@@ -1,0 +1,72 @@
+"""The flight recorder of directories: exchanges are gathered and written once a second, so that no request waits for them."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.federation.scim_exchanges import ScimExchange
+from ports.federation.scim_exchanges import ScimExchangeStore
+
+log = structlog.get_logger()
+
+# Between two writes, and during an outage.
+_MOST: Final = 2000
+_INTERVAL: Final = 1.0
+# At shutdown, the last may still be written for this long. They are there to be looked at, and nothing depends on them.
+_LAST_WRITE: Final = 1.0
+
+
+class ScimRecorder:
+    """An actor that implements `ports.federation.scim_exchanges.ScimRecorder`. When too many wait, the newest are dropped."""
+
+    name = "scim_recorder"
+
+    def __init__(self, store: ScimExchangeStore, *, spread: Callable[[], float], most: int = _MOST) -> None:
+        self._store = store
+        self._outage = Outage(self.name, spread)
+        self._most = most
+        self._waiting: list[ScimExchange] = []
+        self._dropped = 0
+        self._came = trio.Event()
+
+    def record(self, exchange: ScimExchange) -> None:
+        if len(self._waiting) >= self._most:
+            self._dropped += 1
+            return
+        self._waiting.append(exchange)
+        self._came.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        try:
+            while True:
+                await self._came.wait()
+                await trio.sleep(_INTERVAL)
+                await self._write()
+        except trio.Cancelled:
+            with trio.move_on_after(_LAST_WRITE, shield=True):
+                await self._write()
+            raise
+
+    async def _write(self) -> None:
+        """Forgets them only once they are written. Writing one twice changes nothing."""
+        if self._dropped:
+            log.warning("scim_exchanges_dropped", exchanges=self._dropped)
+            self._dropped = 0
+        writing = list(self._waiting)
+        if not writing:
+            return
+        try:
+            await self._store.add(writing)
+        except (Unavailable, Overloaded) as error:
+            # Those that wait are written with the next that come, or a second later.
+            self._outage.began(error)
+        else:
+            self._outage.over()
+            del self._waiting[: len(writing)]
+            if not self._waiting:
+                self._came = trio.Event()

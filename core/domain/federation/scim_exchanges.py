@@ -1,0 +1,124 @@
+"""The flight recorder of directories: the last requests of an organization's SCIM tokens, each with its outcome, and with the reason of a
+refusal in words. What requests say about people is left out before anything is kept: a text becomes `…`, unless it is a word of SCIM.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
+from core.domain.json import Json
+
+KEPT_FOR: Final = timedelta(days=7)
+MOST_KEPT: Final = 1000
+"""Of one organization; the oldest go first."""
+REDACTED: Final = "…"
+_LONGEST_PATH: Final = 200
+_LONGEST_QUERY: Final = 2000
+_LONGEST_REASON: Final = 500
+# Of a list, and of the attributes of an object: enough to see its form.
+_MOST_SHOWN: Final = 10
+_DEEPEST: Final = 8
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_ID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+# What may be shown of texts: words of the protocol, and truth values as some directories write them.
+_WORDS: Final = frozenset({"add", "replace", "remove", "true", "false", "work", "home", "other", "user", "group", ""})
+_SHOWN_AS_THEY_ARE: Final = frozenset({"schemas", "sortby", "sortorder"})
+_NUMBERS: Final = frozenset({"startindex", "count"})
+_COMPARED: Final = re.compile(r"\b(eq|ne|co|sw|ew|gt|ge|lt|le)(\s+)('[^']*'?|[^\s\")\]]+)", re.IGNORECASE)
+_PATHS: Final = frozenset({"path", "filter"})
+_NAME: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_.:$-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScimExchange:
+    """One request and what became of it. `request` is the form of its body; None if it had none that could be read."""
+
+    id: ScimExchangeId
+    organization: OrganizationId
+    token: ScimTokenId
+    token_name: str
+    method: str
+    path: str
+    query: str | None
+    request: Json
+    status: int
+    scim_type: str | None
+    reason: str | None
+    occurred_at: datetime
+
+
+def shown_path(path: str) -> str:
+    """Ids say which resource it was. Anything else in place of one may say who it was about."""
+    segments = [segment if _is_word(segment) or _ID.fullmatch(segment) else REDACTED for segment in path.split("/")]
+    return "/".join(segments)[:_LONGEST_PATH]
+
+
+def shown_query(pairs: Mapping[str, str]) -> str | None:
+    """`pairs` are decoded."""
+    if not pairs:
+        return None
+    return "&".join(f"{_shown_name(name)}={_shown_value(name.lower(), value)}" for name, value in pairs.items())[:_LONGEST_QUERY]
+
+
+def shown_body(value: Json, name: str = "", depth: int = 0) -> Json:
+    """The form of a body: its attributes, and of its values those that say nothing about a person."""
+    if depth > _DEEPEST:
+        return REDACTED
+    if isinstance(value, str):
+        return _shown_text(name.lower(), value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return value if name.lower() in _NUMBERS else REDACTED
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+        shown: dict[str, Json] = {_shown_name(inner): shown_body(one, inner, depth + 1) for inner, one in pairs[:_MOST_SHOWN]}
+        return shown | ({REDACTED: f"{len(pairs) - _MOST_SHOWN} more"} if len(pairs) > _MOST_SHOWN else {})
+    listed = [shown_body(one, name, depth + 1) for one in value[:_MOST_SHOWN]]
+    return [*listed, f"{len(value) - _MOST_SHOWN} more"] if len(value) > _MOST_SHOWN else listed
+
+
+def shown_reason(reason: str) -> str:
+    return reason[:_LONGEST_REASON]
+
+
+def _shown_text(name: str, value: str) -> Json:
+    if name in _SHOWN_AS_THEY_ARE and _NAME.fullmatch(value):
+        return value
+    if name in _PATHS:
+        return _without_texts(value)
+    return value if value.lower() in _WORDS or _ID.fullmatch(value) else REDACTED
+
+
+def _shown_value(name: str, value: str) -> str:
+    if name == "filter":
+        return _without_texts(value)
+    if name in {"attributes", "excludedattributes", "sortby", "sortorder"}:
+        return ",".join(one if _NAME.fullmatch(one) else REDACTED for one in value.split(",")[:_MOST_SHOWN])
+    return value if value.isdecimal() else REDACTED
+
+
+def _without_texts(text: str) -> str:
+    """A filter or path with its values left out, but for words of the protocol and ids."""
+
+    def shown(found: re.Match[str]) -> str:
+        inner = found[0].strip('"')
+        return found[0] if inner.lower() in _WORDS or _ID.fullmatch(inner) else f'"{REDACTED}"'
+
+    def bare(found: re.Match[str]) -> str:
+        return found[0] if found[3].lower() in _WORDS or _ID.fullmatch(found[3]) else f"{found[1]}{found[2]}{REDACTED}"
+
+    redacted = _COMPARED.sub(bare, _QUOTED.sub(shown, text[:_LONGEST_QUERY]))
+    return redacted if "@" not in redacted else REDACTED
+
+
+def _shown_name(name: str) -> str:
+    """Some directories name attributes by paths with filters."""
+    return name if _NAME.fullmatch(name) else _without_texts(name)[:_LONGEST_PATH] if "[" in name else REDACTED
+
+
+def _is_word(segment: str) -> bool:
+    return segment in {"", "scim", "v2", "Users", "Groups", "ServiceProviderConfig", "ResourceTypes", "Schemas", ".search", "Bulk"}

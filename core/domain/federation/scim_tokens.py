@@ -1,0 +1,93 @@
+"""SCIM tokens: a directory manages the people of one organization with one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
+from core.domain.json import Json, timestamp
+from core.domain.lines import typed_line
+from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
+
+KIND: Final = "scim_live"
+LONGEST_NAME: Final = 100
+MOST_TOKENS: Final = 50
+"""Tokens of one organization, expired ones included: they stay until they are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScimToken:
+    """What is kept of a token. The token itself is only in the answer that creates it. `prefix` is how it begins."""
+
+    id: ScimTokenId
+    organization: OrganizationId
+    name: str
+    prefix: str
+    last_used_at: datetime | None = None
+    expires_at: datetime | None
+    created_by: UserId
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScimHolder:
+    """The directory behind a valid token of an active organization."""
+
+    token: ScimTokenId
+    name: str
+    prefix: str
+    organization: OrganizationId
+    organization_slug: str
+
+    @property
+    def acting(self) -> ActingKey:
+        return ActingKey(self.token, self.name, self.prefix, ActingKind.SCIM_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScimToken:
+    """A token as the database knows it for this request. Its organization exists."""
+
+    holder: ScimHolder
+    digest: bytes
+    expires_at: datetime | None
+    organization_is_active: bool
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+def token_name(text: str) -> str:
+    """The name as it is kept. Raises `BadRequest`."""
+    name = typed_line("name", text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def require_future(expires_at: datetime | None, now: datetime) -> None:
+    if expires_at is not None and expires_at <= now:
+        raise BadRequest("expires_at: must lie in the future, or be left out for a token that does not expire")
+
+
+def require_room(count: int) -> None:
+    if count >= MOST_TOKENS:
+        raise BadRequest(f"An organization has at most {MOST_TOKENS} SCIM tokens: delete one first")
+
+
+def scim_token_created(token: ScimToken, actor: Actor) -> Event:
+    return _event("scim_token.created", token, actor)
+
+
+def scim_token_deleted(token: ScimToken, actor: Actor) -> Event:
+    return _event("scim_token.deleted", token, actor)
+
+
+def _event(name: str, token: ScimToken, actor: Actor) -> Event:
+    details: dict[str, Json] = {
+        "name": token.name,
+        "prefix": token.prefix,
+        "expires_at": None if token.expires_at is None else timestamp(token.expires_at),
+    }
+    return Event(name, actor, Target("scim_token", str(token.id)), token.organization, details)

@@ -1,0 +1,59 @@
+"""What a directory asked and what became of it, for the flight recorder. Nothing waits for it."""
+
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from core.domain.errors import Refusal
+from core.domain.federation.scim_exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
+from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.identifiers import ScimExchangeId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.error_shapes import scim_type_of
+
+# In bytes. The form of a longer body is not worth the time.
+_LONGEST_BODY: Final = 32 << 10
+_MOST_FIELDS: Final = 20
+_LONGEST_METHOD: Final = 16
+
+
+def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callable[[int, Refusal | None], None]:
+    def tell(status: int, refusal: Refusal | None) -> None:
+        postern.federation.scim_recorder.record(
+            ScimExchange(
+                id=ScimExchangeId(postern.foundation.ids.new()),
+                organization=holder.organization,
+                token=holder.token,
+                token_name=holder.name,
+                method=request.method[:_LONGEST_METHOD],
+                path=shown_path(request.path),
+                query=shown_query(_query(request.query_string)),
+                request=_body(request.body),
+                status=status,
+                scim_type=None if refusal is None else scim_type_of(refusal),
+                reason=None if refusal is None else shown_reason(refusal.message),
+                occurred_at=postern.foundation.clock.now(),
+            )
+        )
+
+    return tell
+
+
+def _query(encoded: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        return {}
+
+
+def _body(sent: bytes) -> Any:
+    """None for what has no body, or one that cannot be read."""
+    if not sent or len(sent) > _LONGEST_BODY:
+        return None
+    try:
+        return shown_body(msgspec.json.decode(sent))
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,205 @@
+"""What directories send and get: the resources of SCIM, and the shapes of lists and changes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from core.domain.errors import PreconditionFailed, Refusal
+from core.domain.federation.scim_errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim_filters import LONGEST_FILTER, Comparable, Filter, parse_filter
+from core.domain.federation.scim_patches import LONGEST_TEXT, Operation
+from core.domain.federation.scim_resources import DEFAULT_COUNT, MOST_LISTED, Wanted, wanted
+from entrypoints.http.machinery.accepts import ScimJson
+from entrypoints.http.machinery.callers import DIRECTORY
+from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.endpoints import Statement
+from entrypoints.http.machinery.error_shapes import SCIM
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
+from entrypoints.http.machinery.limits import UNLIMITED
+from ports.federation.scim_users import SORTABLE, Order
+
+MEDIA_TYPE = "application/scim+json"
+PATCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+SEARCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
+LIST_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+_LONGEST_BODY = 2 << 20
+_ID = "0199d3a0-0000-7000-8000-000000000001"
+
+
+def declared(*refuses: type[Refusal], status: int = 200, also: Mapping[int, Any] | None = None) -> Statement:
+    """What all endpoints of directories have in common."""
+    return {
+        "caller": DIRECTORY,
+        "limit": UNLIMITED,
+        "counts": (BY_TOKEN,),
+        "refuses": refuses,
+        "status": status,
+        "also": also or {},
+        "errors": SCIM,
+        "produces": MEDIA_TYPE,
+        "accepts": ScimJson(_LONGEST_BODY),
+        "tags": ("scim",),
+    }
+
+
+CHANGE_REFUSALS = (PreconditionFailed, InvalidSyntax, InvalidPath, NoTarget, InvalidValue, Mutability)
+SEARCH_REFUSALS = (InvalidFilter, InvalidPath, InvalidValue)
+
+
+# What the documentation says of texts. The domain checks them.
+ScimText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_TEXT})]
+FilterText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER})]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which attributes to answer with."""
+
+    attributes: Annotated[str, example("userName,active")] | None = None
+    """Only these, separated by commas, beside `id` and `schemas`."""
+    excluded_attributes: Annotated[str, example("members")] | None = None
+    """All but these, separated by commas."""
+
+    @property
+    def wanted(self) -> Wanted:
+        return wanted(self.attributes, self.excluded_attributes)
+
+
+class ScimQuery(Shown, frozen=True, kw_only=True, rename="camel"):
+    """What to list."""
+
+    start_index: Annotated[int, example(1)] = 1
+    """Where the page begins; the first is 1."""
+    count: Annotated[int, example(100)] = DEFAULT_COUNT
+    """How many to answer with at most, up to 1000."""
+    filter: Annotated[str, example('userName eq "ada@example.org"')] | None = None
+    """What to find: `eq` for each attribute that can be compared, for `userName` and `emails` also `co`, `sw` and `ew`; joined by `and`,
+    `or` and `not ( )`.
+    """
+    sort_by: Annotated[str, example("userName")] | None = None
+    """The attribute to sort by."""
+    sort_order: Annotated[str, example("ascending")] | None = None
+    """`ascending` or `descending`."""
+
+
+class SearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What to list, as a body."""
+
+    schemas: Annotated[Sequence[str], example([SEARCH_SCHEMA])] = ()
+    """What this is."""
+    start_index: Annotated[int, example(1)] | None = None
+    """Where the page begins; the first is 1."""
+    count: Annotated[int, example(100)] | None = None
+    """How many to answer with at most, up to 1000."""
+    filter: Annotated[FilterText, example('userName eq "ada@example.org"')] | None = None
+    """What to find."""
+    sort_by: Annotated[ScimText, example("userName")] | None = None
+    """The attribute to sort by."""
+    sort_order: Annotated[ScimText, example("ascending")] | None = None
+    """`ascending` or `descending`."""
+    attributes: Annotated[Sequence[str], example(["userName"])] | None = None
+    """Only these attributes."""
+    excluded_attributes: Annotated[Sequence[str], example(["members"])] | None = None
+    """All but these attributes."""
+
+    @property
+    def wanted(self) -> Wanted:
+        require_schema(self.schemas, SEARCH_SCHEMA)
+        return wanted(self.attributes, self.excluded_attributes)
+
+
+class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation of a change."""
+
+    op: Annotated[str, example("replace")]
+    """`add`, `replace` or `remove`, in any case."""
+    path: Annotated[str, example("active")] | None = None
+    """The attribute. Without it, the value names the attributes."""
+    value: Annotated[Any, example(False)] = None
+    """What to set, add or remove."""
+
+
+class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations that are carried out together, or not at all."""
+
+    schemas: Annotated[Sequence[str], example([PATCH_SCHEMA])] = ()
+    """What this is."""
+    operations: Sequence[ScimOperation] = msgspec.field(name="Operations")
+    """What to change, in order."""
+
+    def listed(self) -> Sequence[Operation]:
+        require_schema(self.schemas, PATCH_SCHEMA)
+        return [Operation(one.op, one.path, one.value) for one in self.operations]
+
+
+class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """About a resource."""
+
+    resource_type: Annotated[str, example("User")]
+    """`User` or `Group`."""
+    created: datetime
+    """When the directory, or the organization, first knew it."""
+    last_modified: datetime
+    """When it was last changed."""
+    location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")]
+    """Where it is."""
+    version: Annotated[str, example('W/"3694e05e9dff590f3694e05e9dff590f"')]
+    """Its version, to send as `If-Match` or `If-None-Match`."""
+
+
+class ScimList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of resources."""
+
+    schemas: Annotated[Sequence[str], example([LIST_SCHEMA])]
+    """What this is."""
+    total_results: Annotated[int, example(1)]
+    """How many there are in all."""
+    start_index: Annotated[int, example(1)]
+    """Where the page begins."""
+    items_per_page: Annotated[int, example(1)]
+    """How many are on this page."""
+
+
+def require_schema(given: Sequence[str], wanted_schema: str) -> None:
+    """Some clients leave it out. Raises `InvalidSyntax` for another one."""
+    if given and wanted_schema.lower() not in {one.lower() for one in given}:
+        raise InvalidSyntax(f"schemas: expected {wanted_schema}")
+
+
+def filter_of(text: str | None, comparable: Comparable) -> Filter | None:
+    return parse_filter(text, comparable) if text else None
+
+
+def order_of(by: str | None, direction: str | None) -> Order:
+    """Raises `InvalidPath`, `InvalidValue`."""
+    word = (direction or "ascending").lower()
+    if word not in {"ascending", "descending"}:
+        raise InvalidValue("sortOrder: ascending or descending")
+    if not by:
+        return Order()
+    name = next((one for one in SORTABLE if one.lower() == by.lower().removeprefix("urn:ietf:params:scim:schemas:core:2.0:user:")), None)
+    if name is None:
+        raise InvalidPath(f"sortBy: one of {', '.join(SORTABLE)}")
+    return Order(name, word == "descending")
+
+
+def count_of(count: int | None) -> int:
+    return DEFAULT_COUNT if count is None else min(max(count, 0), MOST_LISTED)
+
+
+def start_of(start: int | None) -> int:
+    return 1 if start is None else max(start, 1)
+
+
+def version_of(request: Request) -> str | None:
+    """What `If-Match` says."""
+    stated = request.header(b"if-match")
+    return None if stated is None else stated.decode("latin-1")
+
+
+def known_version(request: Request) -> str | None:
+    """What `If-None-Match` says."""
+    stated = request.header(b"if-none-match")
+    return None if stated is None else stated.decode("latin-1")

@@ -1,0 +1,226 @@
+"""The one group of a directory, by SCIM (RFC 7644): the organization."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import Forbidden, NotFound, NotImplementedHere, TeamLimitExceeded
+from core.domain.federation.scim_errors import InvalidValue
+from core.domain.federation.scim_filters import OF_GROUPS, Filter
+from core.domain.federation.scim_groups import GROUP_SCHEMA, refuse_creation, whole_group
+from core.domain.federation.scim_resources import Wanted, group_resource, group_version, is_known, list_response, projected
+from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.identifiers import OrganizationId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.routes.federation.scim_bodies import (
+    CHANGE_REFUSALS,
+    SEARCH_REFUSALS,
+    PatchBody,
+    ScimList,
+    ScimMeta,
+    ScimQuery,
+    ScimText,
+    SearchBody,
+    Shown,
+    count_of,
+    declared,
+    filter_of,
+    known_version,
+    order_of,
+    require_schema,
+    start_of,
+    version_of,
+)
+from ports.federation.scim_users import FoundGroup
+
+_GROUPS: Final = "/scim/v2/Groups"
+_GROUP: Final = f"{_GROUPS}/{{group_id}}"
+_MEMBERS: Final = "members"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ScimMember(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody in the group."""
+
+    value: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
+    """The user's id."""
+    ref: Annotated[str, example("https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001")] | None = msgspec.field(
+        name="$ref", default=None
+    )
+    """Where the user is."""
+    type: Annotated[str, example("User")] | None = None
+    """Always `User`."""
+
+
+class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The group as a whole."""
+
+    schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])] = ()
+    """What this is."""
+    display_name: Annotated[ScimText, example("Acme")] | None = None
+    """The name of the organization. It is read-only, so what you send is passed over."""
+    external_id: Annotated[ScimText, example("b7f2")] | None = None
+    """What the directory calls the group. It is only data."""
+    members: Sequence[ScimMember] | None = None
+    """Everybody who is to be in the group. State the list, even if it is empty."""
+
+
+class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The organization."""
+
+    schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
+    """What this is."""
+    id: UUID
+    """The organization's id."""
+    meta: ScimMeta
+    """About this resource."""
+    display_name: Annotated[str, example("Acme")]
+    """The name of the organization."""
+    external_id: Annotated[str, example("b7f2")] | msgspec.UnsetType = msgspec.UNSET
+    """What the directory calls the group; absent if it has not said so."""
+    members: Sequence[ScimMember]
+    """Everybody in the group."""
+
+
+class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
+    """A page of groups."""
+
+    resources: Sequence[ScimGroup] = msgspec.field(name="Resources")
+    """The group, if it is on this page."""
+
+
+class ScimGroupPath(msgspec.Struct, frozen=True):
+    group_id: UUID
+    """The group's id, which is the organization's."""
+
+
+@endpoint.get(_GROUPS, **declared(*SEARCH_REFUSALS))
+async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
+    """List groups
+
+    There is one: the organization.
+    """
+    return await _listed(call.caller, call.query, postern)
+
+
+@endpoint.post(f"{_GROUPS}/.search", **declared(*SEARCH_REFUSALS))
+async def search_scim_groups(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
+    """Search groups
+
+    The same as the list, for a search that should not stand in an address.
+    """
+    return await _listed(call.caller, call.body, postern)
+
+
+@endpoint.post(_GROUPS, **declared(NotImplementedHere, status=201))
+def create_scim_group(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> ScimGroup:
+    """Create a group
+
+    This is not offered: the one group is the organization.
+    """
+    raise refuse_creation()
+
+
+@endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}))
+async def scim_group(
+    call: Call[None, Shown, ScimGroupPath, ScimHolder], postern: Postern
+) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
+    """Get the group
+
+    With all members, unless you exclude them.
+    """
+    want = call.query.wanted
+    found = await postern.federation.scim_groups.get(call.caller, OrganizationId(call.path.group_id), with_members=want.has(_MEMBERS))
+    version = group_version(found.group)
+    if is_known(known_version(call.request), version):
+        return Answer(NO_BODY, 304, ((b"etag", version.encode()),))
+    return _answer(found, want, postern)
+
+
+@endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, TeamLimitExceeded, NotFound))
+async def replace_scim_group(
+    call: Call[ScimGroupBody, Shown, ScimGroupPath, ScimHolder], postern: Postern
+) -> Answer[ScimGroup] | Answer[bytes]:
+    """Replace the members of the group
+
+    New members get the role `member`. Those who stay keep theirs. Owners and admins whom you leave out stay, and the answer shows them. The
+    name is the organization's, and what you send of it is passed over.
+    """
+    body, want = call.body, call.query.wanted
+    require_schema(body.schemas, GROUP_SCHEMA)
+    if body.members is None:
+        raise InvalidValue("members: state the list, even if it is empty")
+    change = whole_group([{"value": one.value, "type": one.type} for one in body.members], body.external_id)
+    replaced = await postern.federation.scim_groups.replace(
+        call.caller,
+        OrganizationId(call.path.group_id),
+        change,
+        version_of(call.request),
+        call.actor,
+        with_members=want.has(_MEMBERS),
+    )
+    return _answer(replaced, want, postern)
+
+
+@endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound))
+async def change_scim_group(call: Call[PatchBody, Shown, ScimGroupPath, ScimHolder], postern: Postern) -> Answer[ScimGroup] | Answer[bytes]:
+    """Add and remove members
+
+    All operations are carried out, or none. A person who is removed is no longer a member of the organization, but stays a user of the
+    directory. Owners and admins are not removed: 403.
+    """
+    want = call.query.wanted
+    changed = await postern.federation.scim_groups.patch(
+        call.caller,
+        OrganizationId(call.path.group_id),
+        call.body.listed(),
+        version_of(call.request),
+        call.actor,
+        with_members=want.has(_MEMBERS),
+    )
+    return _answer(changed, want, postern)
+
+
+@endpoint.delete(_GROUP, **declared(Forbidden, status=204))
+def delete_scim_group(_call: Call[None, None, ScimGroupPath, ScimHolder], _postern: Postern) -> NoBody:
+    """Delete the group
+
+    This is refused: a directory cannot delete the organization.
+    """
+    raise Forbidden("The group is the organization, and a directory cannot delete it")
+
+
+async def _listed(holder: ScimHolder, asked: ScimQuery | SearchBody, postern: Postern) -> bytes:
+    order_of(None, asked.sort_order)
+    filtered, want, start = filter_of(asked.filter, OF_GROUPS), asked.wanted, start_of(asked.start_index)
+    shows = start == 1 and count_of(asked.count) > 0
+    if shows:
+        groups = await found_groups(holder, filtered, want, postern)
+        return _encode(list_response(groups, len(groups), start))
+    counted = await postern.federation.scim_groups.list(holder, filtered, with_members=False)
+    return _encode(list_response((), len(counted), start))
+
+
+async def found_groups(holder: ScimHolder, wanted: Filter | None, want: Wanted, postern: Postern) -> Sequence[dict[str, Any]]:
+    """The group, unless the filter leaves it out."""
+    found = await postern.federation.scim_groups.list(holder, wanted, with_members=want.has(_MEMBERS))
+    return [projected(_resource(one, want, postern), want) for one in found]
+
+
+def _answer(found: FoundGroup, want: Wanted, postern: Postern) -> Answer[bytes]:
+    body = _encode(projected(_resource(found, want, postern), want))
+    return Answer(body, 200, ((b"etag", group_version(found.group).encode()),))
+
+
+def _resource(found: FoundGroup, want: Wanted, postern: Postern) -> dict[str, Any]:
+    members: Any = None
+    if found.members is not None:
+        parts = any(name.startswith(f"{_MEMBERS}.") for name in want.only | want.without)
+        members = msgspec.json.decode(found.members) if parts else msgspec.Raw(found.members)
+    return group_resource(found.group, postern.foundation.public_url, members)

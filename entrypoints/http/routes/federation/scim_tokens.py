@@ -1,0 +1,208 @@
+"""The SCIM tokens of an organization, and the last exchanges with its directories."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.federation.scim_exchanges import ScimExchange
+from core.domain.federation.scim_tokens import ScimToken
+from core.domain.identifiers import ScimTokenId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("scim",)
+_TOKENS = "/api/organizations/{org_slug}/scim-tokens"
+_TOKEN = f"{_TOKENS}/{{token_id}}"
+_EXCHANGES = "/api/organizations/{org_slug}/scim/exchanges"
+_MANAGE = able(Capability.INTEGRATIONS_MANAGE, impersonated=True)
+# A token outlasts an impersonation.
+_GIVE = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
+
+
+class ScimTokensPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class ScimTokenPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    token_id: UUID
+    """The token's id."""
+
+
+class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the token is called, and how long it is good."""
+
+    name: Annotated[Name, example("Directory")]
+    """What people call the token. It stands in the audit log beside everything that is done with it."""
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """When the token expires. If you leave it out, it does not."""
+
+
+class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A SCIM token, without the token itself."""
+
+    id: Id
+    name: Annotated[str, example("Directory")]
+    """What people call the token."""
+    prefix: Annotated[str, example("scim_live_a1b2c3")]
+    """How the token begins: enough to tell it from the others."""
+    created_at: CreatedAt
+    expires_at: datetime | None
+    """When the token expires; null if it does not."""
+    last_used_at: datetime | None
+    """When the token was last used, to the minute; null if it never was."""
+
+
+class CreatedScimToken(msgspec.Struct, frozen=True, kw_only=True):
+    """The new SCIM token. This is the only answer with the token itself."""
+
+    id: Id
+    name: Annotated[str, example("Directory")]
+    """What people call the token."""
+    token: Annotated[str, example("scim_live_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The token, which the directory sends as a Bearer token. It is shown only now."""
+    prefix: Annotated[str, example("scim_live_a1b2c3")]
+    """How the token begins: enough to tell it from the others."""
+    created_at: CreatedAt
+    expires_at: datetime | None
+    """When the token expires; null if it does not."""
+
+
+class ScimTokenList(msgspec.Struct, frozen=True):
+    """All SCIM tokens of the organization."""
+
+    tokens: Sequence[ScimTokenRecord]
+    """The tokens, the newest first."""
+    total: Total
+
+
+class ScimExchangesQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which exchanges to answer with."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
+    """How many to answer with at most."""
+    refused: Annotated[bool, example(True)] = False
+    """Only those that were refused."""
+
+
+class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a directory, and what became of it."""
+
+    id: Id
+    occurred_at: datetime
+    """When it happened."""
+    token_id: UUID
+    """The id of the SCIM token."""
+    token_name: Annotated[str, example("Directory")]
+    """What the token was called then."""
+    method: Annotated[str, example("PATCH")]
+    """The method."""
+    path: Annotated[str, example("/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001")]
+    """The path."""
+    query: Annotated[str, example('filter=userName eq "…"')] | None
+    """The query, without what it says about people; null if there was none."""
+    request: Annotated[Any, example({"Operations": [{"op": "replace", "path": "active", "value": False}]})]
+    """The form of the body: `…` stands for a text; null if there was none that could be read."""
+    status: Annotated[int, example(400)]
+    """The status of the answer."""
+    scim_type: Annotated[str, example("invalidPath")] | None
+    """The kind of a refusal, in SCIM's words; null if there is none."""
+    reason: Annotated[str, example("path: title is not kept here")] | None
+    """Why it was refused; null if it was not."""
+
+
+class ScimExchangeList(msgspec.Struct, frozen=True):
+    """The last exchanges with directories."""
+
+    exchanges: Sequence[ScimExchangeRecord]
+    """The exchanges, the newest first."""
+
+
+@endpoint.post(_TOKENS, caller=_GIVE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, Member], postern: Postern) -> CreatedScimToken:
+    """Create a SCIM token
+
+    For a directory that manages the organization's people: it calls the endpoints under `/scim/v2` with it. The token is shown only once,
+    since we keep just a digest of it. Creating one also takes the right to manage members.
+    """
+    body = call.body
+    created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
+    token = created.token
+    return CreatedScimToken(
+        id=token.id,
+        name=token.name,
+        token=created.text.reveal(),
+        prefix=token.prefix,
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+    )
+
+
+@endpoint.get(_TOKENS, caller=_MANAGE, tags=_TAGS)
+async def list_scim_tokens(call: Call[None, None, ScimTokensPath, Member], postern: Postern) -> ScimTokenList:
+    """List the SCIM tokens of an organization, the newest first
+
+    The tokens themselves are not shown: nobody can look them up. Expired ones stay listed until you delete them.
+    """
+    found = await postern.federation.scim_tokens.list(call.caller)
+    return ScimTokenList([_record(token) for token in found], len(found))
+
+
+@endpoint.delete(_TOKEN, caller=_MANAGE, status=204, tags=_TAGS)
+async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], postern: Postern) -> NoBody:
+    """Delete a SCIM token
+
+    It is refused from the next request on. The people whom the directory brought stay. This cannot be undone.
+    """
+    await postern.federation.scim_tokens.delete(call.caller, ScimTokenId(call.path.token_id), call.actor)
+    return NO_BODY
+
+
+@endpoint.get(_EXCHANGES, caller=_MANAGE, tags=_TAGS)
+async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, ScimTokensPath, Member], postern: Postern) -> ScimExchangeList:
+    """List the last exchanges with directories, the newest first
+
+    What your directories asked within the last seven days, at most a thousand requests, and why one was refused. What the requests say
+    about people is left out. An exchange appears here about a second after it took place.
+    """
+    asked = call.query
+    found = await postern.federation.scim_exchanges.list(call.caller, asked.limit, refused=asked.refused)
+    return ScimExchangeList([_exchange(one) for one in found])
+
+
+def _record(token: ScimToken) -> ScimTokenRecord:
+    return ScimTokenRecord(
+        id=token.id,
+        name=token.name,
+        prefix=token.prefix,
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+    )
+
+
+def _exchange(one: ScimExchange) -> ScimExchangeRecord:
+    return ScimExchangeRecord(
+        id=one.id,
+        occurred_at=one.occurred_at,
+        token_id=one.token,
+        token_name=one.token_name,
+        method=one.method,
+        path=one.path,
+        query=one.query,
+        request=one.request,
+        status=one.status,
+        scim_type=one.scim_type,
+        reason=one.reason,
+    )

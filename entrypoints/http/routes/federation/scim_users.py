@@ -1,0 +1,253 @@
+"""People, as a directory manages them by SCIM (RFC 7644)."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+import trio
+
+from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
+from core.domain.federation.scim_filters import OF_USERS
+from core.domain.federation.scim_resources import Wanted, is_known, list_response, projected, user_location, user_resource, user_version
+from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.federation.scim_users import USER_SCHEMA, ProvisionedUser, Stated
+from core.domain.identifiers import UserId
+from core.usecases.federation.scim_users import Search
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import EmailText, example
+from entrypoints.http.routes.federation.scim_bodies import (
+    CHANGE_REFUSALS,
+    SEARCH_REFUSALS,
+    PatchBody,
+    ScimList,
+    ScimMeta,
+    ScimQuery,
+    ScimText,
+    SearchBody,
+    Shown,
+    count_of,
+    declared,
+    filter_of,
+    known_version,
+    order_of,
+    require_schema,
+    start_of,
+    version_of,
+)
+
+_USERS: Final = "/scim/v2/Users"
+_USER: Final = f"{_USERS}/{{user_id}}"
+_encode: Final = msgspec.json.Encoder().encode
+# Resources that are made and written in one turn of the event loop.
+_PART: Final = 50
+
+
+class ScimName(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The parts of a name."""
+
+    formatted: Annotated[ScimText, example("Ada Lovelace")] | None = None
+    """The whole name."""
+    given_name: Annotated[ScimText, example("Ada")] | None = None
+    """The given name."""
+    family_name: Annotated[ScimText, example("Lovelace")] | None = None
+    """The family name."""
+
+
+class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
+    """An e-mail address."""
+
+    value: EmailText | None = None
+    """The address."""
+    type: Annotated[ScimText, example("work")] | None = None
+    """What it is for. One of the type `work` is kept."""
+    primary: Annotated[bool, example(True)] | None = None
+    """Whether it is the one to use."""
+
+
+class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A user as a whole. Attributes that are not listed here are not kept."""
+
+    schemas: Annotated[Sequence[str], example([USER_SCHEMA])] = ()
+    """What this is."""
+    user_name: EmailText
+    """The e-mail address that the person signs in with."""
+    external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
+    """What the directory calls the person. It is only data."""
+    name: ScimName | None = None
+    """The parts of the person's name."""
+    display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
+    """The name to show."""
+    emails: Sequence[ScimEmail] | None = None
+    """The work address, if it is not the `userName`."""
+    active: Annotated[bool, example(True)] | None = None
+    """Whether the person is a member of the organization. A new user is, unless you say otherwise."""
+
+    def stated(self) -> Stated:
+        require_schema(self.schemas, USER_SCHEMA)
+        name = self.name or ScimName()
+        emails = [{"value": one.value, "type": one.type, "primary": one.primary} for one in self.emails or ()]
+        return Stated(
+            user_name=self.user_name,
+            emails=emails,
+            external_id=self.external_id,
+            formatted=name.formatted,
+            given_name=name.given_name,
+            family_name=name.family_name,
+            display_name=self.display_name,
+            active=self.active,
+        )
+
+
+class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A person whom the directory knows."""
+
+    schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
+    """What this is."""
+    id: UUID
+    """The id. It never changes."""
+    external_id: Annotated[str, example("00u1ab2cd3")] | None
+    """What the directory calls the person."""
+    meta: ScimMeta
+    """About this resource."""
+    user_name: EmailText
+    """The e-mail address that the person signs in with."""
+    name: ScimName | msgspec.UnsetType = msgspec.UNSET
+    """The parts of the person's name; absent if none was given."""
+    display_name: Annotated[str, example("Ada Lovelace")] | msgspec.UnsetType = msgspec.UNSET
+    """The name to show; absent if none was given."""
+    emails: Sequence[ScimEmail]
+    """The work address."""
+    active: Annotated[bool, example(True)]
+    """Whether the person is a member of the organization."""
+
+
+class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
+    """A page of users."""
+
+    resources: Sequence[ScimUser] = msgspec.field(name="Resources")
+    """The users on this page."""
+
+
+class ScimUserPath(msgspec.Struct, frozen=True):
+    user_id: UUID
+    """The user's id."""
+
+
+@endpoint.get(_USERS, **declared(*SEARCH_REFUSALS))
+async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
+    """List users
+
+    The members of the organization, and those whom the directory has deactivated, in the order of their ids if you do not sort them.
+    """
+    asked = call.query
+    search = Search(
+        filter_of(asked.filter, OF_USERS), order_of(asked.sort_by, asked.sort_order), start_of(asked.start_index), count_of(asked.count)
+    )
+    return await _listed(call.caller, search, asked.wanted, postern)
+
+
+@endpoint.post(f"{_USERS}/.search", **declared(*SEARCH_REFUSALS))
+async def search_scim_users(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
+    """Search users
+
+    The same as the list, for a search that should not stand in an address.
+    """
+    asked = call.body
+    search = Search(
+        filter_of(asked.filter, OF_USERS), order_of(asked.sort_by, asked.sort_order), start_of(asked.start_index), count_of(asked.count)
+    )
+    return await _listed(call.caller, search, asked.wanted, postern)
+
+
+@endpoint.post(_USERS, **declared(*CHANGE_REFUSALS, Conflict, TeamLimitExceeded, status=201))
+async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
+    """Create a user
+
+    The person becomes a member of the organization and gets a mail. If the address has no account, one is made, and the mail has a link to
+    choose a password. An account that exists is not changed. 409 is for a person whom the directory knows already.
+    """
+    created = await postern.federation.scim_users.create(call.caller, call.body.stated(), call.actor)
+    return _answer(created, call.query.wanted, postern, status=201)
+
+
+@endpoint.get(_USER, **declared(NotFound, also={304: NoBody}))
+async def scim_user(
+    call: Call[None, Shown, ScimUserPath, ScimHolder], postern: Postern
+) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
+    """Get a user
+
+    With `If-None-Match`, 304 says that the version that you have is the current one.
+    """
+    found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
+    version = user_version(found.profile)
+    if is_known(known_version(call.request), version):
+        return Answer(NO_BODY, 304, ((b"etag", version.encode()),))
+    return _answer(found, call.query.wanted, postern)
+
+
+@endpoint.put(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
+async def replace_scim_user(
+    call: Call[ScimUserBody, Shown, ScimUserPath, ScimHolder], postern: Postern
+) -> Answer[ScimUser] | Answer[bytes]:
+    """Replace a user
+
+    What you leave out is taken away, except that nobody is deactivated or activated unless you say so. With `If-Match`, 412 says that
+    somebody else was faster.
+    """
+    replaced = await postern.federation.scim_users.replace(
+        call.caller, UserId(call.path.user_id), call.body.stated(), version_of(call.request), call.actor
+    )
+    return _answer(replaced, call.query.wanted, postern)
+
+
+@endpoint.patch(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
+async def change_scim_user(call: Call[PatchBody, Shown, ScimUserPath, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
+    """Change a user
+
+    All operations are carried out, or none. `active: false` ends the membership, and everything that the person has opened in the
+    organization, from their next request on; `active: true` makes them a member again. An address can be changed where the account came to
+    be through this directory and is used nowhere else.
+    """
+    changed = await postern.federation.scim_users.patch(
+        call.caller, UserId(call.path.user_id), call.body.listed(), version_of(call.request), call.actor
+    )
+    return _answer(changed, call.query.wanted, postern)
+
+
+@endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204))
+async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
+    """Delete a user
+
+    The account is deleted if it came to be through this directory and is used nowhere else. Otherwise the person leaves the organization,
+    and keeps their account. This cannot be undone.
+    """
+    await postern.federation.scim_users.delete(call.caller, UserId(call.path.user_id), version_of(call.request), call.actor)
+    return NO_BODY
+
+
+async def _listed(holder: ScimHolder, search: Search, want: Wanted, postern: Postern) -> bytes:
+    found = await postern.federation.scim_users.list(holder, search)
+    return _encode(list_response(await encoded_users(found.items, want, postern), found.total, search.start))
+
+
+async def encoded_users(users: Sequence[ProvisionedUser], want: Wanted, postern: Postern) -> list[msgspec.Raw]:
+    """In parts, so that other tasks get their turn."""
+    base_url = postern.foundation.public_url
+    resources: list[msgspec.Raw] = []
+    for number, user in enumerate(users, 1):
+        resources.append(msgspec.Raw(_encode(projected(user_resource(user, base_url), want))))
+        if number % _PART == 0:
+            await trio.lowlevel.checkpoint()
+    return resources
+
+
+def _answer(user: ProvisionedUser, want: Wanted, postern: Postern, status: int = 200) -> Answer[bytes]:
+    base_url = postern.foundation.public_url
+    headers = [(b"etag", user_version(user.profile).encode())]
+    if status == 201:
+        headers.append((b"location", user_location(user, base_url).encode()))
+    return Answer(_encode(projected(user_resource(user, base_url), want)), status, tuple(headers))

@@ -1,0 +1,80 @@
+"""The flight recorder's actor: nothing waits for it, and it loses only what there is no room for."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+import trio
+
+from actors.scim_recorder import ScimRecorder
+from core.domain.errors import Unavailable
+from core.domain.federation.scim_exchanges import ScimExchange
+from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
+from tests.conftest import CapturedLog
+
+
+def exchange() -> ScimExchange:
+    return ScimExchange(
+        id=ScimExchangeId(uuid4()),
+        organization=OrganizationId(uuid4()),
+        token=ScimTokenId(uuid4()),
+        token_name="Directory",
+        method="GET",
+        path="/scim/v2/Users",
+        query=None,
+        request=None,
+        status=200,
+        scim_type=None,
+        reason=None,
+        occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+class Store:
+    """Written to, unless it is away."""
+
+    def __init__(self) -> None:
+        self.written: list[ScimExchange] = []
+        self.away = 0
+
+    async def add(self, exchanges: Sequence[ScimExchange]) -> None:
+        if self.away:
+            self.away -= 1
+            raise Unavailable(retry_after=1)
+        self.written += exchanges
+
+    async def list(self, _organization: OrganizationId, _limit: int, *, refused: bool) -> Sequence[ScimExchange]:
+        return [one for one in self.written if one.status >= 400 or not refused]
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize("away", [0, 2])
+async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
+    store, told = Store(), [exchange(), exchange(), exchange()]
+    store.away = away
+    recorder = ScimRecorder(store, spread=lambda: 0.5)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        recorder.record(told[0])
+        recorder.record(told[1])
+        await trio.sleep(5)
+        assert store.written == told[:2]
+        recorder.record(told[2])
+        nursery.cancel_scope.cancel()
+    assert store.written == told, "what waits at the end is written"
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
+    store, told = Store(), [exchange(), exchange()]
+    recorder = ScimRecorder(store, spread=lambda: 0.5, most=1)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        for one in told:
+            recorder.record(one)
+        await trio.sleep(3)
+        nursery.cancel_scope.cancel()
+    assert store.written == told[:1]
+    (dropped,) = log.events("scim_exchanges_dropped")
+    assert dropped["exchanges"] == 1

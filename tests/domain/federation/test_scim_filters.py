@@ -1,0 +1,162 @@
+"""Filters: what is read, what is refused, and that what they pin finds all that they find."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domain.federation.scim_errors import InvalidFilter
+from core.domain.federation.scim_filters import (
+    LONGEST_FILTER,
+    MOST_COMPARISONS,
+    OF_GROUPS,
+    OF_USERS,
+    And,
+    Comparison,
+    Field,
+    Filter,
+    Not,
+    Operator,
+    Or,
+    comparisons,
+    holds,
+    parse_filter,
+    pins,
+)
+
+ADA = Comparison(Field.USER_NAME, Operator.EQUALS, "ada@example.org")
+ACTIVE = Comparison(Field.ACTIVE, Operator.EQUALS, value=True)
+X = Comparison(Field.EXTERNAL_ID, Operator.EQUALS, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('userName eq "ada@example.org"', ADA),
+        ('USERNAME EQ "ada@example.org"', ADA),
+        ('  urn:ietf:params:scim:schemas:core:2.0:User:userName   eq   "ada@example.org"  ', ADA),
+        ("active eq true", ACTIVE),
+        ('active eq "True"', ACTIVE),
+        ("active eq False", Comparison(Field.ACTIVE, Operator.EQUALS, value=False)),
+        ('emails.value co "@example"', Comparison(Field.EMAIL, Operator.CONTAINS, "@example")),
+        ('emails[type eq "work"].value sw "a"', Comparison(Field.EMAIL, Operator.STARTS, "a")),
+        ('userName ew "\\u0061\\"b\\\\"', Comparison(Field.USER_NAME, Operator.ENDS, 'a"b\\')),
+        ('userName eq "ada@example.org" and active eq true or externalId eq "x"', Or((And((ADA, ACTIVE)), X))),
+        ('userName eq "ada@example.org" and (active eq true or externalId eq "x")', And((ADA, Or((ACTIVE, X))))),
+        ("not (active eq true) and active eq true", And((Not(ACTIVE), ACTIVE))),
+        ('((externalId eq "x"))', X),
+    ],
+)
+def test_a_filter_is_read(text: str, expected: Filter) -> None:
+    assert parse_filter(text, OF_USERS) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "userName", "userName eq", 'userName eq "a" and', 'userName eq "a" b', '(userName eq "a"', 'userName eq "a")'),
+        *("userName eq ada", "userName eq 'ada'", "userName pr", 'userName gt "a"', 'externalId co "a"', 'id sw "a"', 'title eq "x"'),
+        *(
+            'active eq "yes"',
+            "active eq (",
+            "not active eq true",
+            'not userName eq "a"',
+            '"a" eq userName',
+            '( eq "a")',
+            'userName eq "\\x"',
+        ),
+        *(
+            'userName eq "a',
+            'emails[type eq "home"].value eq "a"',
+            'userName eq "a\\u0000"',
+            "active eq null",
+            "(active eq true active",
+            '[a] eq "b"',
+        ),
+        "(" * 21 + "active eq true" + ")" * 21,
+        " or ".join(["active eq true"] * (MOST_COMPARISONS + 1)),
+        'userName eq "' + "a" * LONGEST_FILTER + '"',
+    ],
+)
+def test_whatever_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(InvalidFilter):
+        parse_filter(text, OF_USERS)
+
+
+def test_groups_have_attributes_of_their_own() -> None:
+    assert parse_filter('displayName eq "Acme" and members eq "7"', OF_GROUPS) == And(
+        (Comparison(Field.DISPLAY_NAME, Operator.EQUALS, "Acme"), Comparison(Field.MEMBER, Operator.EQUALS, "7"))
+    )
+    with pytest.raises(InvalidFilter):
+        parse_filter('displayName co "A"', OF_GROUPS)
+
+
+NAMES = ["a", "b", "c"]
+COMPARED = st.one_of(
+    st.builds(
+        Comparison, st.sampled_from([Field.ID, Field.EXTERNAL_ID, Field.USER_NAME]), st.just(Operator.EQUALS), st.sampled_from(NAMES)
+    ),
+    st.builds(Comparison, st.just(Field.ACTIVE), st.just(Operator.EQUALS), st.booleans()),
+)
+FILTERS: st.SearchStrategy[Any] = st.recursive(
+    COMPARED,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts))),
+        inner.map(Not),
+    ),
+    max_leaves=8,
+)
+
+
+def written(one: Filter) -> str:
+    match one:
+        case And():
+            return f"({' and '.join(map(written, one.parts))})"
+        case Or():
+            return f"({' or '.join(map(written, one.parts))})"
+        case Not():
+            return f"not ({written(one.part)})"
+        case Comparison():
+            return f"{one.field} eq {str(one.value).lower() if isinstance(one.value, bool) else f'{chr(34)}{one.value}{chr(34)}'}"
+
+
+@given(FILTERS)
+def test_what_is_written_is_read_back(one: Filter) -> None:
+    assert parse_filter(written(one), OF_USERS) == one
+
+
+VALUES = st.fixed_dictionaries(
+    {
+        Field.ID: st.sampled_from(NAMES).map(lambda name: {name}),
+        Field.EXTERNAL_ID: st.sampled_from(NAMES).map(lambda name: {name}),
+        Field.USER_NAME: st.sampled_from(NAMES).map(lambda name: {name}),
+        Field.ACTIVE: st.booleans().map(lambda value: {value}),
+    }
+)
+
+
+@given(FILTERS, VALUES)
+def test_whatever_a_filter_finds_one_of_its_pins_finds(one: Filter, values: Mapping[Field, set[str | bool]]) -> None:
+    pinned = pins(one)
+    assert set(pinned or ()) <= set(comparisons(one))
+    if pinned is not None and holds(one, values):
+        assert any(holds(pin, values) for pin in pinned)
+
+
+def test_only_what_an_index_knows_is_a_pin() -> None:
+    assert pins(And((ACTIVE, ADA))) == (ADA,)
+    assert pins(Or((X, And((ACTIVE, ADA))))) == (X, ADA)
+    assert pins(Or((X, ACTIVE))) is pins(Not(ADA)) is pins(ACTIVE) is None
+    assert pins(Comparison(Field.USER_NAME, Operator.CONTAINS, "a")) is None
+    assert pins(And((ACTIVE, ACTIVE))) is None
+
+
+@given(st.text(alphabet='abAN()" eq\\[].{}:truefalsndo', max_size=60) | st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse_filter(text, OF_USERS)
+    except InvalidFilter:
+        return

@@ -1,0 +1,19 @@
+"""What a change of the group asks for, as far as no database is needed."""
+
+from uuid import UUID
+
+import pytest
+
+from core.domain.federation.scim_errors import InvalidValue
+from core.domain.federation.scim_groups import MOST_MEMBERS, group_change, whole_group
+from core.domain.federation.scim_patches import Operation
+
+MANY = [{"value": str(UUID(int=number))} for number in range(MOST_MEMBERS + 1)]
+
+
+def test_a_request_names_so_many_members_and_no_more() -> None:
+    assert len(whole_group(MANY[1:], None).plus) == MOST_MEMBERS
+    with pytest.raises(InvalidValue):
+        whole_group(MANY, None)
+    with pytest.raises(InvalidValue):
+        group_change(None, [Operation("add", "members", MANY[5:]), Operation("remove", "members", MANY[:5])])

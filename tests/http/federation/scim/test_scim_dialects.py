@@ -1,0 +1,59 @@
+"""Two widely used directories, request by request: only what the interface refuses is refused, and what is answered well is shown."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.http.client import Client
+from tests.http.federation.scim.dialects import CORPORA, Shape, render
+from tests.http.federation.scim.directories import BASE, Directory
+from tests.http.people import People
+from tests.places import ROOT
+
+
+def filled(text: str, ids: dict[str, str]) -> str:
+    for name, value in ids.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def target(path: str, ids: dict[str, str]) -> str:
+    return BASE + quote(filled(path, ids), safe="/?&=")
+
+
+async def confirm(directory: Directory, one: Shape, answer: Any, ids: dict[str, str]) -> None:
+    """A GET shows what the answer promised."""
+    if one.finds is not None:
+        assert (answer["totalResults"], len(answer["Resources"])) == (one.finds, one.finds), one.what
+    if one.shows:
+        resource = "/Groups/{group}" if one.path.startswith("/Groups") else "/Users/{user}"
+        shown = (await directory.ask("GET", target(resource, ids))).ok()
+        assert {name: shown.get(name) for name in one.shows} == one.shows, one.what
+        assert {name: answer.get(name) for name in one.shows} == one.shows, one.what
+    if one.members is not None:
+        assert (ids["user"] in await directory.members()) is one.members, one.what
+
+
+@pytest.mark.parametrize("shapes", CORPORA.values(), ids=CORPORA)
+async def test_a_directory_gets_what_it_asks_for(postern: Postern, client: Client, people: People, shapes: Sequence[Shape]) -> None:
+    directory = await Directory(postern, client, people).connect()
+    ids = {"group": str(directory.tenant.id)}
+    for one in shapes:
+        body = None if one.body is None else json.loads(filled(json.dumps(one.body), ids))
+        answer = await directory.ask(one.method, target(one.path, ids), body)
+        assert answer.status == one.status, (one.what, answer.body)
+        told = answer.json() if answer.body else {}
+        if one.method == "POST" and one.status == 201:
+            ids["user"] = told["id"]
+        await confirm(directory, one, told, ids)
+    passwords = people.rows("select from users where password_hash is not null")
+    assert passwords == [], "a directory sets no password"
+
+
+def test_the_page_names_each_request() -> None:
+    written = (ROOT / "docs" / "scim-dialects.md").read_text()
+    assert written == render(), "run: .venv/bin/python -m tests.http.federation.scim.dialects > docs/scim-dialects.md"

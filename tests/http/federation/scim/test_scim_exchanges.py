@@ -1,0 +1,93 @@
+"""The flight recorder: what a directory asked and why it was refused, without what it says about people."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from entrypoints.bootstrap import Postern
+from tests.http.client import Client, refused
+from tests.http.federation.scim.directories import USERS, Directory
+from tests.http.people import People
+
+EXCHANGES = "/api/organizations/acme/scim/exchanges"
+Read = Callable[[int], Awaitable[list[dict[str, Any]]]]
+
+
+@pytest.fixture
+async def directory(postern: Postern, client: Client, people: People) -> Directory:
+    return await Directory(postern, client, people).connect()
+
+
+@pytest.fixture
+async def read(directory: Directory, postern: Postern) -> AsyncIterator[Read]:
+    """Once there are so many."""
+
+    async def until(number: int) -> list[dict[str, Any]]:
+        token = await directory.people.token(directory.owner)
+        with trio.fail_after(20):
+            while True:
+                found: list[dict[str, Any]] = (await directory.client.get(f"{EXCHANGES}?limit=100", token=token)).ok()["exchanges"]
+                if len(found) >= number:
+                    return found
+                await trio.sleep(0.05)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: postern.federation.scim_recorder.run(task_status=task_status))
+        yield until
+        nursery.cancel_scope.cancel()
+
+
+async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Directory, read: Read) -> None:
+    ada = await directory.create("ada@example.org", displayName="Countess", name={"familyName": "Lovelace"}, externalId="E4711")
+    await directory.patch(ada["id"], {"op": "replace", "path": "title", "value": "Countess"})
+    await directory.ask("GET", f"{USERS}?filter=userName%20eq%20%22ada@example.org%22&count=5")
+    await directory.ask("GET", f"{USERS}?filter=userName%20eq%20ada@example.org")
+    await directory.ask("GET", f"{USERS}/lovelace")
+    await directory.ask("POST", USERS, b"{Lovelace")
+    found = list(reversed(await read(6)))
+    assert [(one["method"], one["status"], one["scim_type"]) for one in found] == [
+        ("POST", 201, None),
+        ("PATCH", 400, "invalidPath"),
+        ("GET", 200, None),
+        ("GET", 400, "invalidFilter"),
+        ("GET", 404, None),
+        ("POST", 400, "invalidSyntax"),
+    ]
+    assert found[1]["reason"] == "path: title is not kept here"
+    assert found[1]["path"] == f"{USERS}/{ada['id']}"
+    operations = [{"op": "replace", "path": "title", "value": "…"}]
+    assert found[1]["request"] == {"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": operations}
+    assert found[2]["query"] == 'filter=userName eq "…"&count=5'
+    assert found[4]["path"] == f"{USERS}/…"
+    assert found[5]["request"] is None
+    assert {one["token_name"] for one in found} == {"Directory"}
+    written = json.dumps(found).lower() + str(directory.people.rows("select scim_exchanges::text as row from scim_exchanges")).lower()
+    for secret in ("ada@", "countess", "lovelace", "4711", directory.token):
+        assert secret not in written
+    only = await directory.client.get(f"{EXCHANGES}?refused=true&limit=2", token=await directory.people.token(directory.owner))
+    assert [one["status"] for one in only.ok()["exchanges"]] == [400, 404]
+
+
+async def test_only_so_many_are_kept_and_none_of_another_organization_is_shown(
+    directory: Directory, read: Read, postern: Postern, client: Client, people: People
+) -> None:
+    globex = await Directory(postern, client, people, "globex").connect()
+    directory.people.change(
+        "insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)"
+        " select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, %s, %s, 'Old', 'GET', '/', 200, now()"
+        " from generate_series(1, 1500) as n",
+        directory.tenant.id,
+        directory.tenant.id,
+    )
+    await globex.ask("GET", USERS)
+    await directory.ask("GET", USERS)
+    with trio.fail_after(20):
+        while directory.people.rows("select count(*) as n from scim_exchanges where org_id = %s", directory.tenant.id) != [{"n": 1000}]:
+            await trio.sleep(0.05)
+    assert (await read(100))[0]["token_name"] == "Directory"
+    stranger = await people.token(globex.owner)
+    assert refused(await client.get(EXCHANGES, token=stranger)) == (403, "FORBIDDEN")
+    assert refused(await client.get(f"{EXCHANGES}?limit=101", token=await people.token(directory.owner))) == (400, "BAD_REQUEST")

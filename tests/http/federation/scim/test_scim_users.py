@@ -1,0 +1,475 @@
+"""People by SCIM: created, found, changed and deleted; and what a directory can not do to them."""
+
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+import trio
+
+from core.domain.errors import NotFound
+from core.domain.federation.scim_patches import Operation
+from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.federation.scim_users import Stated
+from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import SYSTEM
+from core.usecases.federation import scim_users
+from core.usecases.federation.scim_users import Search
+from entrypoints.bootstrap import Postern
+from ports.federation.scim_users import Order
+from tests.http.client import Client, Received
+from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
+from tests.http.people import People, Person
+
+ADA: Final = "ada@example.org"
+
+
+@pytest.fixture
+async def directory(postern: Postern, client: Client, people: People) -> Directory:
+    return await Directory(postern, client, people).connect()
+
+
+@pytest.fixture
+async def globex(postern: Postern, client: Client, people: People) -> Directory:
+    return await Directory(postern, client, people, "globex").connect("Theirs")
+
+
+def account(directory: Directory, user: Any) -> dict[str, Any]:
+    (row,) = directory.people.rows("select * from users where id = %s", user)
+    return row
+
+
+def mails(directory: Directory) -> list[str]:
+    rows = directory.people.rows("select kind from jobs where kind in ('mail.send', 'account.mail') or kind like '%%mail%%' order by id")
+    return [row["kind"] for row in rows]
+
+
+async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directory: Directory) -> None:
+    attributes = {
+        "externalId": "00u1",
+        "name": {"formatted": "Ada Lovelace", "givenName": "Ada", "familyName": "Lovelace"},
+        "displayName": "Ada",
+        "emails": [{"value": ADA, "type": "work", "primary": True}],
+        "active": True,
+    }
+    answer = await directory.ask("POST", USERS, {"schemas": [USER], "userName": ADA, **attributes})
+    created = answer.ok(201)
+    assert {name: created[name] for name in attributes} == attributes
+    assert (created["schemas"], created["userName"], created["meta"]["resourceType"]) == ([USER], ADA, "User")
+    assert answer.header("location") == created["meta"]["location"] == f"https://id.example.org{USERS}/{created['id']}"
+    assert answer.header("etag") == created["meta"]["version"]
+    assert await directory.shown(created["id"]) == created
+    made = account(directory, created["id"])
+    assert (made["password_hash"], made["email_verified_at"], made["origin_org_id"]) == (None, None, directory.tenant.id)
+    (member,) = directory.people.rows("select role from memberships where user_id = %s", created["id"])
+    assert member["role"] == "member"
+    (relation,) = directory.people.rows("select relation, object_type from relations where user_id = %s", created["id"])
+    assert relation == {"relation": "member", "object_type": "organization"}
+    assert mails(directory) == ["account.mail"]
+    told = [(entry["action"], entry["details"]["acting_key"]["name"]) for entry in directory.logged()[1:]]
+    assert told == [("user.signup.success", "Directory"), ("user.joined", "Directory")]
+
+
+async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(directory: Directory, globex: Directory) -> None:
+    ada = directory.tenants.member(globex.tenant, "owner", "Ada@Example.org")
+    directory.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
+    before = account(directory, ada.user)
+    created = await directory.create(ADA, displayName="Theirs", name={"givenName": "A"})
+    assert (created["id"], created["userName"]) == (str(ada.user), "Ada@Example.org")
+    assert account(directory, ada.user) == before
+    assert mails(directory) == ["mail"]
+    assert refusal(await globex.patch(str(ada.user), {"op": "replace", "path": "active", "value": False})) == (403, None)
+    for body in (
+        {"schemas": [USER], "userName": "other@example.org"},
+        {"schemas": [USER], "userName": ADA, "emails": [{"value": "other@example.org"}], "active": True},
+    ):
+        answer = await directory.ask("PUT", f"{USERS}/{ada.user}", body)
+        if body["userName"] == ADA:
+            # A work address of its own is data.
+            assert answer.ok()["emails"][0]["value"] == "other@example.org"
+        else:
+            assert refusal(answer) == (400, "mutability")
+    assert account(directory, ada.user)["email"] == "Ada@Example.org"
+    assert "displayName" not in await globex.shown(ada.user)
+    # It leaves this organization alone.
+    assert (await directory.ask("DELETE", f"{USERS}/{ada.user}")).status == 204
+    assert account(directory, ada.user) == before
+    assert (await directory.get(ada.user)).status == 404
+    assert (await globex.shown(ada.user))["active"] is True
+
+
+async def test_an_account_that_nobody_has_proved_loses_what_was_left_there(directory: Directory) -> None:
+    squatter = await directory.people.with_password("correct horse", ADA, verified=False)
+    await directory.create(ADA)
+    assert account(directory, squatter.user)["password_hash"] is None
+
+
+@pytest.mark.parametrize("status", [True, False])
+async def test_somebody_known_is_a_conflict(directory: Directory, *, status: bool) -> None:
+    created = await directory.create(ADA, active=status)
+    assert created["active"] is status
+    for email in (ADA, "ADA@example.org", directory.owner.email):
+        answer = await directory.ask("POST", USERS, {"userName": email})
+        assert refusal(answer) == (409, "uniqueness")
+
+
+async def test_one_who_is_created_inactive_is_no_member_and_cannot_sign_in_until_activated(directory: Directory) -> None:
+    created = await directory.create(ADA, active=False)
+    assert directory.people.rows("select from memberships where user_id = %s", created["id"]) == []
+    assert account(directory, created["id"])["deactivated_by_org_id"] == directory.tenant.id
+    assert mails(directory) == []
+    assert (await directory.patch(created["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
+    assert account(directory, created["id"])["deactivated_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "scim_type"),
+    [
+        ({"schemas": [USER]}, "invalidSyntax"),
+        ({"schemas": ["x"], "userName": ADA}, "invalidSyntax"),
+        ({"userName": "ada"}, "invalidValue"),
+        ({"userName": ""}, "invalidValue"),
+        ({"userName": ADA, "displayName": "x" * 300}, "invalidValue"),
+        ({"userName": ADA, "active": "perhaps"}, "invalidSyntax"),
+        ({"userName": ADA, "USERNAME": ADA}, "invalidSyntax"),
+        ([], "invalidSyntax"),
+        (b"{", "invalidSyntax"),
+    ],
+)
+async def test_a_user_that_is_not_one_is_refused(directory: Directory, body: Any, scim_type: str) -> None:
+    assert refusal(await directory.ask("POST", USERS, body)) == (400, scim_type)
+    assert directory.people.rows("select from users where email = %s", ADA) == []
+
+
+async def test_the_member_limit_holds(directory: Directory) -> None:
+    directory.people.change("update all_organizations set max_users = 2 where id = %s", directory.tenant.id)
+    ada = await directory.create(ADA)
+    assert refusal(await directory.ask("POST", USERS, {"userName": "b@example.org"})) == (400, None)
+    late = await directory.create("late@example.org", active=False)
+    assert refusal(await directory.patch(late["id"], {"op": "replace", "path": "active", "value": True})) == (400, None)
+    assert (await directory.patch(ada["id"], {"op": "replace", "path": "active", "value": False})).status == 200
+    assert (await directory.patch(late["id"], {"op": "replace", "path": "active", "value": True})).status == 200
+
+
+async def test_lists_are_paged_and_everybody_is_counted(directory: Directory) -> None:
+    users = [str(directory.owner.user), *[(await directory.create(f"u{number}@example.org"))["id"] for number in range(5)]]
+    await directory.patch(users[3], {"op": "replace", "path": "active", "value": False})
+
+    async def page(query: str) -> tuple[int, int, int, list[str]]:
+        body = (await directory.ask("GET", f"{USERS}?{query}")).ok()
+        return body["totalResults"], body["startIndex"], body["itemsPerPage"], [one["id"] for one in body["Resources"]]
+
+    assert await page("") == (6, 1, 6, users)
+    assert await page("startIndex=2&count=3") == (6, 2, 3, users[1:4])
+    assert await page("startIndex=-5&count=-1") == (6, 1, 0, [])
+    assert await page("startIndex=7&count=2000") == (6, 7, 0, [])
+    assert await page("startIndex=99999999999&count=5") == (6, 99999999999, 0, [])
+    assert await page("sortBy=userName&sortOrder=descending&count=2") == (6, 1, 2, [users[5], users[4]])
+    for by in ("id", "externalId", "displayName", "meta.created", "meta.lastModified"):
+        assert set((await page(f"sortBy={by}"))[3]) == set(users)
+    assert refusal(await directory.ask("GET", f"{USERS}?sortBy=title")) == (400, "invalidPath")
+    assert refusal(await directory.ask("GET", f"{USERS}?sortOrder=up")) == (400, "invalidValue")
+    assert refusal(await directory.ask("GET", f"{USERS}?count=x")) == (400, "invalidSyntax")
+    searched = await directory.ask(
+        "POST", f"{USERS}/.search", {"filter": 'userName sw "u"', "startIndex": 2, "count": 2, "sortBy": "userName"}
+    )
+    assert [one["id"] for one in searched.ok()["Resources"]] == users[2:4]
+
+
+async def test_filters_find_what_they_say(directory: Directory, globex: Directory) -> None:
+    ada = await directory.create("Ada@example.org", externalId="x", emails=[{"value": "work@example.org", "type": "work"}])
+    bob = await directory.create("bob@example.com", externalId="X")
+    await globex.create("ada2@example.org", externalId="x")
+    await directory.patch(bob["id"], {"op": "replace", "path": "active", "value": False})
+
+    async def names(wanted: str) -> set[str]:
+        return {one["userName"] for one in await directory.find(wanted)}
+
+    owner = "owner@acme.example"
+    for wanted, expected in {
+        'userName eq "ADA@EXAMPLE.ORG"': {"Ada@example.org"},
+        'userName co "example"': {"Ada@example.org", "bob@example.com", owner},
+        'userName co "%"': set(),
+        'userName sw "ada@"': {"Ada@example.org"},
+        'userName ew ".com"': {"bob@example.com"},
+        'externalId eq "x"': {"Ada@example.org"},
+        f'id eq "{bob["id"]}"': {"bob@example.com"},
+        'id eq "nobody"': set(),
+        "active eq false": {"bob@example.com"},
+        'active eq "True" and userName co "@example.org"': {"Ada@example.org"},
+        f'externalId eq "X" or id eq "{ada["id"]}" or userName eq "nobody"': {"Ada@example.org", "bob@example.com"},
+        'not (externalId eq "x")': {"bob@example.com", owner},
+        'emails.value eq "work@example.org"': {"Ada@example.org"},
+        'userName eq "ada2@example.org"': set(),
+        f'id eq "{globex.owner.user}"': set(),
+        f'externalId eq "x" and not (userName eq "ada@example.org") or userName eq "{owner}"': {owner},
+    }.items():
+        assert await names(wanted) == expected, wanted
+    for wanted in ('title eq "x"', "userName eq ada", 'userName gt "a"'):
+        assert refusal(await directory.ask("GET", f"{USERS}?filter={quote(wanted)}")) == (400, "invalidFilter")
+
+
+async def test_attributes_are_chosen(directory: Directory) -> None:
+    ada = await directory.create(ADA, displayName="Ada", name={"givenName": "A", "familyName": "L"})
+    path = f"{USERS}/{ada['id']}"
+    some = (await directory.ask("GET", f"{path}?attributes=userName,name.givenName,meta.version,{USER}:active")).ok()
+    assert some == {
+        **{name: ada[name] for name in ("schemas", "id", "userName", "active")},
+        "name": {"givenName": "A"},
+        "meta": {"version": ada["meta"]["version"]},
+    }
+    fewer = (await directory.ask("GET", f"{path}?excludedAttributes=emails.type,name,meta,id")).ok()
+    assert set(fewer) == set(ada) - {"name", "meta"}
+    assert fewer["emails"] == [{"value": ADA, "primary": True}]
+    assert refusal(await directory.ask("GET", f"{path}?attributes=id&excludedAttributes=id")) == (400, "invalidValue")
+    assert refusal(await directory.ask("GET", f"{path}?attributes={'a,' * 200}")) == (400, "invalidValue")
+    listed = (await directory.ask("GET", f"{USERS}?attributes=userName")).ok()["Resources"]
+    assert all(set(one) == {"schemas", "id", "userName"} for one in listed)
+    assert set((await directory.ask("POST", f"{USERS}?attributes=id", {"userName": "b@example.org"})).ok(201)) == {"schemas", "id"}
+
+
+async def test_versions_guard_against_lost_changes(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    path, version = f"{USERS}/{ada['id']}", ada["meta"]["version"]
+    operation = {"op": "replace", "path": "displayName", "value": "A"}
+    assert (await directory.ask("GET", path, headers=[("if-none-match", version)])).status == 304
+    assert (await directory.ask("GET", path, headers=[("if-none-match", 'W/"x"')])).status == 200
+    changed = await directory.patch(ada["id"], operation, headers=[("if-match", f'"x", {version}')])
+    assert changed.ok()["meta"]["version"] == changed.header("etag") != version
+    body = {"schemas": [USER], "userName": ADA}
+    for answer in (
+        await directory.patch(ada["id"], operation, headers=[("if-match", version)]),
+        await directory.ask("PUT", path, body, headers=[("if-match", version)]),
+        await directory.ask("DELETE", path, headers=[("if-match", version)]),
+    ):
+        assert refusal(answer) == (412, None)
+    assert (await directory.patch(ada["id"], operation, headers=[("if-match", "*")])).ok() == changed.ok()
+    assert (await directory.ask("DELETE", path, headers=[("if-match", str(changed.header("etag")))])).status == 204
+
+
+async def test_an_account_of_its_own_can_be_moved_and_its_holder_is_told(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    await directory.create("taken@example.org")
+    directory.people.add("elsewhere@example.org")
+    for address, refused in (
+        ("taken@example.org", (409, "uniqueness")),
+        ("elsewhere@example.org", (400, "invalidValue")),
+        ("x@", (400, "invalidValue")),
+    ):
+        assert refusal(await directory.patch(ada["id"], {"op": "replace", "path": "userName", "value": address})) == refused
+    directory.people.change("update users set email_verified_at = now() where id = %s", ada["id"])
+    session = directory.tenants.session(Person(ada["id"], uuid4(), ADA), directory.tenant)
+    moved = (await directory.patch(ada["id"], {"op": "replace", "path": "emails", "value": [{"value": "lovelace@example.org"}]})).ok()
+    assert (moved["userName"], moved["emails"][0]["value"]) == ("lovelace@example.org", "lovelace@example.org")
+    assert account(directory, ada["id"])["email_verified_at"] is None
+    (row,) = directory.people.rows("select revoked_at from sessions where id = %s", session.session)
+    assert row["revoked_at"] is not None
+    assert sorted(mails(directory)[2:]) == ["account.mail", "mail"]
+    spelled = (await directory.patch(ada["id"], {"op": "replace", "path": "userName", "value": "Lovelace@example.org"})).ok()
+    assert spelled["userName"] == "Lovelace@example.org"
+
+
+@pytest.mark.parametrize("holder", ["membership", "service", "ownership", "platform", "directory"])
+async def test_once_something_else_holds_the_account_it_is_the_persons(directory: Directory, globex: Directory, holder: str) -> None:
+    created = await directory.create(ADA)
+    ada = Person(created["id"], uuid4(), ADA)
+    match holder:
+        case "membership":
+            directory.tenants.join(ada, globex.tenant)
+        case "service":
+            directory.tenants.uses(ada, directory.tenants.service(globex.tenant, "shop"))
+        case "ownership":
+            directory.people.change("update all_organizations set owner_user_id = %s where id = %s", ada.user, globex.tenant.id)
+        case "platform":
+            directory.people.change("update users set is_platform_owner = true where id = %s", ada.user)
+        case "directory":
+            await globex.create(ADA, active=False)
+    assert refusal(await directory.patch(created["id"], {"op": "replace", "path": "userName", "value": "b@example.org"})) == (
+        400,
+        "mutability",
+    )
+    assert (await directory.patch(created["id"], {"op": "replace", "path": "active", "value": False})).ok()["active"] is False
+    assert account(directory, ada.user)["deactivated_at"] is None
+    assert (await directory.ask("DELETE", f"{USERS}/{ada.user}")).status == 204
+    assert account(directory, ada.user)["email"] == ADA
+
+
+async def test_an_account_that_nothing_else_holds_is_deleted_for_good(directory: Directory) -> None:
+    created = await directory.create(ADA)
+    directory.tenants.uses(Person(created["id"], uuid4(), ADA), directory.tenants.service(directory.tenant, "shop"))
+    assert (await directory.ask("DELETE", f"{USERS}/{created['id']}")).status == 204
+    assert directory.people.rows("select from users where id = %s", created["id"]) == []
+    assert refusal(await directory.ask("DELETE", f"{USERS}/{created['id']}")) == (404, None)
+    again = await directory.create(ADA)
+    assert again["id"] != created["id"]
+
+
+@pytest.mark.parametrize("role", ["owner", "admin"])
+async def test_owners_and_admins_are_not_touched(directory: Directory, role: str) -> None:
+    chief = directory.owner if role == "owner" else directory.tenants.member(directory.tenant, "admin")
+    before = directory.people.rows("select * from memberships"), directory.people.rows("select * from users")
+    path = f"{USERS}/{chief.user}"
+    for answer in (
+        await directory.patch(path, {"op": "replace", "path": "active", "value": False}),
+        await directory.patch(path, {"op": "replace", "path": "userName", "value": "mine@example.org"}),
+        await directory.ask("PUT", path, {"userName": chief.email, "active": False}),
+        await directory.ask("DELETE", path),
+        await directory.patch(directory.group, {"op": "remove", "path": f'members[value eq "{chief.user}"]'}),
+    ):
+        assert refusal(answer) == (403, None)
+    assert (directory.people.rows("select * from memberships"), directory.people.rows("select * from users")) == before
+    # What the directory calls them is its own affair.
+    assert (await directory.patch(path, {"op": "add", "path": "externalId", "value": "e"})).ok()["externalId"] == "e"
+    assert [one["id"] for one in await directory.find('externalId eq "e"')] == [str(chief.user)]
+
+
+async def test_people_of_another_organization_do_not_exist_here(directory: Directory, globex: Directory) -> None:
+    theirs = await globex.create(ADA)
+    before = account(directory, theirs["id"])
+    for method, body in (
+        ("GET", None),
+        ("DELETE", None),
+        ("PUT", {"userName": ADA}),
+        ("PATCH", {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": False}]}),
+    ):
+        assert refusal(await directory.ask(method, f"{USERS}/{theirs['id']}", body)) == (404, None)
+    assert refusal(await directory.ask("GET", globex.group)) == (404, None)
+    added = await directory.patch(directory.group, {"op": "add", "path": "members", "value": [{"value": theirs["id"]}]})
+    assert refusal(added) == (400, "invalidValue")
+    assert refusal(await directory.ask("GET", f"{USERS}/no-id")) == (404, None)
+    assert account(directory, theirs["id"]) == before
+    assert await globex.members() == {theirs["id"], str(globex.owner.user)}
+
+
+async def test_the_platforms_deactivation_is_not_lifted_and_a_directorys_is_where_another_brings_the_person(
+    directory: Directory, globex: Directory, postern: Postern
+) -> None:
+    ada = await directory.create(ADA)
+    await directory.patch(ada["id"], {"op": "replace", "path": "active", "value": False})
+    await globex.create(ADA)
+    assert account(directory, ada["id"])["deactivated_at"] is None
+    assert (await directory.shown(ada["id"]))["active"] is False
+    bob = await directory.create("bob@example.org")
+    await directory.patch(bob["id"], {"op": "replace", "path": "active", "value": False})
+    async with postern.foundation.unit_of_work() as uow:
+        assert await uow.accounts.deactivate(bob["id"], postern.foundation.clock.now())
+        await uow.commit()
+    assert (await directory.patch(bob["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
+    assert account(directory, bob["id"])["deactivated_at"] is not None
+    # Nor may the directory delete what the platform has deactivated.
+    assert (await directory.ask("DELETE", f"{USERS}/{bob['id']}")).status == 204
+    assert account(directory, bob["id"])["deactivated_at"] is not None
+
+
+async def at_once(number: int, ask: Any) -> list[Received]:
+    answers: list[Received] = []
+
+    async def one() -> None:
+        answers.append(await ask())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(number):
+            nursery.start_soon(one)
+    return answers
+
+
+async def test_of_fifty_that_create_the_same_user_one_wins(directory: Directory) -> None:
+    answers = await at_once(50, lambda: directory.ask("POST", USERS, {"userName": ADA}))
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 49
+    assert len(directory.people.rows("select from users where email = %s", ADA)) == 1
+    (counted,) = directory.people.rows("select member_count from organizations where id = %s", directory.tenant.id)
+    assert counted["member_count"] == 2
+
+
+async def test_two_directories_and_a_registration_at_once_make_one_account(directory: Directory, globex: Directory, client: Client) -> None:
+    statuses: list[int] = []
+
+    async def create(one: Directory) -> None:
+        statuses.append((await one.ask("POST", USERS, {"userName": ADA})).status)
+
+    async def register() -> None:
+        await client.post("/api/auth/register", {"email": ADA, "password": "correct horse battery"})
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(create, directory)
+        nursery.start_soon(register)
+        nursery.start_soon(create, globex)
+    assert statuses == [201, 201]
+    assert len(directory.people.rows("select from users where email = %s", ADA)) == 1
+
+
+async def test_fifty_changes_and_deletions_at_once_end_in_one_state(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    asked = iter(range(50))
+
+    async def change() -> Received:
+        number = next(asked)
+        operation = {"op": "replace", "path": "active", "value": number % 2 == 0}
+        return await directory.patch(ada["id"], operation)
+
+    assert {answer.status for answer in await at_once(50, change)} == {200}
+    shown = await directory.shown(ada["id"])
+    assert bool(directory.people.rows("select from memberships where user_id = %s", ada["id"])) is shown["active"]
+    answers = await at_once(20, lambda: directory.ask("DELETE", f"{USERS}/{ada['id']}"))
+    assert sorted(answer.status for answer in answers) == [204] + [404] * 19
+
+
+async def test_what_an_administrator_removes_the_directory_sees_as_inactive_and_may_bring_back(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    removed = await directory.client.request(
+        "POST", f"/api/organizations/acme/members/{ada['id']}", token=await directory.people.token(directory.owner)
+    )
+    assert removed.status in {200, 204}
+    assert (await directory.shown(ada["id"]))["active"] is False
+    assert ada["id"] not in await directory.members()
+    assert (await directory.patch(ada["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
+    assert ada["id"] in await directory.members()
+
+
+async def test_no_request_goes_to_the_database_more_often_than_it_must(directory: Directory, postern: Postern) -> None:
+    ada = await directory.create(ADA)
+
+    async def trips(method: str, path: str, body: Any = None) -> int:
+        counter = postern.foundation.database.count_round_trips()
+        try:
+            assert (await directory.ask(method, path, body)).status < 300
+            return counter.count
+        finally:
+            counter.stop()
+
+    def patch(*operations: dict[str, Any]) -> dict[str, Any]:
+        return {"schemas": [PATCH_OP], "Operations": operations}
+
+    user = f"{USERS}/{ada['id']}"
+    for path in (USERS, f"{USERS}?filter=userName%20co%20%22a%22&sortBy=userName", user, GROUPS, directory.group):
+        assert await trips("GET", path) <= 2, path
+    assert await trips("POST", USERS, {"userName": "b@example.org"}) <= 5
+    assert await trips("PATCH", user, patch({"op": "replace", "path": "displayName", "value": "A"})) <= 5
+    assert await trips("PATCH", user, patch({"op": "replace", "path": "active", "value": False})) <= 5
+    assert await trips("PATCH", user, patch({"op": "replace", "path": "active", "value": True})) <= 5
+    assert await trips("PATCH", directory.group, patch({"op": "remove", "path": f'members[value eq "{ada["id"]}"]'})) <= 5
+    assert await trips("PUT", directory.group, {"members": [{"value": ada["id"]}]}) <= 5
+    assert await trips("DELETE", user) <= 5
+
+
+async def test_an_organization_brings_so_many_people_at_once(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scim_users, "ADDITIONS", RateLimit("scim_additions", burst=1, seconds_per_request=1000))
+    await directory.create(ADA)
+    answer = await directory.ask("POST", USERS, {"userName": "b@example.org"})
+    assert refusal(answer) == (429, None)
+    assert answer.header("retry-after") is not None
+
+
+async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None:
+    nobody = ScimHolder(ScimTokenId(uuid4()), "Late", "scim_live_x", OrganizationId(uuid4()), "gone")
+    scim, groups, group = postern.federation.scim_users, postern.federation.scim_groups, nobody.organization
+    for refused in (
+        scim.create(nobody, Stated(user_name=ADA), SYSTEM),
+        scim.delete(nobody, UserId(uuid4()), None, SYSTEM),
+        groups.get(nobody, group, with_members=True),
+        groups.patch(nobody, group, [Operation("add", "members", [])], None, SYSTEM, with_members=False),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    assert (await scim.list(nobody, Search(None, Order(), 1, 10))).total == 0
