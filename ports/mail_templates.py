@@ -17,6 +17,7 @@ class MailTemplates(Protocol):
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
     | domain_proof_missing | `domain`, `record`: where its proof was; the branding is the organization's |
+    | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: their names; the branding is the
     organization's | | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |

@@ -9,6 +9,7 @@ from core.domain.record.events import Event
 from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.saml import SamlStore
 from ports.federation.scim_tokens import ScimTokenStore
 from ports.federation.scim_users import ProvisionedUserStore
 from ports.identity.account_passwords import AccountPasswordStore
@@ -128,6 +129,8 @@ class UnitOfWork(Protocol):
     def scim_tokens(self) -> ScimTokenStore: ...
     @property
     def provisioned_users(self) -> ProvisionedUserStore: ...
+    @property
+    def saml(self) -> SamlStore: ...
     @property
     def signing_keys(self) -> SigningKeyStore: ...
     @property

@@ -36,6 +36,7 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 # Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
+_KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
@@ -114,12 +115,16 @@ class PrometheusMetrics:
         )
         self._siem_attempts = self._counter("sso_siem_batches_total", "Attempts to send a batch to a SIEM, by outcome", ("outcome",))
         self._siem_entries = self._counter("sso_siem_entries_total", "Entries that SIEMs have received")
+        self._billing_checks = self._counter(
+            "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", ("outcome",)
+        )
         for counter, outcomes in (
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
             (self._domain_checks, ("found", "missed")),
             (self._siem_attempts, _KNOWN_EXPORTS),
+            (self._billing_checks, _KNOWN_CHECKS),
         ):
             for outcome in outcomes:
                 counter.labels(outcome)
@@ -129,14 +134,15 @@ class PrometheusMetrics:
         )
         for news, outcome in product(NewsType, _KNOWN_NEWS):
             self._billing_events.labels(news.value, outcome)
-        self._billing_checks = self._counter(
-            "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", ("outcome",)
-        )
-        for outcome in _KNOWN_CHECKS:
-            self._billing_checks.labels(outcome)
         self._billing_pending = self._gauge("sso_billing_events_pending", "News of the payment provider not applied yet", mode="mostrecent")
         self._billing_oldest = self._gauge(
             "sso_billing_oldest_pending_age_seconds", "How long the oldest of these news has waited", mode="mostrecent"
+        )
+        self._saml = self._counter("sso_saml_messages_total", "SAML messages that came or went", ("kind", "outcome"))
+        for saml_kind, outcome in product(_KNOWN_SAML, ("succeeded", "refused")):
+            self._saml.labels(saml_kind, outcome)
+        self._saml_ending = self._gauge(
+            "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days", mode="mostrecent"
         )
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
@@ -233,6 +239,12 @@ class PrometheusMetrics:
     def billing_waiting(self, events: int, oldest: timedelta | None) -> None:
         self._billing_pending.set(events)
         self._billing_oldest.set(0 if oldest is None else oldest.total_seconds())
+
+    def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
+        self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()
+
+    def saml_certificates_ending(self, number: int) -> None:
+        self._saml_ending.set(number)
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -10,6 +10,7 @@ from adapters.postgres.failures import translated
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.federation.scim_tokens import ScimTokenRows
 from adapters.postgres.federation.scim_users import ProvisionedUserRows
 from adapters.postgres.identity.account_passwords import AccountPasswordRows
@@ -119,6 +120,7 @@ class PostgresUnitOfWork:
     consents = _Made(ConsentRows)
     scim_tokens = _Made(ScimTokenRows)
     provisioned_users = _Made(ProvisionedUserRows)
+    saml = _Made(SamlRows)
     signing_keys = _Made(SigningKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:

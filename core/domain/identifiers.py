@@ -42,6 +42,9 @@ PushedRequestId = NewType("PushedRequestId", UUID)
 FlowId = NewType("FlowId", UUID)
 DeviceCodeId = NewType("DeviceCodeId", UUID)
 PrivacyRequestId = NewType("PrivacyRequestId", UUID)
+SamlCertificateId = NewType("SamlCertificateId", UUID)
+SamlSessionId = NewType("SamlSessionId", UUID)
+SamlExchangeId = NewType("SamlExchangeId", UUID)
 
 
 def first_id(at: datetime) -> UUID:

@@ -18,6 +18,7 @@ from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
 from actors.purger import Purger
 from actors.reencrypter import reencrypter
+from actors.saml_certificate_watcher import SamlCertificateWatcher
 from actors.siem_forwarder import SiemForwarder
 from actors.subscription_expirer import SubscriptionExpirer
 from actors.supervisor import Actor
@@ -93,6 +94,7 @@ def assemble_actors(
             clock=clock,
             spread=spread,
         ),
+        SamlCertificateWatcher(federation.saml, spread=spread),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),

@@ -13,9 +13,13 @@ from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import PostgresLogoutNotices, PostgresLogoutQueue
+from adapters.postgres.federation.saml_lookup import PostgresSaml
 from adapters.postgres.federation.scim_exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim_tokens import PostgresScimTokens, PostgresScimTokenUse
 from adapters.postgres.federation.scim_users import PostgresProvisionedUsers
+from adapters.saml.certificates import RsaCertificates
+from adapters.saml.documents import XmlDocuments
+from adapters.saml.threads import XmlThreads
 from adapters.turns import FairTurns
 from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
@@ -32,6 +36,10 @@ from core.usecases.federation.grants import Grant, Grants, RefreshGrant
 from core.usecases.federation.logout_notices import LogoutNotices
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
+from core.usecases.federation.saml import Saml
+from core.usecases.federation.saml_logouts import SamlLogouts
+from core.usecases.federation.saml_recording import Recorder
+from core.usecases.federation.saml_sign_in import SamlSignIn
 from core.usecases.federation.scim_exchanges import ScimExchanges
 from core.usecases.federation.scim_groups import ScimGroups
 from core.usecases.federation.scim_tokens import ScimTokens
@@ -60,6 +68,9 @@ class Federation:
     scim_groups: ScimGroups
     scim_exchanges: ScimExchanges
     scim_recorder: ScimRecorder
+    saml: Saml
+    saml_sign_in: SamlSignIn
+    saml_logouts: SamlLogouts
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
@@ -93,6 +104,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
+    saml_lookup, documents = PostgresSaml(pool), XmlDocuments(XmlThreads())
+    recorder = Recorder(new_unit_of_work, foundation.metrics, clock, ids)
     return Federation(
         clients=clients,
         client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
@@ -158,4 +171,42 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         scim_groups=ScimGroups(new_unit_of_work, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimRecorder(scim_exchanges, spread=secrets.spread),
+        saml=Saml(
+            new_unit_of_work,
+            saml_lookup,
+            documents,
+            maker=RsaCertificates(),
+            keyring=foundation.keyring,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            issuer=settings.public_url,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        ),
+        saml_sign_in=SamlSignIn(
+            new_unit_of_work,
+            saml_lookup,
+            documents,
+            recorder=recorder,
+            flows=identity.flows,
+            keyring=foundation.keyring,
+            server_secrets=foundation.server_secrets,
+            issuer=settings.public_url,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        ),
+        saml_logouts=SamlLogouts(
+            new_unit_of_work,
+            saml_lookup,
+            documents,
+            recorder=recorder,
+            flows=identity.flows,
+            keyring=foundation.keyring,
+            issuer=settings.public_url,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        ),
     )

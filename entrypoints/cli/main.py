@@ -142,13 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
 
-    owner = _group(commands, "owner", "manage platform owners")
-    link = _command(owner, "link", "owner", "print a link that signs a platform owner in, once", action="link")
-    link.add_argument("--email", help="the platform owner's e-mail; POSTERN_OWNER_EMAIL without it")
-    create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account", action="create")
-    create.add_argument(
-        "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
-    )
+    _add_owner_commands(_group(commands, "owner", "manage platform owners"))
 
     user = _group(commands, "user", "manage one account at a time")
     for name, text in _USER_COMMANDS.items():
@@ -162,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_organization_commands(_group(commands, "organization", "manage organizations: approve, suspend, limit and delete them"))
 
     _add_service_commands(_group(commands, "service", "look at services, the applications of organizations"))
+    _command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands")
 
     api_key = _group(commands, "api-key", "manage API keys, which services' own servers call with")
     revoke = _command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
@@ -258,6 +253,15 @@ def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
     _command(
         billing, "reconcile", "billing", "ask the payment provider about all subscriptions, and correct what differs", action="reconcile"
+    )
+
+
+def _add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
+    link = _command(owner, "link", "owner", "print a link that signs a platform owner in, once", action="link")
+    link.add_argument("--email", help="the platform owner's e-mail; POSTERN_OWNER_EMAIL without it")
+    create = _command(owner, "create", "owner", "make a platform owner, or promote an existing account", action="create")
+    create.add_argument(
+        "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
     )
 
 

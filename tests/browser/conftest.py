@@ -54,6 +54,8 @@ class Site:
     application: Any
     visits: list[str] = field(default_factory=list)
     """What was asked for elsewhere: method and address, with the body of a form."""
+    forms: dict[str, bytes] = field(default_factory=dict)
+    """What stands on a page elsewhere, by its address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
@@ -70,7 +72,8 @@ class Site:
                 break
         if scope["path"] != "/favicon.ico":
             self.visits.append(" ".join(filter(None, (scope["method"], address, body.decode()))))
-        await _answer(send, b"<!doctype html><html lang=en><link rel=icon href=data:,><title>Elsewhere</title><h1>Elsewhere</h1>")
+        shown = self.forms.get(address, b"")
+        await _answer(send, b"<!doctype html><html lang=en><link rel=icon href=data:,><title>Elsewhere</title><h1>Elsewhere</h1>" + shown)
 
 
 async def _answer(send: Send, body: bytes) -> None:

@@ -101,6 +101,17 @@ everybody                         POST   /ui/set-password
 everybody                         GET    /oauth/authorize
 everybody                         POST   /oauth/authorize
 everybody                         GET    /oauth/logout
+everybody                         GET    /saml/{org_slug}/{service_slug}/authenticate
+everybody                         GET    /saml/{org_slug}/{service_slug}/metadata
+everybody                         GET    /saml/{org_slug}/{service_slug}/sso
+everybody                         POST   /saml/{org_slug}/{service_slug}/sso
+everybody                         GET    /saml/{org_slug}/{service_slug}/slo
+everybody                         POST   /saml/{org_slug}/{service_slug}/slo
+everybody                         GET    /ui/saml
+.....   ...  -          browser,flow  POST   /ui/saml/elsewhere
+.....   ...  -          browser,flow  POST   /ui/saml/later
+everybody                         GET    /ui/saml/sign-out
+.....   ...  -          browser   GET    /ui/open/{org_slug}/{service_slug}
 everybody                         POST   /oauth/logout
 .....   ...  -          browser,flow  POST   /oauth/logout/confirm
 
@@ -305,6 +316,16 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services/{service_slug}/plans
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/saml
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate/activate
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
+maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/login
+.....   ...  -          browser   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/login
 
 # Billing. A session in a service opens the checkout of that very service.
 maog.   po.  -          -         POST   /api/organizations/{org_slug}/services/{service_slug}/checkout

@@ -29,6 +29,8 @@ database_url, postern, people = http.database_url, http.postern, http.people
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
 # The name of a provider is nobody's.
 WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1 and "provider" not in parameters(one.path)]
+# Bodies that are no JSON have tests of their own (tests/http/saml/test_saml_attacks.py).
+WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1 and one.body_type is not bytes]
 
 
 @dataclass
@@ -168,6 +170,7 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
@@ -201,6 +204,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/roles",
     "POST /api/organizations/{org_slug}/scim-tokens",
     "POST /api/organizations/{org_slug}/select",
+    "POST /api/organizations/{org_slug}/services/{service_slug}/saml/metadata",
     "POST /api/organizations/{org_slug}/services",
     "POST /api/organizations/{org_slug}/smtp",
     "POST /api/organizations/{org_slug}/smtp/test",

@@ -50,7 +50,7 @@ async def let_in_too_early(
             path = path.replace(
                 f"{{{name}}}", {"org_slug": "acme", "service_slug": "shop"}.get(name, "0199d3a0-0000-7000-8000-000000000001")
             )
-        answer = await client.exchange(one.method, path, [("content-type", "application/json"), *credentials], [b"{", wait, b"}"])
+        answer = await client.exchange(one.method, path, [("content-type", one.accepts.media_type), *credentials], [b"{", wait, b"}"])
         statuses[str(one)] = answer.status
 
     with trio.fail_after(20):

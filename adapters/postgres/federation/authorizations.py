@@ -24,7 +24,7 @@ from ports.federation.authorizations import Encounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Encounter:
+class EncounterRow:
     """The columns of the person are all null when nobody is signed in."""
 
     service_id: UUID
@@ -51,12 +51,12 @@ class _Encounter:
     is_member: bool
     second_factor_due: datetime | None
     consented: list[str] | None
-    request: Mapping[str, Any] | None
+    request: Mapping[str, Any] | None = None
 
     def encounter(self, client: ClientId, caller: Caller | None) -> Encounter:
-        return Encounter(self._application(client), None if caller is None else self._signed_in(caller), self.request)
+        return Encounter(self.application(client), None if caller is None else self.signed_in(caller.email.address), self.request)
 
-    def _application(self, client: ClientId) -> Application:
+    def application(self, client: ClientId) -> Application:
         service_type = ServiceType(self.service_type)
         return Application(
             service=ServiceId(self.service_id),
@@ -74,12 +74,12 @@ class _Encounter:
             session_lifetime=session_lifetime(self.session_hours),
         )
 
-    def _signed_in(self, caller: Caller) -> SignedIn | None:
+    def signed_in(self, email: str) -> SignedIn | None:
         if self.user_id is None or self.session_id is None or self.proved_at is None:
             return None
         return SignedIn(
             user=UserId(self.user_id),
-            email=caller.email.address,
+            email=email,
             session=SessionId(self.session_id),
             proved_at=self.proved_at,
             authenticated_by=tuple(self.authenticated_by or ()),
@@ -104,7 +104,7 @@ class PostgresEncounters:
 
     async def _asked(self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]) -> Encounter | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
-        rows = await ask(self._pool, _Encounter, statement, {"client": client, **who, **more})
+        rows = await ask(self._pool, EncounterRow, statement, {"client": client, **who, **more})
         return rows[0].encounter(client, caller) if rows else None
 
 
@@ -121,7 +121,7 @@ class PostgresPushedRequests:
 
 # The caller's session has just been confirmed by the caller's rule. A session whose person has never proved who they are cannot be one of a
 # browser; its beginning stands in for the proof all the same.
-_ENCOUNTER: Final[LiteralString] = f"""
+ENCOUNTER: Final[LiteralString] = f"""
            services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
            services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
@@ -148,7 +148,7 @@ _MEETING: Final = """
 """
 
 FIND: Final[LiteralString] = f"""
-    select {_ENCOUNTER},
+    select {ENCOUNTER},
            null::jsonb as request
            {_MEETING}
      where services.client_id = %(client)s
@@ -161,7 +161,7 @@ _TAKE_PUSHED: Final[LiteralString] = f"""
                 and service_id = (select id from services where client_id = %(client)s)
           returning request
          )
-    select {_ENCOUNTER},
+    select {ENCOUNTER},
            (select request from taken) as request
            {_MEETING}
      where services.client_id = %(client)s

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -20,7 +20,7 @@ from core.domain.json import Json
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
+class FlowRow:
     purpose: str
     service_id: UUID | None
     request: Mapping[str, Json]
@@ -91,7 +91,7 @@ class PostgresFlows:
         self._pool = pool
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        rows = await ask(self._pool, _Flow, _FIND, {"id": flow, "browser_digest": browser_digest})
+        rows = await ask(self._pool, FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest})
         return rows[0].flow(flow) if rows else None
 
 
@@ -134,12 +134,16 @@ class FlowRows:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
 
-_FIND: Final = """
+FIND_FLOW: Final = """
     select flows.purpose, flows.service_id, flows.request, flows.wanted, flows.email, flows.user_id, flows.preauthentication_id,
            flows.session_id, flows.proof_digest, flows.created_at, flows.expires_at, flows.signed_in_at, flows.completed_at,
            organizations.name, organizations.logo_digest, organizations.primary_color
       from flows
       left join organizations on organizations.slug = flows.wanted ->> 'organization' and organizations.status = 'active'
+"""
+
+_FIND: Final[LiteralString] = f"""
+    {FIND_FLOW}
      where flows.id = %(id)s and flows.browser_digest = %(browser_digest)s and flows.expires_at > now()
 """
 

@@ -102,6 +102,18 @@ class ExpiredDeviceCodes(_Sweep):
     statement = _delete("device_codes", "id", "expires_at < now() - interval '1 hour'")
 
 
+class ExpiredSamlRequests(_Sweep):
+    """They would be refused as too old; their ids need not be remembered any longer."""
+
+    statement = _delete("saml_requests", "id", "expires_at < now() - interval '5 minutes'")
+
+
+class PastSamlExchanges(_Sweep):
+    """A week gives people time to find out why an exchange failed."""
+
+    statement = _delete("saml_exchanges", "id", "created_at < now() - interval '7 days'", oldest_first="created_at")
+
+
 class ExpiredFlows(_Sweep):
     """Nobody goes on from where they stopped."""
 

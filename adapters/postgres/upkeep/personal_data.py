@@ -109,6 +109,9 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "pushed_requests.request": Personal(
         "The address that an application expects to sign in.", None, Eraser.JANITOR, "A minute.", "ExpiredPushedRequests"
     ),
+    "saml_sessions.name_id": Personal(
+        "What a service provider calls the person.", None, Eraser.ACCOUNT, "As long as the session that they went there from."
+    ),
     "devices.name": _of_device("What the person calls the device."),
     "devices.browser": _of_device("The browser."),
     "devices.browser_version": _of_device("The version of the browser."),
@@ -204,6 +207,13 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error", "logout_notices.error"),
         *("siem_configurations.provider_type",),
         *("memberships.came_by", "login_counts.provider", "platform_login_counts.provider", "uncounted_logins.provider"),
+        *(
+            "saml_configurations.slo_binding",
+            "saml_configurations.name_id_format",
+            "saml_certificates.state",
+            "saml_sessions.name_id_format",
+        ),
+        *("saml_exchanges.kind", "saml_exchanges.binding", "saml_exchanges.status", "saml_exchanges.reason", "saml_exchanges.advice"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors"),
@@ -232,7 +242,13 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("billing_customers.external_id", "billing_checkouts.external_id", "billing_sweeps.cursor"),
     ),
     "A digest of a request, by which its repetition is known": ("billing_checkouts.digest",),
-    "An id": ("events.target_id", "audit_entries.target_id", "all_signing_keys.id"),
+    "An id": (
+        "saml_exchanges.message_id",
+        "saml_exchanges.in_response_to",
+        "events.target_id",
+        "audit_entries.target_id",
+        "all_signing_keys.id",
+    ),
     "Of an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
         *("mail_servers.host", "mail_servers.username", "mail_servers.from_email", "mail_servers.from_name"),
@@ -249,6 +265,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "authorization_codes.redirect_uri",
         ),
         *("former_services.name", "plans.name", "plans.features", "plans.billing_price_id"),
+        *("saml_configurations.entity_id", "saml_configurations.acs_url", "saml_configurations.slo_url"),
+        *("saml_configurations.slo_response_url", "saml_configurations.attribute_mapping", "saml_configurations.acs_endpoints"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
         *("scim_tokens.name", "scim_tokens.prefix", "scim_groups.external_id", "scim_exchanges.token_name"),
@@ -278,6 +296,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "domains.token"),
         "siem_configurations.sealed_credentials",
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
+        *("saml_certificates.certificate", "saml_certificates.sealed_private_key", "saml_requests.digest"),
+        *("saml_configurations.signing_certificates", "saml_configurations.encryption_certificate"),
     ),
     "A digest that says nothing without what it was made from; the salt is erased together with that": (
         *("audit_entries.personal_digest", "audit_links.digest"),

@@ -41,6 +41,7 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "mail_servers.sealed_password": _column("mail_servers", "sealed_password", "id", "uuid"),
     "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
     "oauth_credentials.sealed_client_secret": _column("oauth_credentials", "sealed_client_secret", "id", "uuid"),
+    "saml_certificates.sealed_private_key": _column("saml_certificates", "sealed_private_key", "id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
     "siem_configurations.sealed_credentials": _column("siem_configurations", "sealed_credentials", "id", "uuid"),
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),

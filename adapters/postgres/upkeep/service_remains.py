@@ -77,6 +77,22 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "client_assertions": _delete_from(services, "client_assertions"),
         "pushed_requests": _delete_from(services, "pushed_requests"),
         "consents": _delete_from(services, "consents"),
+        "saml_configurations": f"""
+        with batch as (
+                 select saml_configurations.service_id as id
+                   from saml_configurations
+                   join {services} as going on going.id = saml_configurations.service_id
+                  where saml_configurations.service_id > %(after)s
+                  order by saml_configurations.service_id
+                  limit %(limit)s
+                    for update of saml_configurations
+             ),
+             gone as (delete from saml_configurations using batch where saml_configurations.service_id = batch.id returning 1)
+        {SWEPT}""",
+        "saml_certificates": _delete_from(services, "saml_certificates"),
+        "saml_requests": _delete_from(services, "saml_requests"),
+        "saml_sessions": _delete_from(services, "saml_sessions"),
+        "saml_exchanges": _delete_from(services, "saml_exchanges"),
         "flows": _delete_from(services, "flows"),
         "logout_notices": _delete_from(services, "logout_notices"),
         "logout_receivers": f"""

@@ -40,6 +40,10 @@ class FlowPurpose(StrEnum):
     """An application that asked for an authorization."""
     DEVICE = "device"
     """A device whose code the person was shown."""
+    SAML = "saml"
+    """A SAML service provider that asked who the person is."""
+    SAML_LOGOUT = "saml_logout"
+    """A sign-out on its way through the SAML service providers of a session."""
 
 
 class Prompt(StrEnum):
@@ -127,6 +131,13 @@ def proof_digest(browser: Secret, proof: Secret) -> bytes:
     return hmac.digest(
         browser.reveal().encode("utf-8", "surrogatepass"), b"proof " + proof.reveal().encode("utf-8", "surrogatepass"), sha256
     )
+
+
+def unclaimed_digest(flow: FlowId) -> bytes:
+    """Stands for the browser's secret in a flow that the form of another site has begun: browsers send no cookies with that. The first
+    browser that comes with the flow's id makes it its own.
+    """
+    return sha256(f"unclaimed {flow}".encode()).digest()
 
 
 def form_token(browser: Secret, bound_to: str) -> str:

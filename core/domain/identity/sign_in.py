@@ -7,7 +7,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired
-from core.domain.identifiers import DeviceId, UserId
+from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import MEMBERS_ONLY
 from core.domain.identity.devices import Remembered
@@ -159,6 +159,8 @@ class SignedIn:
 
     tokens: TokenPair
     remembered: Remembered
+    user: UserId
+    session: SessionId
 
 
 @dataclass(frozen=True, slots=True)

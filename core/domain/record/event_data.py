@@ -55,6 +55,12 @@ _LOGIN: Final[Mapping[str, Json]] = {
     "risk_factors": ["new_device"],
 }
 _SECRET: Final[Mapping[str, Json]] = {"service_slug": "billing", "client_secret_id": _ID, "prefix": "cs_d4e5f6"}
+_SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "certificate_id": _ID,
+    "state": "active",
+    "valid_until": _WHEN,
+}
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"]}
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
@@ -138,6 +144,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.consent.revoked": EventData("The application, and what it could do until now.", _CONSENT),
     "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
     "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
+    "service.saml.updated": EventData(
+        "What changed, with old and new values.",
+        {"service_slug": "billing", "enabled": True, "old_acs_url": None, "new_acs_url": "https://crm.example.com/saml/acs"},
+    ),
+    "service.saml.disabled": EventData("The service.", {"service_slug": "billing"}),
+    "service.saml.certificate.created": EventData("The certificate, and its service.", _SAML_CERTIFICATE),
+    "service.saml.certificate.activated": EventData("The certificate, and its service.", _SAML_CERTIFICATE),
     "organization.created": EventData("The new organization.", {"slug": "acme", "name": "Acme", "status": "active"}),
     "organization.owner.changed": EventData("The owners before and after.", {"old_owner_user_id": _ID, "new_owner_user_id": _ID}),
     "role.created": EventData("The new role and what it permits.", _ROLE),

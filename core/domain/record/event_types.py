@@ -139,6 +139,10 @@ _FURTHER: Final = (
         "Service management",
         ("client_secret.created", "Client secret of a service created"),
         ("client_secret.deleted", "Client secret of a service deleted"),
+        ("service.saml.updated", "SAML of a service configured"),
+        ("service.saml.disabled", "SAML of a service disabled"),
+        ("service.saml.certificate.created", "SAML certificate of a service made"),
+        ("service.saml.certificate.activated", "SAML certificate of a service activated"),
     ),
     *_types(
         "Organization management",

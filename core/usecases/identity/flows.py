@@ -1,6 +1,7 @@
 """Flows: begun where somebody has to sign in first, found again on each page, and completed once."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, ServiceId
@@ -31,12 +32,25 @@ class Flows:
         email: str = "",
     ) -> Flow:
         """`browser` is the secret that the browser keeps for all of its flows, and `email` the address that it has given already."""
-        now = self._clock.now()
-        flow = Flow(FlowId(self._ids.new()), purpose, request, wanted, now, now + LIFETIME, service=service, email=email)
+        flow = self.made(purpose, request, wanted, LIFETIME, service=service, email=email)
         async with self._unit_of_work() as uow:
             await uow.flows.add(flow, browser.digest())
             await uow.commit()
         return flow
+
+    def made(
+        self,
+        purpose: FlowPurpose,
+        request: Mapping[str, Json],
+        wanted: Wanted,
+        lifetime: timedelta,
+        *,
+        service: ServiceId | None = None,
+        email: str = "",
+    ) -> Flow:
+        """For a unit of work of the caller's, which adds it."""
+        now = self._clock.now()
+        return Flow(FlowId(self._ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
 
     async def find(self, flow: FlowId, browser: Token) -> Flow:
         """Raises `FlowOver` when it has expired, or is another browser's, or there is none."""

@@ -5,7 +5,7 @@ from uuid import UUID
 from core.domain.email import Email
 from core.domain.errors import TokenInvalid, Unauthorized
 from core.domain.identifiers import PreauthenticationId, UserId
-from core.domain.identity.devices import Client
+from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.precedence import FamiliarAddresses
 from core.domain.identity.proofs import Proved
@@ -91,7 +91,7 @@ class SignIn:
         admitted = await self._admission.admit(arrival, sighting, self._landing)
         if isinstance(admitted, Preauthentication):
             return await self._preauthenticated(admitted)
-        return SignedIn(await self._sessions.tokens(admitted.kept), admitted.remembered)
+        return await self._signed_in(admitted.kept, admitted.remembered)
 
     async def with_second_factor(self, preauth_token: Token, code: str, client: Client, *, trust_device: bool = False) -> SignedIn:
         """Exchange a pre-auth token and a code, once, for a session where the first proof was for. Raises `TokenExpired` or `TokenInvalid`
@@ -101,7 +101,7 @@ class SignIn:
         admitted = await self._admission.admit_with_second_factor(
             preauthentication, user, code, client, self._landing, trust_device=trust_device
         )
-        return SignedIn(await self._sessions.tokens(admitted.kept), admitted.remembered)
+        return await self._signed_in(admitted.kept, admitted.remembered)
 
     async def require_preauthentication(self, preauth_token: Token) -> None:
         """Raises as `with_second_factor` does for a token that is none of ours, without looking it up."""
@@ -133,7 +133,10 @@ class SignIn:
         self._familiar.add(sighting.approach.client.address)
         account = confirmed.account
         opened = OpenedSession(opened.session, account.email, account.is_platform_owner, opened.refresh_token, confirmed.subscription)
-        return SignedIn(await self._sessions.tokens(opened), remembered)
+        return await self._signed_in(opened, remembered)
+
+    async def _signed_in(self, opened: OpenedSession, remembered: Remembered) -> SignedIn:
+        return SignedIn(await self._sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
 
     async def _preauthenticated(self, awaiting: Preauthentication) -> AwaitingSecondFactor:
         claims = preauthentication_claims(

@@ -45,6 +45,7 @@ TAGS: Final[Mapping[str, str]] = {
     "audit": "What was done in an organization, and who did it.",
     "platform": "Govern the whole installation. Only platform owners can.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, who somebody is, and where everything is.",
+    "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",
     "operations": "Health, metrics and this description. None of them has a rate limit.",
 }

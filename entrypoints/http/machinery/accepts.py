@@ -166,6 +166,20 @@ def _names(kind: type[msgspec.Struct]) -> Iterator[str]:
             pending.append(one.item_type if isinstance(one, inspect.CollectionType) else one.type)
 
 
+@dataclass(frozen=True, slots=True)
+class RawXml:
+    """A document in XML, as it is: under the media type for SAML metadata, or one of the general ones."""
+
+    limit: int
+    media_type: str = "application/samlmetadata+xml"
+
+    def suits(self, kind: Any) -> bool:
+        return kind is bytes
+
+    def reader(self, _kind: Any, _general_limit: int) -> BodyReader:
+        return _XmlReader(self.media_type, self.limit)
+
+
 class _FormReader(BodyReader):
     media_type = _FORM
     empty = b""
@@ -217,3 +231,8 @@ class _RawReader(BodyReader):
 
     def decode(self, body: bytes) -> bytes:
         return body
+
+
+class _XmlReader(_RawReader):
+    def takes(self, content_type: bytes) -> bool:
+        return media_type_of(content_type) in {self.media_type.encode(), b"application/xml", b"text/xml"}

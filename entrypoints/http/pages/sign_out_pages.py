@@ -12,6 +12,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.flows import browser_secret
+from entrypoints.http.pages.saml_logout_pages import SIGN_OUT_ONWARD
 
 _SIGNED_OUT: Final = "/ui/signed-out"
 
@@ -19,10 +21,15 @@ _SIGNED_OUT: Final = "/ui/signed-out"
 @page.post("/ui/sign-out", caller=BROWSER_OR_NOBODY, limit=UNLIMITED)
 async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
     """Sign out, here and in all applications that were signed in to from here"""
+    place, headers = _SIGNED_OUT, forget_session(postern.foundation.public_url)
     if call.presented is not None:
-        await postern.identity.browser_sessions.sign_out(call.presented, call.client)
-    answer = redirect(_SIGNED_OUT)
-    return Answer(answer.value, answer.status, (*answer.headers, *forget_session(postern.foundation.public_url)))
+        browser, kept = browser_secret(call, postern)
+        flow = await postern.federation.saml_logouts.sign_out(call.presented, call.client, browser)
+        if flow is not None:
+            # The form of another page may not lead to another site: a page of ours tells the service providers.
+            place, headers = f"{SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept)
+    answer = redirect(place)
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
 @page.get(_SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)

@@ -81,6 +81,22 @@ _FILL: Final = """
      where services.org_id = %(organization)s;
     insert into client_assertions (id, service_id, digest, expires_at)
     select gen_random_uuid(), id, sha256('a'), now() from all_services where org_id = %(organization)s;
+    insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
+    select gen_random_uuid(), services.id, 'active', '', '', now(), now(), now()
+      from all_services as services where org_id = %(organization)s;
+    insert into saml_requests (id, service_id, digest, expires_at)
+    select gen_random_uuid(), services.id, sha256('a'), now()
+      from all_services as services where org_id = %(organization)s;
+    insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
+    select gen_random_uuid(), browsers.id, services.id, 'ada@example.org', '', now() from all_services as services
+      cross join (select id from sessions where organization_id is null limit 1) as browsers
+     where org_id = %(organization)s;
+    insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to, created_at)
+    select gen_random_uuid(), services.id, '', '', true, '', '', '', '', '', now()
+      from all_services as services where org_id = %(organization)s;
+    insert into saml_configurations (service_id, enabled, created_at, updated_at)
+    select services.id, false, now(), now()
+      from all_services as services where org_id = %(organization)s;
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), id, 'cs_', sha256(id::text::bytea), now() from services where org_id = %(organization)s;
     insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)

@@ -40,6 +40,15 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
       from generate_series(1, 20) as n;
+    insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
+    values (gen_random_uuid(), %(service)s, 'active', '', '', now(), now(), now());
+    insert into saml_requests (id, service_id, digest, expires_at)
+    select gen_random_uuid(), %(service)s, sha256(n::text::bytea), now() from generate_series(1, 20) as n;
+    insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
+    select gen_random_uuid(), id, %(service)s, 'ada@example.org', '', now() from sessions where service_id is null limit 20;
+    insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to, created_at)
+    select gen_random_uuid(), %(service)s, '', '', true, '', '', '', '', '', now() from generate_series(1, 20) as n;
+    insert into saml_configurations (service_id, enabled, created_at, updated_at) values (%(service)s, false, now(), now());
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), %(service)s, 'cs_' || n, sha256((%(slug)s || n)::bytea), now() from generate_series(1, 2) as n;
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,

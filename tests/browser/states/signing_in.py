@@ -43,6 +43,9 @@ STATES: Final = (
         ENDLESS,
     ),
     State("sign in to a service, from the right", "sign_in.html", {**_ADDRESS, "service": "الفواتير"}, FROM_THE_RIGHT),
+    State("sign in by SAML", "saml_sign_in.html", {**_PASSWORD, "service": "Timesheets", "register": "/ui/register"}, ACME),
+    State("sign in by SAML, long", "saml_sign_in.html", {**_PASSWORD, "service": LONG, "email": LONG, "register": "#"}, ENDLESS),
+    State("open an application", "saml_open.html", {**_FORM, "email": LONG, "hidden": {"RelayState": "x"}}),
     State("sign in, password", "password.html", _PASSWORD),
     State(
         "sign in, password wrong",

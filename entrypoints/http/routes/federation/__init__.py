@@ -10,6 +10,7 @@ from entrypoints.http.routes.federation import (
     logout_notices,
     oidc,
     pushed_requests,
+    saml,
     scim_discovery,
     scim_groups,
     scim_search,
@@ -18,6 +19,6 @@ from entrypoints.http.routes.federation import (
 )
 
 ROUTES: Final = Endpoints.of(
-    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices),
+    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml),
     *(scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

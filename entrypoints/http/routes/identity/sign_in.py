@@ -34,7 +34,7 @@ class Login(msgspec.Struct, frozen=True):
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
-    """Reserved for SAML sign-in; it has no effect yet."""
+    """The `state` of a SAML request that waits for a sign-in: the tokens are for its service, and `saml_redirect_url` leads on."""
 
 
 class LoginTokens(msgspec.Struct, frozen=True):
@@ -47,6 +47,10 @@ class LoginTokens(msgspec.Struct, frozen=True):
     expires_in: ExpiresIn
     mfa_required: bool | UnsetType = UNSET
     """True if the second factor is needed; absent otherwise."""
+    saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
+        UNSET
+    )
+    """With `saml_state`: where the person's browser goes on to the service provider."""
 
 
 class SecondFactor(msgspec.Struct, frozen=True):
@@ -58,6 +62,8 @@ class SecondFactor(msgspec.Struct, frozen=True):
     """The pre-auth token, if you do not send it in the `Authorization` header."""
     trust_device: bool = False
     """Whether this device may skip the second factor from now on, for as long as the organization allows."""
+    saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None = None
+    """The same as at the sign-in, if it was for a SAML request."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -71,6 +77,10 @@ class Tokens(msgspec.Struct, frozen=True):
     device_trust_token: Annotated[str, example("dt_3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2")] | UnsetType = UNSET
     """With this token the device may skip the second factor for a while. Present if you asked for trust; browsers also get it as a cookie.
     """
+    saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
+        UNSET
+    )
+    """With `saml_state`: where the person's browser goes on to the service provider."""
 
 
 @endpoint.post(
@@ -88,12 +98,15 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     /api/auth/mfa/verify`.
     """
     body = call.body
-    service = service_named(body.org_slug or "", body.service_slug or "")
+    waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
+    service = service_named(body.org_slug or "", body.service_slug or "") if waiting is None else waiting.place
     result = await postern.identity.sign_in.with_password(Email(body.email), body.password, call.client, service)
     if isinstance(result, AwaitingSecondFactor):
         return Answer(LoginTokens(result.preauth_token.reveal(), "", result.expires_in, mfa_required=True), 200)
     pair = result.tokens
-    return Answer(LoginTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in), 200, _headers(result, postern))
+    onward = UNSET if waiting is None else await postern.federation.saml_sign_in.signed_in(waiting, result.user, result.session)
+    tokens = LoginTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, saml_redirect_url=onward)
+    return Answer(tokens, 200, _headers(result, postern))
 
 
 @endpoint.post(
@@ -113,7 +126,9 @@ async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None
     preauth_token = call.presented or body.preauth_token
     if preauth_token is None:
         raise Unauthorized
+    waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
     result = await postern.identity.sign_in.with_second_factor(preauth_token, body.code, call.client, trust_device=body.trust_device)
+    onward = UNSET if waiting is None else await postern.federation.saml_sign_in.signed_in(waiting, result.user, result.session)
     pair, trust_token = result.tokens, result.remembered.trust_token
     tokens = Tokens(
         pair.access_token.reveal(),
@@ -121,6 +136,7 @@ async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None
         pair.expires_in,
         "Bearer",
         UNSET if trust_token is None else trust_token.reveal(),
+        onward,
     )
     return Answer(tokens, 200, _headers(result, postern))
 

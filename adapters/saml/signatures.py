@@ -1,0 +1,150 @@
+"""XML signatures. One that comes in counts only in the one form that SAML has (SAML core, section 5.4): a child of the root, over the root,
+with exclusive canonicalization and RSA-SHA256. Its form is looked at before anything is computed, so that nothing else in it is ever
+followed: no other transform, no address, no key of its own.
+"""
+
+from base64 import b64decode
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import xmlsec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509 import load_pem_x509_certificate
+from lxml import etree
+
+from adapters.saml.names import DS, ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
+from core.domain.federation.saml_messages import MessageRefused
+
+Element = Any
+_ID: Final = "ID"
+_SIGNATURE: Final = f"{{{DS}}}Signature"
+_WRONG: Final = "its signature does not verify with a certificate of the service provider"
+_RENEW: Final = "Upload the service provider's current metadata"
+
+
+def verified(root: Element, certificates: Sequence[str]) -> bool:
+    """False: it is not signed. Raises `MessageRefused` for a signature of another form, or that none of the certificates verifies."""
+    signatures = list(root.iter(_SIGNATURE))
+    if not signatures:
+        return False
+    _require_form(root, signatures)
+    for pem in certificates:
+        context = xmlsec.SignatureContext()
+        context.key = _public_key(pem)
+        context.register_id(root, _ID)
+        try:
+            context.verify(signatures[0])
+        except xmlsec.Error:
+            continue
+        return True
+    raise MessageRefused(_WRONG, _RENEW)
+
+
+def is_signed(root: Element) -> bool:
+    return next(root.iter(_SIGNATURE), None) is not None
+
+
+def verify_octets(signed: bytes, signature: str, algorithm: str | None, certificates: Sequence[str]) -> None:
+    """The signature in an address (SAML bindings, section 3.4.4.1). Raises `MessageRefused`."""
+    if algorithm != RSA_SHA256:
+        raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
+    try:
+        value = b64decode(signature, validate=True)
+    except ValueError:
+        raise MessageRefused("its Signature is not base64") from None
+    for pem in certificates:
+        key = load_pem_x509_certificate(pem.encode()).public_key()
+        if not isinstance(key, rsa.RSAPublicKey):
+            continue
+        try:
+            key.verify(value, signed, padding.PKCS1v15(), hashes.SHA256())
+        except InvalidSignature:
+            continue
+        return
+    raise MessageRefused(_WRONG, _RENEW)
+
+
+def sign(root: Element, after: Element | None, certificate: str, key: str) -> None:
+    """Puts a signature over an element into it, behind its issuer; without `after`, before everything else."""
+    signature = xmlsec.template.create(root, xmlsec.constants.TransformExclC14N, xmlsec.constants.TransformRsaSha256, ns="ds")
+    if after is None:
+        root.insert(0, signature)
+    else:
+        after.addnext(signature)
+    reference = xmlsec.template.add_reference(signature, xmlsec.constants.TransformSha256, uri=f"#{root.get(_ID)}")
+    xmlsec.template.add_transform(reference, xmlsec.constants.TransformEnveloped)
+    xmlsec.template.add_transform(reference, xmlsec.constants.TransformExclC14N)
+    information = etree.SubElement(etree.SubElement(signature, f"{{{DS}}}KeyInfo"), f"{{{DS}}}X509Data")
+    etree.SubElement(information, f"{{{DS}}}X509Certificate").text = bare(certificate)
+    context = xmlsec.SignatureContext()
+    context.key = _private_key(key)
+    context.register_id(root, _ID)
+    context.sign(signature)
+
+
+def sign_octets(octets: bytes, key: str) -> bytes:
+    context = xmlsec.SignatureContext()
+    context.key = _private_key(key)
+    signed: bytes = context.sign_binary(octets, xmlsec.constants.TransformRsaSha256)
+    return signed
+
+
+def bare(pem: str) -> str:
+    """The base64 of a certificate alone."""
+    return "".join(line for line in pem.splitlines() if line and not line.startswith("-----"))
+
+
+def _require_form(root: Element, signatures: list[Element]) -> None:
+    signature = signatures[0]
+    if len(signatures) > 1 or signature.getparent() is not root:
+        raise MessageRefused("it has several signatures, or one in the wrong place", "Sign the message itself, once")
+    names = [_name(child) for child in signature]
+    if names not in (["SignedInfo", "SignatureValue"], ["SignedInfo", "SignatureValue", "KeyInfo"]):
+        raise MessageRefused("its signature has parts that it may not have", "Sign without ds:Object")
+    information = signature[0]
+    parts = [_name(child) for child in information]
+    if parts != ["CanonicalizationMethod", "SignatureMethod", "Reference"]:
+        raise MessageRefused("its signature does not have exactly one reference", "Sign the message itself, once")
+    canonicalization, method, reference = information
+    if canonicalization.get("Algorithm") != EXCLUSIVE or len(canonicalization):
+        raise MessageRefused("its canonicalization is not the exclusive one", f"Use {EXCLUSIVE}")
+    if method.get("Algorithm") != RSA_SHA256 or len(method):
+        raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
+    _require_reference(root, reference)
+    ids = [one.get(_ID) for one in root.iter() if one.get(_ID) is not None]
+    if len(ids) != len(set(ids)):
+        raise MessageRefused("it has the same ID twice")
+
+
+def _require_reference(root: Element, reference: Element) -> None:
+    if not root.get(_ID) or reference.get("URI") != f"#{root.get(_ID)}":
+        raise MessageRefused("its signature is over something else than the message", "Sign the message itself, by its ID")
+    if [_name(child) for child in reference] != ["Transforms", "DigestMethod", "DigestValue"]:
+        raise MessageRefused("its signature's reference is incomplete")
+    transforms, digest, _ = reference
+    if [(_name(one), one.get("Algorithm")) for one in transforms] != [("Transform", ENVELOPED), ("Transform", EXCLUSIVE)]:
+        raise MessageRefused("its signature has other transforms than SAML allows", f"Use {ENVELOPED} and {EXCLUSIVE}")
+    # A list of prefixes is the one parameter that transforms of SAML have.
+    if len(transforms[0]) or any(one.tag != f"{{{EXCLUSIVE}}}InclusiveNamespaces" for one in transforms[1]):
+        raise MessageRefused("its signature's transforms have parameters")
+    if digest.get("Algorithm") != SHA256 or len(digest):
+        raise MessageRefused("its digest is not SHA-256", f"Use {SHA256}")
+
+
+def _name(element: Element) -> str:
+    """Within XML Signature's namespace; empty for anything else."""
+    return str(element.tag).removeprefix(f"{{{DS}}}") if str(element.tag).startswith(f"{{{DS}}}") else ""
+
+
+@lru_cache(maxsize=64)
+def _public_key(pem: str) -> Any:
+    return xmlsec.Key.from_memory(pem, xmlsec.constants.KeyDataFormatCertPem)
+
+
+# Reading one takes as long as signing with it. As many as are signed with in a busy minute.
+@lru_cache(maxsize=64)
+def _private_key(pem: str) -> Any:
+    return xmlsec.Key.from_memory(pem, xmlsec.constants.KeyDataFormatPem)

@@ -1,0 +1,28 @@
+"""The threads for XML and its signatures. lxml and xmlsec let go of the interpreter while they work, so two threads use two processors;
+more would take them from everybody else. Both libraries are imported when the first document needs them, since they cost ten megabytes.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import trio
+
+from core.domain.errors import Overloaded
+
+T = TypeVar("T")
+
+_THREADS: Final = 2
+# Some milliseconds of work each: whoever comes after these would wait for a second.
+_MOST_WAITING: Final = 400
+
+
+class XmlThreads:
+    def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_WAITING) -> None:
+        self._limiter = trio.CapacityLimiter(threads)
+        self._most_waiting = most_waiting
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Raises `Overloaded`, and what `work` does."""
+        if self._limiter.statistics().tasks_waiting >= self._most_waiting:
+            raise Overloaded(retry_after=1, detail="too many SAML documents wait")
+        return await trio.to_thread.run_sync(work, limiter=self._limiter)

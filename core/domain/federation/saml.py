@@ -1,0 +1,279 @@
+"""SAML 2.0: how a service's identity provider is configured. A service has one service provider, which it is a service for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ServiceId
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.services.redirect_uris import web_page
+from core.domain.services.services import Service
+
+# SAML core, section 8.3.6.
+LONGEST_ENTITY_ID: Final = 1024
+MOST_ENDPOINTS: Final = 50
+MOST_CERTIFICATES: Final = 10
+MOST_ATTRIBUTES: Final = 50
+LONGEST_ATTRIBUTE: Final = 256
+LONGEST_METADATA: Final = 1 << 20
+
+_UNSUITABLE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_UNSUITABLE_IN_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+
+
+class NameIdFormat(StrEnum):
+    """How the person is named in an assertion (SAML core, section 8.3)."""
+
+    EMAIL = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
+    UNSPECIFIED = "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified"
+    PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+    TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
+
+    @property
+    def short(self) -> str:
+        return self.value.rpartition(":")[2]
+
+
+class Binding(StrEnum):
+    """How a message travels (SAML bindings, sections 3.4 and 3.5)."""
+
+    REDIRECT = "redirect"
+    POST = "post"
+
+
+class Source(StrEnum):
+    """What an attribute can tell of a person."""
+
+    EMAIL = "email"
+    ID = "id"
+    NAME = "name"
+    FIRST_NAME = "first_name"
+    LAST_NAME = "last_name"
+    ORGANIZATION = "organization"
+    ORGANIZATION_NAME = "organization_name"
+    ROLE = "role"
+    GROUPS = "groups"
+
+
+DEFAULT_ATTRIBUTES: Final[Mapping[str, str]] = {Source.EMAIL.value: "email", Source.ID.value: "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class AcsEndpoint:
+    """Where the service provider takes assertions, by its metadata."""
+
+    index: int
+    url: str
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Who the service provider is, and what it is sent."""
+
+    service: ServiceId
+    enabled: bool = False
+    entity_id: str | None = None
+    """The service provider's, and not ours."""
+    acs_url: str | None = None
+    """Where assertions go, unless a request names another one of `acs_endpoints`."""
+    slo_url: str | None = None
+    slo_response_url: str | None = None
+    """Where answers to a sign-out go, if that is another place."""
+    slo_binding: Binding = Binding.POST
+    name_id_format: str | None = None
+    attribute_mapping: Mapping[str, str] | None = None
+    sign_assertions: bool = True
+    sign_response: bool = True
+    require_signed_requests: bool = False
+    acs_endpoints: Sequence[AcsEndpoint] = ()
+    signing_certificates: Sequence[str] = ()
+    """The service provider's, in PEM: any of them may have signed."""
+    encryption_certificate: str | None = None
+    metadata_uploaded_at: datetime | None = None
+    metadata_fetched_at: datetime | None = None
+    """When somebody last fetched ours."""
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def format(self) -> NameIdFormat:
+        return NameIdFormat.EMAIL if self.name_id_format is None else name_id_format(self.name_id_format)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        return DEFAULT_ATTRIBUTES if self.attribute_mapping is None else self.attribute_mapping
+
+    def acs(self, url: str | None, index: int | None) -> str | None:
+        """Where the assertion may go that a request wants at this address, or at the one with this index. None: nowhere."""
+        if url is not None:
+            known = {self.acs_url, *(one.url for one in self.acs_endpoints)}
+            return url if url in known else None
+        if index is not None:
+            return next((one.url for one in self.acs_endpoints if one.index == index), None)
+        return self.acs_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationChange:
+    """What is left out stays as it is."""
+
+    enabled: bool
+    entity_id: str | Unchanged | None = UNCHANGED
+    acs_url: str | Unchanged | None = UNCHANGED
+    slo_url: str | Unchanged | None = UNCHANGED
+    name_id_format: str | Unchanged | None = UNCHANGED
+    attribute_mapping: Mapping[str, Any] | Unchanged | None = UNCHANGED
+    sign_assertions: bool | Unchanged = UNCHANGED
+    sign_response: bool | Unchanged = UNCHANGED
+    require_signed_requests: bool | Unchanged = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """What a service provider's metadata say, as far as we need it."""
+
+    entity_id: str
+    acs_endpoints: Sequence[AcsEndpoint]
+    slo_url: str | None = None
+    slo_response_url: str | None = None
+    slo_binding: Binding = Binding.POST
+    name_id_formats: Sequence[str] = ()
+    signing_certificates: Sequence[str] = ()
+    encryption_certificate: str | None = None
+    requests_signed: bool = False
+    wants_assertions_signed: bool = False
+
+
+def unconfigured(service: ServiceId, now: datetime) -> Configuration:
+    return Configuration(service=service, created_at=now, updated_at=now)
+
+
+def name_id_format(text: str) -> NameIdFormat:
+    """By its URI or the last part of it. Raises `BadRequest`."""
+    for one in NameIdFormat:
+        if text in {one.value, one.short}:
+            return one
+    raise BadRequest(f"name_id_format: one of {', '.join(one.short for one in NameIdFormat)}, or its URI")
+
+
+def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
+    """Raises `BadRequest`."""
+    given = {name: getattr(change, name) for name in ConfigurationChange.__dataclass_fields__}
+    after = replace(before, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
+    if after.slo_url != before.slo_url:
+        after = replace(after, slo_response_url=None, slo_binding=Binding.POST)
+    return checked(after)
+
+
+def checked(configuration: Configuration) -> Configuration:
+    """Raises `BadRequest`."""
+    if configuration.enabled and not configuration.entity_id:
+        raise BadRequest("entity_id: required when SAML is enabled")
+    if configuration.enabled and not configuration.acs_url:
+        raise BadRequest("acs_url: required when SAML is enabled")
+    if configuration.entity_id is not None:
+        entity_id(configuration.entity_id)
+    if configuration.acs_url is not None:
+        web_page(configuration.acs_url, "acs_url")
+    if configuration.slo_url is not None:
+        web_page(configuration.slo_url, "slo_url")
+    if configuration.name_id_format is not None:
+        name_id_format(configuration.name_id_format)
+    if configuration.attribute_mapping is not None:
+        _require_attributes(configuration.attribute_mapping)
+    if not configuration.sign_assertions and not configuration.sign_response:
+        raise BadRequest("sign_assertions, sign_response: at least one must be true, or nobody could trust the answer")
+    return configuration
+
+
+def entity_id(text: str) -> str:
+    """Compared letter by letter. Raises `BadRequest`."""
+    if not 1 <= len(text) <= LONGEST_ENTITY_ID or _UNSUITABLE.search(text):
+        raise BadRequest(f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters")
+    return text
+
+
+def filled(before: Configuration, understood: Understood, now: datetime) -> Configuration:
+    """With what the metadata say. What they do not say anything of stays as it is. Raises `BadRequest`."""
+    if len(understood.acs_endpoints) > MOST_ENDPOINTS:
+        raise BadRequest(f"metadata: at most {MOST_ENDPOINTS} assertion consumer services")
+    if len(understood.signing_certificates) > MOST_CERTIFICATES:
+        raise BadRequest(f"metadata: at most {MOST_CERTIFICATES} signing certificates")
+    for one in understood.acs_endpoints:
+        web_page(one.url, "metadata: AssertionConsumerService")
+    for url in filter(None, (understood.slo_url, understood.slo_response_url)):
+        web_page(url, "metadata: SingleLogoutService")
+    known = [text for text in understood.name_id_formats if text in set(NameIdFormat)]
+    return checked(
+        replace(
+            before,
+            entity_id=understood.entity_id,
+            acs_url=default_endpoint(understood.acs_endpoints).url,
+            acs_endpoints=tuple(understood.acs_endpoints),
+            slo_url=understood.slo_url,
+            slo_response_url=understood.slo_response_url,
+            slo_binding=understood.slo_binding,
+            name_id_format=known[0] if known else before.name_id_format,
+            signing_certificates=tuple(understood.signing_certificates),
+            encryption_certificate=understood.encryption_certificate,
+            require_signed_requests=understood.requests_signed and bool(understood.signing_certificates),
+            sign_assertions=before.sign_assertions or understood.wants_assertions_signed,
+            metadata_uploaded_at=now,
+            updated_at=now,
+        )
+    )
+
+
+def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
+    """The one that says so, else the first (SAML metadata, section 2.2.3). Raises `BadRequest`."""
+    if not endpoints:
+        raise BadRequest("metadata: there is no AssertionConsumerService with the binding HTTP-POST")
+    return next((one for one in endpoints if one.is_default), endpoints[0])
+
+
+def configuration_changed(before: Configuration, after: Configuration, service: Service, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    details: dict[str, Json] = {"service_slug": service.slug, "enabled": after.enabled}
+    for field, value in new.items():
+        if old[field] != value:
+            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    return Event("service.saml.updated", actor, Target("service", str(service.id)), service.organization, details)
+
+
+def configuration_disabled(service: Service, actor: Actor) -> Event:
+    return Event("service.saml.disabled", actor, Target("service", str(service.id)), service.organization, {"service_slug": service.slug})
+
+
+def _require_attributes(mapping: Mapping[str, Any]) -> None:
+    sources = set(Source)
+    if len(mapping) > MOST_ATTRIBUTES:
+        raise BadRequest(f"attribute_mapping: at most {MOST_ATTRIBUTES} attributes")
+    for source, name in mapping.items():
+        if source not in sources:
+            raise BadRequest(f"attribute_mapping: a source is one of {', '.join(Source)}")
+        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_ATTRIBUTE or _UNSUITABLE_IN_NAME.search(name):
+            raise BadRequest(f"attribute_mapping: the name of {source} is 1 to {LONGEST_ATTRIBUTE} characters, without control characters")
+
+
+def _told(configuration: Configuration) -> Mapping[str, Json]:
+    return {
+        "entity_id": configuration.entity_id,
+        "acs_url": configuration.acs_url,
+        "acs_endpoints": [one.url for one in configuration.acs_endpoints],
+        "slo_url": configuration.slo_url,
+        "name_id_format": configuration.name_id_format,
+        "attribute_mapping": None if configuration.attribute_mapping is None else dict(configuration.attribute_mapping),
+        "sign_assertions": configuration.sign_assertions,
+        "sign_response": configuration.sign_response,
+        "require_signed_requests": configuration.require_signed_requests,
+        "signing_certificates": len(configuration.signing_certificates),
+        "encrypts": configuration.encryption_certificate is not None,
+    }

@@ -1,0 +1,56 @@
+"""`postern saml status`: where each service that has SAML stands, and its service provider."""
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+
+import trio
+
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import printable
+from entrypoints.failures import OK
+from entrypoints.settings import Settings
+from ports.federation.saml import Configured
+
+
+def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+    trio.run(_run, settings)
+    return OK
+
+
+async def _run(settings: Settings) -> None:
+    async with opened_postern(settings) as postern:
+        for line in table(await postern.federation.saml.all()):
+            print(line)
+
+
+def table(services: Sequence[Configured]) -> list[str]:
+    """One line for each service: whether it is enabled, which certificate signs and until when, when that last signed, and whether anybody
+    has fetched the metadata since there is a next one.
+    """
+    if not services:
+        return ["No service has SAML."]
+    rows: list[tuple[str, ...]] = [
+        ("service", "enabled", "certificate until", "last signed", "metadata fetched", "next", "service provider")
+    ]
+    rows += [_row(one) for one in services]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _row(one: Configured) -> tuple[str, ...]:
+    configuration, active, upcoming = one.configuration, one.active, one.next
+    fetched = None if configuration is None else configuration.metadata_fetched_at
+    return (
+        f"{one.organization_slug}/{one.service_slug}",
+        "yes" if configuration is not None and configuration.enabled else "no",
+        "none" if active is None else _day(active.certificate.valid_until),
+        "-" if active is None else _day(active.certificate.last_signed_at),
+        _day(fetched),
+        "-" if upcoming is None else "fetched" if fetched is not None and fetched >= upcoming.certificate.created_at else "not fetched yet",
+        printable("" if configuration is None else configuration.entity_id or ""),
+    )
+
+
+def _day(at: datetime | None) -> str:
+    return "-" if at is None else f"{at:%Y-%m-%d}"

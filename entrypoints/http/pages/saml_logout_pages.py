@@ -1,0 +1,124 @@
+"""`/saml/…/slo`: signing out at a service provider's request, and telling the others."""
+
+from typing import Final
+
+import msgspec
+
+from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
+from core.domain.federation.saml_messages import MessageRefused
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
+from core.domain.identity.sign_in import ServiceName
+from core.usecases.federation.saml_logouts import Bounced, Next, Told
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
+from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, flow_of
+from entrypoints.http.pages.saml_messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
+from entrypoints.http.pages.saml_pages import SamlPath, advice, has_cookies, own_caller
+
+_SLO: Final = "/saml/{org_slug}/{service_slug}/slo"
+SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"
+_REFUSES: Final = (MessageRefused, FlowOver, NotFound, OrganizationNotActive, Overloaded)
+
+
+class LogoutMessageQuery(msgspec.Struct, frozen=True):
+    """For the description: what is sent is read by the rules of SAML, which are stricter."""
+
+    SAMLRequest: str = ""
+    """A logout request, compressed by DEFLATE, in base64."""
+    SAMLResponse: str = ""
+    """The answer to one of ours, likewise."""
+    RelayState: str = ""
+    """It comes back with the answer."""
+    SigAlg: str = ""
+    """How the query is signed: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
+    Signature: str = ""
+    """The signature, in base64."""
+
+
+@page.get(
+    _SLO, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody}, tags=("saml",)
+)
+async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign out by SAML
+
+    Single logout with the redirect binding, for requests and for answers to ours. A request that is signed ends the sessions of the person
+    that it names; one that is not, or whose certificate we do not have, only those of this browser. The other service providers of the
+    session are told in turn, and then the one that asked gets its signed answer.
+    """
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    query = call.request.query_string
+    if has(query, RESPONSE):
+        return told(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE)))
+    envelope = in_address(query, REQUEST)
+    return told(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, with_cookies=True))
+
+
+@page.post(
+    _SLO,
+    caller=ANYONE,
+    limit=PAGE_STEPS,
+    policy=LEAVING,
+    advice=advice,
+    refuses=_REFUSES,
+    accepts=SAML_FORM,
+    foreign=True,
+    also={302: NoBody, 303: NoBody},
+    tags=("saml",),
+)
+async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+    """Send a person here to sign out by a form
+
+    The same with the POST binding. Where it depends on who is signed in in this browser, the person comes back with a GET, because browsers
+    send no cookies with the form of another site.
+    """
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    if has(call.body, RESPONSE):
+        return told(call, await postern.federation.saml_logouts.answered(place, in_form(call.body, RESPONSE)))
+    envelope = in_form(call.body, REQUEST)
+    caller = await own_caller(call.request, postern)
+    with_cookies = has_cookies(call.request, postern)
+    outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, with_cookies=with_cookies)
+    if isinstance(outcome, Bounced):
+        path = _SLO.format(org_slug=place.organization, service_slug=place.service)
+        return redirect(address(path, REQUEST, envelope))
+    return told(call, outcome)
+
+
+@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Tell the service providers of a session that it has ended"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return told(call, await postern.federation.saml_logouts.go_on(flow))
+
+
+def told(call: AnyCall, outcome: Next) -> Page:
+    """On to the service provider that is told, or to the page that says that all is done."""
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    if isinstance(outcome, Told):
+        if not outcome.fields:
+            return redirect(outcome.url, 302)
+        title = text("saml.signing_out", service=outcome.service_name)
+        content = pages.page(
+            "leave_form.html", call.language, action=outcome.url, hidden=outcome.fields, title=title, label=text("common.continue")
+        )
+        return Answer(content, 200)
+    partial = not isinstance(outcome, Bounced) and outcome.partial
+    explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
+    return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
+
+
+async def _nowhere(_call: AnyCall, _postern: Postern, _flow: Flow, _caller: Caller) -> Page:
+    """Nobody signs in by a sign-out."""
+    raise FlowOver
+
+
+CONTINUATIONS[FlowPurpose.SAML_LOGOUT] = _nowhere

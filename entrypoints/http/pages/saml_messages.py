@@ -1,0 +1,96 @@
+"""SAML messages as browsers bring them: in an address or in a form (SAML bindings, sections 3.4 and 3.5)."""
+
+from base64 import b64decode, b64encode
+from typing import Final
+from urllib.parse import unquote_plus, urlencode
+from zlib import DEFLATED, MAX_WBITS, compressobj
+
+from core.domain.federation.saml import Binding
+from core.domain.federation.saml_messages import LONGEST_MESSAGE, Envelope, MessageRefused
+from entrypoints.http.machinery.accepts import Raw
+from entrypoints.http.pages.foreign_forms import pairs
+
+SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
+"""A message in base64, with every byte of it percent-encoded at worst."""
+REQUEST: Final = "SAMLRequest"
+RESPONSE: Final = "SAMLResponse"
+_SIGNED: Final = ("RelayState", "SigAlg")
+# Of the address of a request, as servers take it.
+_LONGEST_ADDRESS: Final = 7000
+
+
+def in_address(query: bytes, name: str) -> Envelope:
+    """Raises `MessageRefused` when there is not exactly one such message."""
+    raw = _once(query, (name, "RelayState", "SigAlg", "Signature", "SAMLEncoding"))
+    if name not in raw:
+        raise _missing(name)
+    if raw.get("SAMLEncoding") not in {None, "urn%3Aoasis%3Anames%3Atc%3ASAML%3A2.0%3Abindings%3AURL-Encoding%3ADEFLATE"}:
+        raise MessageRefused("its SAMLEncoding is not DEFLATE")
+    signed = "&".join(f"{one}={raw[one]}" for one in (name, *_SIGNED) if one in raw)
+    return Envelope(
+        binding=Binding.REDIRECT,
+        packed=_decoded(raw[name]),
+        relay_state=_decoded(raw["RelayState"]) if "RelayState" in raw else None,
+        signature=_decoded(raw["Signature"]) if "Signature" in raw else None,
+        algorithm=_decoded(raw["SigAlg"]) if "SigAlg" in raw else None,
+        # Each parameter exactly as its sender has encoded it.
+        signed_octets=signed.encode("latin-1"),
+    )
+
+
+def in_form(body: bytes, name: str) -> Envelope:
+    """Raises `MessageRefused` when there is not exactly one such message."""
+    found: dict[str, str] = {}
+    for field, value in pairs(body):
+        if field in {name, "RelayState"}:
+            if field in found:
+                raise _twice(field)
+            found[field] = value
+    if name not in found:
+        raise _missing(name)
+    return Envelope(binding=Binding.POST, packed=found[name], relay_state=found.get("RelayState"))
+
+
+def has(encoded: bytes, name: str) -> bool:
+    return any(part.partition(b"=")[0] == name.encode() for part in encoded.split(b"&"))
+
+
+def address(path: str, name: str, envelope: Envelope) -> str:
+    """The same message in an address, for a browser that is to come back with its cookies. Only one without a signature that counts can go
+    this way. Raises `MessageRefused` for one that is too long.
+    """
+    try:
+        document = b64decode("".join(envelope.packed.split()), validate=True)
+    except ValueError:
+        raise MessageRefused("it is not base64") from None
+    deflating = compressobj(9, DEFLATED, -MAX_WBITS)
+    fields = {name: b64encode(deflating.compress(document) + deflating.flush()).decode()}
+    if envelope.relay_state is not None:
+        fields["RelayState"] = envelope.relay_state
+    made = f"{path}?{urlencode(fields)}"
+    if len(made) > _LONGEST_ADDRESS:
+        raise MessageRefused("it is too long for an address", "Sign logout requests, and upload metadata with the certificate")
+    return made
+
+
+def _once(query: bytes, names: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in query.decode("latin-1").split("&"):
+        field, _, value = part.partition("=")
+        if field in names:
+            if field in found:
+                raise _twice(field)
+            found[field] = value
+    return found
+
+
+def _decoded(raw: str) -> str:
+    return unquote_plus(raw, errors="replace")
+
+
+def _missing(name: str) -> MessageRefused:
+    return MessageRefused(f"there is no {name}", f"Send {name}", words="saml_missing")
+
+
+def _twice(name: str) -> MessageRefused:
+    return MessageRefused(f"it has {name} twice", f"Send {name} once")

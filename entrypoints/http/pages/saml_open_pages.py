@@ -1,0 +1,112 @@
+"""Sign-ins to SAML service providers that begin here."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from core.domain.errors import (
+    BadRequest,
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    Overloaded,
+    ReauthenticationRequired,
+    SecondFactorRequired,
+)
+from core.domain.identity.callers import Caller
+from core.domain.identity.sign_in import ServiceName
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.callers import OWN_USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import declare
+from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import HTML, shipped_pages
+from entrypoints.http.pages.authorization_pages import LEAVING
+from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.saml_pages import advice, delivered
+
+_LOGIN: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml/login"
+_OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
+
+
+class LoginQuery(msgspec.Struct, frozen=True):
+    RelayState: Annotated[str, example("/reports")] | None = None
+    """Where the service provider should lead the person; it knows what that means."""
+    certificate: Annotated[Literal["active", "next"], example("active")] = "active"
+    """`next` tries the certificate that is to follow; for owners and admins."""
+
+
+class OpenForm(BoundForm, frozen=True, kw_only=True):
+    RelayState: str = ""
+
+
+class OpenQuery(msgspec.Struct, frozen=True):
+    RelayState: str = ""
+
+
+class OpenPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+_REFUSES_LOGIN: Final = (
+    BadRequest,
+    NotFound,
+    Forbidden,
+    OrganizationNotActive,
+    SecondFactorRequired,
+    ReauthenticationRequired,
+    Overloaded,
+)
+
+
+async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Postern) -> Answer[bytes]:
+    """Sign in to the service provider from here
+
+    Sign-in that the identity provider begins. The answer is a page whose form brings a response to the service provider: show it in the
+    person's browser.
+    """
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    trial = call.query.certificate == "next"
+    outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.query.RelayState, next_certificate=trial)
+    return delivered(call, outcome)
+
+
+saml_login: Final = declare(
+    "GET",
+    _LOGIN,
+    {
+        "caller": OWN_USER,
+        "limit": PAGE_LOADS,
+        "produces": HTML,
+        "translated": True,
+        "refuses": _REFUSES_LOGIN,
+        "tags": ("saml",),
+    },
+    LEAVING,
+)(_log_in)
+
+
+@page.post(_LOGIN, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES_LOGIN)
+async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Postern) -> Answer[bytes]:
+    """Sign in to the service provider from a page of ours"""
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
+    return delivered(call, outcome)
+
+
+@page.get(_OPEN, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+def open_service_provider(call: Call[None, OpenQuery, OpenPath], postern: Postern) -> bytes:
+    """Ask whether to go on to a service provider: no other site can send a person there from here"""
+    state = call.query.RelayState
+    return shipped_pages().page(
+        "saml_open.html",
+        call.language,
+        action=_LOGIN.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug),
+        hidden={"RelayState": state} if state else {},
+        form_token=token_for(BROWSER, call.request, postern),
+        email=call.caller.email.address,
+    )

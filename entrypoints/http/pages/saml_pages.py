@@ -1,0 +1,346 @@
+"""`/saml/…/sso` and the pages between a SAML request and its assertion."""
+
+from dataclasses import replace
+from typing import Final, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
+from core.domain.federation.authorization_steps import Step, wants_second_factor
+from core.domain.federation.saml_messages import Envelope, MessageRefused
+from core.domain.federation.saml_sign_in import as_authorization
+from core.domain.identifiers import FlowId
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.sign_in import ServiceName
+from core.domain.secrets import Token
+from core.usecases.federation.saml_sign_in import FINISH, Delivered, Outcome, Unfinished
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, IN_FLOW, SECOND_FACTOR, SIGN_IN, BoundForm, token_for
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call, Request
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.flows import (
+    CONTINUATIONS,
+    FORGOTTEN,
+    PASSWORD,
+    REGISTER,
+    AnyCall,
+    Page,
+    browser_secret,
+    flow_of,
+    to,
+)
+from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
+from entrypoints.http.pages.saml_messages import REQUEST, SAML_FORM, in_address, in_form
+
+_SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
+_AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
+_LATER: Final = f"{FINISH}/later"
+_ELSEWHERE: Final = f"{FINISH}/elsewhere"
+_REFUSES: Final = (MessageRefused, NotFound, OrganizationNotActive, Overloaded)
+_SIGN_INS: Final = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR, Step.CREATE})
+# Where nobody is known yet, the page that asks them to sign in looks first who they are.
+_BY_SIGN_IN: Final = _SIGN_INS | {Step.DONE}
+_OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
+
+
+class SamlPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+class SamlQuery(msgspec.Struct, frozen=True):
+    """For the description: what is sent is read by the rules of SAML, which are stricter."""
+
+    SAMLRequest: str = ""
+    """The request, compressed by DEFLATE, in base64."""
+    RelayState: str = ""
+    """It comes back with the answer."""
+    SigAlg: str = ""
+    """How the query is signed: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
+    Signature: str = ""
+    """The signature, in base64."""
+
+
+class StateLink(msgspec.Struct, frozen=True):
+    state: str = ""
+    """The sign-in that waits; it is in the address that `sso` leads to."""
+
+
+class LaterForm(BoundForm, frozen=True, kw_only=True):
+    flow: str = ""
+
+
+class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
+    flow: str = ""
+    answer: Literal["another", "deny"] = "deny"
+
+
+def advice(refused: Refused) -> str:
+    match refused:
+        case OrganizationNotActive():
+            return "authorize.closed"
+        case MessageRefused() | NotFound():
+            return "authorize.begin_again"
+        case _:
+            return ""
+
+
+@page.get(
+    _SSO, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody}, tags=("saml",)
+)
+async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign in by SAML
+
+    Single sign-on with the redirect binding. Somebody who is signed in already gets a page whose form brings the response to the service
+    provider; everybody else is led to `authenticate` first. What the service provider has to know, such as that nobody may be asked, goes
+    back as a SAML status. A request that is not certain to be the service provider's is a page with status 400.
+    """
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    envelope = in_address(call.request.query_string, REQUEST)
+    outcome = await postern.federation.saml_sign_in.arrive(place, envelope, call.presented, call.client)
+    return await _arrived(call, postern, place, envelope, outcome, own=True)
+
+
+@page.post(
+    _SSO,
+    caller=ANYONE,
+    limit=PAGE_STEPS,
+    policy=LEAVING,
+    advice=advice,
+    refuses=_REFUSES,
+    accepts=SAML_FORM,
+    foreign=True,
+    also={302: NoBody},
+    tags=("saml",),
+)
+async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+    """Send a person here by a form
+
+    The same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
+    """
+    place = ServiceName(call.path.org_slug, call.path.service_slug)
+    envelope = in_form(call.body, REQUEST)
+    caller = await own_caller(call.request, postern)
+    outcome = await postern.federation.saml_sign_in.arrive(
+        place, envelope, caller, call.client, waits=not has_cookies(call.request, postern)
+    )
+    return await _arrived(call, postern, place, envelope, outcome, own=has_cookies(call.request, postern))
+
+
+@page.get(
+    _AUTHENTICATE, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver,), also={303: NoBody}, tags=("saml",)
+)
+async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+    """Sign in for a SAML request
+
+    Where `sso` leads people who are not signed in. The page asks for address and password, then for a second factor where there is one,
+    and leads on to the service provider.
+    """
+    try:
+        flow = await flow_of(call, postern, call.query.state)
+    except FlowOver:
+        return await _claimed(call, postern)
+    if flow.purpose is not FlowPurpose.SAML or (flow.request["organization"], flow.request["service"]) != (
+        call.path.org_slug,
+        call.path.service_slug,
+    ):
+        raise FlowOver
+    caller = call.presented
+    if flow.signed_in_at is not None or flow.request["passive"]:
+        return to(FINISH, flow)
+    if caller is not None and flow.wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
+        return to(FINISH, flow)
+    if flow.awaits_second_factor:
+        return to(CODE_PAGE, flow)
+    return Answer(_sign_in_page(call, postern, flow), 200)
+
+
+@page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Go on to the service provider, or to what is left to do for it"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return _finished(call, postern, flow, await postern.federation.saml_sign_in.resume(flow, call.presented, call.client))
+
+
+@page.post(_LATER, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+async def set_up_later_for_saml(call: Call[LaterForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Go on without a second factor, as long as there is time to set it up"""
+    flow = await flow_of(call, postern, call.body.flow)
+    outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, set_up_later=True)
+    return _finished(call, postern, flow, outcome)
+
+
+@page.post(_ELSEWHERE, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+async def leave_saml_sign_in(call: Call[ElsewhereForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Go back to the service provider, or on with another account"""
+    flow = await flow_of(call, postern, call.body.flow)
+    if call.body.answer == "deny":
+        return delivered(call, await postern.federation.saml_sign_in.deny(flow))
+    browser, _ = browser_secret(call, postern)
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
+    return to(SIGN_IN, again)
+
+
+async def own_caller(request: Request, postern: Postern) -> Caller | None:
+    """Who is signed in in this browser, for a form that needs no cookie. They are there if the form was sent from our own site."""
+    token = session_token(request, postern.foundation.public_url)
+    request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+    return request.caller
+
+
+def has_cookies(request: Request, postern: Postern) -> bool:
+    """Whether a browser would have sent its cookies along, if it had any. It leaves them out with the form of another site."""
+    base_url = postern.foundation.public_url
+    if flow_secret(request, base_url) is not None or session_token(request, base_url) is not None:
+        return True
+    return request.header(b"sec-fetch-site") in _OWN_SITES
+
+
+def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
+    """The page whose form brings the answer to the service provider: by itself, or by its button."""
+    text = shipped_pages().text(call.language)
+    key = "leaving.title_to" if outcome.succeeded else "going_back.title"
+    content = shipped_pages().page(
+        "leave_form.html",
+        call.language,
+        brand=outcome.application.branding,
+        action=outcome.action,
+        hidden=outcome.fields,
+        title=text(key, service=outcome.application.name),
+        label=text("common.continue"),
+    )
+    return Answer(content, 200)
+
+
+async def _arrived(call: AnyCall, postern: Postern, place: ServiceName, envelope: Envelope, outcome: Outcome, *, own: bool) -> Page:
+    if isinstance(outcome, Delivered):
+        return delivered(call, outcome)
+    browser: Token | None = None
+    headers: Headers = ()
+    if own:
+        browser, headers = browser_secret(call, postern)
+    caller: Caller | None = call.request.caller
+    hint = outcome.asked.subject or ""
+    email = hint if "@" in hint else "" if caller is None else caller.email.address
+    flow = await postern.federation.saml_sign_in.begin(place, outcome, _wanted(outcome, place), envelope, browser=browser, email=email)
+    path = _AUTHENTICATE.format(org_slug=place.organization, service_slug=place.service)
+    where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else f"{FINISH}?flow={flow.id}"
+    answer = redirect(where, 302)
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))
+
+
+def _wanted(unfinished: Unfinished, place: ServiceName) -> Wanted:
+    asked, application = unfinished.asked, unfinished.application
+    again = asked.force or (unfinished.signed_in is not None and unfinished.step in _SIGN_INS)
+    hint = asked.subject or ""
+    return Wanted(
+        login_hint=hint if "@" in hint else "",
+        prompt=Prompt.LOGIN if again else None,
+        second_factor=wants_second_factor(as_authorization(asked, application)),
+        organization=place.organization,
+        service_name=application.name,
+        service_slug=place.service,
+    )
+
+
+async def _claimed(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+    """A sign-in that the form of another site has begun, which this browser brings first."""
+    browser, headers = browser_secret(call, postern)
+    try:
+        claimed = await postern.federation.saml_sign_in.claim(FlowId(UUID(call.query.state)), browser)
+    except ValueError:
+        raise FlowOver from None
+    if not claimed:
+        raise FlowOver
+    # Once more, with the cookie that this answer may give.
+    path = _AUTHENTICATE.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug)
+    answer = redirect(f"{path}?{urlencode({'state': call.query.state})}")
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))
+
+
+def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
+    if isinstance(outcome, Delivered):
+        return delivered(call, outcome)
+    match outcome.step:
+        case Step.TURN_AWAY:
+            return Answer(_turned_away(call, postern, flow, outcome), 403)
+        case Step.SET_UP_SECOND_FACTOR:
+            return Answer(_second_factor_required(call, postern, flow, outcome), 200)
+        case _ if flow.signed_in_at is not None:
+            # They have signed out again, or the sign-in no longer counts.
+            raise FlowOver
+        case _:
+            return to(SIGN_IN, flow)
+
+
+def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
+    return shipped_pages().page(
+        "saml_sign_in.html",
+        call.language,
+        brand=flow.branding,
+        service=flow.wanted.service_name,
+        action=PASSWORD,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        email=flow.email,
+        register=f"{REGISTER}?flow={flow.id}",
+        forgotten=f"{FORGOTTEN}?flow={flow.id}",
+        longest=LONGEST_PASSWORD,
+    )
+
+
+def _turned_away(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
+    application, signed_in = unfinished.application, unfinished.signed_in
+    return shipped_pages().page(
+        "turned_away.html",
+        call.language,
+        brand=application.branding,
+        action=_ELSEWHERE,
+        flow=str(flow.id),
+        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
+        service=application.name,
+        organization=application.organization_name,
+        email="" if signed_in is None else signed_in.email,
+    )
+
+
+def _second_factor_required(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
+    application, signed_in = unfinished.application, unfinished.signed_in
+    due = None if signed_in is None else signed_in.second_factor_due
+    return shipped_pages().page(
+        "second_factor_required.html",
+        call.language,
+        brand=application.branding,
+        set_up=SECOND_FACTOR,
+        action=_LATER,
+        elsewhere=_ELSEWHERE,
+        flow=str(flow.id),
+        onward=f"{FINISH}?flow={flow.id}",
+        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
+        service=application.name,
+        organization=application.organization_name,
+        email="" if signed_in is None else signed_in.email,
+        due=due,
+        has_time=due is not None and due > postern.foundation.clock.now(),
+    )
+
+
+async def _continued(_call: AnyCall, _postern: Postern, flow: Flow, _caller: Caller) -> Answer[NoBody]:
+    """The person has signed in. What leaves needs a page of its own, because the pages of the sign-in may not send one away."""
+    return to(FINISH, flow)
+
+
+CONTINUATIONS[FlowPurpose.SAML] = _continued

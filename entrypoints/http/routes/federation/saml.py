@@ -1,0 +1,362 @@
+"""SAML: the identity provider of a service, as members manage it, and its metadata."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded
+from core.domain.federation.saml import (
+    LONGEST_ENTITY_ID,
+    LONGEST_METADATA,
+    Configuration,
+    ConfigurationChange,
+)
+from core.domain.federation.saml_certificates import Certificate, CertificateNotMade
+from core.domain.federation.saml_exchanges import Exchange
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.federation.saml import Standing
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import RawXml
+from entrypoints.http.machinery.callers import ANYONE, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, Success, Uri, changed, example
+from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.routes.services.services import ServicePath
+
+_TAGS = ("saml",)
+_SAML: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml"
+_CERTIFICATE: Final = f"{_SAML}/certificate"
+_VIEW: Final = able(Capability.SERVICES_VIEW, impersonated=True)
+_MANAGE: Final = able(Capability.SERVICES_MANAGE, impersonated=True)
+# Who gets assertions, and what signs them, outlasts an impersonation.
+_DECIDE: Final = able(Capability.SERVICES_MANAGE, impersonated=False)
+_METADATA_TYPE: Final = "application/samlmetadata+xml"
+_EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
+
+_EntityId = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ENTITY_ID}, examples=["https://crm.example.com/saml"])]
+_AcsUrl = Annotated[Uri, example("https://crm.example.com/saml/acs")]
+_SloUrl = Annotated[Uri, example("https://crm.example.com/saml/slo")]
+_Format = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 100}, examples=[_EMAIL_FORMAT])]
+_Mapping = Annotated[Mapping[str, Any], example({"email": "mail", "id": "uid"})]
+
+
+class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is, and null takes it back."""
+
+    enabled: bool
+    """Whether people can sign in by SAML."""
+    entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
+    """The service provider's entity id: what it sends as Issuer. Required when enabled."""
+    acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
+    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled."""
+    slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
+    """Where the service provider is told of a sign-out."""
+    name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
+    """How people are named: `emailAddress`, which is the default, `unspecified`, `persistent` or `transient`, or its URI."""
+    attribute_mapping: _Mapping | msgspec.UnsetType | None = msgspec.UNSET
+    """From sources to the names of attributes. Sources are `email`, `id`, `name`, `first_name`, `last_name`, `organization`,
+    `organization_name`, `role` and `groups`. Null: `email` and `id` under these names.
+    """
+    sign_assertions: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the assertion is signed; true at first."""
+    sign_response: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the response around it is signed; true at first. At least one of the two must be."""
+    require_signed_requests: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether requests must be signed by a certificate of the uploaded metadata; false at first."""
+
+
+class SamlDone(msgspec.Struct, frozen=True):
+    """What was done."""
+
+    success: Success
+    message: Annotated[str, example("SAML is enabled")]
+    """The same in words."""
+
+
+class SamlAcsEndpoint(msgspec.Struct, frozen=True):
+    """Where the service provider takes assertions, by its metadata."""
+
+    index: Annotated[int, example(0)]
+    """Requests may name it by this."""
+    url: Annotated[str, example("https://crm.example.com/saml/acs")]
+    """The address."""
+    is_default: Annotated[bool, example(True)]
+    """Whether the metadata call it the default."""
+
+
+class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the service provider is, and what it is sent."""
+
+    enabled: Annotated[bool, example(True)]
+    """Whether people can sign in by SAML."""
+    entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
+    """The service provider's entity id."""
+    acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
+    """Where assertions go."""
+    slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
+    """Where the service provider is told of a sign-out."""
+    name_id_format: _Format | None
+    """How people are named; null: by their addresses."""
+    attribute_mapping: _Mapping | None
+    """From sources to the names of attributes; null: `email` and `id`."""
+    sign_assertions: Annotated[bool, example(True)]
+    """Whether the assertion is signed."""
+    sign_response: Annotated[bool, example(True)]
+    """Whether the response around it is signed."""
+    require_signed_requests: Annotated[bool, example(False)]
+    """Whether requests must be signed."""
+    has_certificate: Annotated[bool, example(True)]
+    """Whether there is an active certificate: without one, nobody can sign in."""
+    acs_endpoints: Sequence[SamlAcsEndpoint]
+    """All addresses of the uploaded metadata. A request may name any of them."""
+    request_certificates: Annotated[int, example(1)]
+    """How many certificates of the service provider are known. Any of them may have signed a request."""
+    encrypts_assertions: Annotated[bool, example(False)]
+    """Whether assertions are encrypted: the uploaded metadata have a key for it."""
+    metadata_uploaded_at: datetime | None
+    """When the service provider's metadata were uploaded."""
+    metadata_fetched_at: datetime | None
+    """When somebody last fetched ours."""
+
+
+class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What assertions are signed with, without the private key."""
+
+    id: Id
+    public_key: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
+    """The X.509 certificate in PEM."""
+    valid_from: datetime
+    """From when on it is valid."""
+    valid_until: datetime
+    """Until when: three years."""
+    is_active: Annotated[bool, example(True)]
+    """Whether it signs."""
+    created_at: CreatedAt
+    last_signed_at: datetime | None
+    """When it last signed an assertion, give or take a minute."""
+
+
+class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
+    """The active certificate, and how far a change to the next one has come."""
+
+    metadata_fetched_at: datetime | None
+    """When somebody last fetched our metadata."""
+    next: SamlCertificateRecord | None
+    """The certificate that is to follow. Metadata show it already."""
+    next_was_fetched: Annotated[bool, example(False)]
+    """Whether somebody has fetched the metadata since the next certificate is there."""
+
+
+class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that came or went, by its ids and times. It says nothing of who signed in."""
+
+    id: Id
+    kind: Annotated[str, example("authn_request")]
+    """`authn_request`, `response`, `logout_request`, `logout_response`, `our_logout_request` or `our_logout_response`."""
+    binding: Annotated[str, example("redirect")]
+    """`redirect` or `post`."""
+    succeeded: Annotated[bool, example(False)]
+    """Whether it was taken, or says that all went well."""
+    status: Annotated[str, example("NoPassive")]
+    """The last part of SAML's status, in an answer."""
+    reason: Annotated[str, example("it wants the answer at an address that is not configured")]
+    """Why not, in words; empty if it succeeded."""
+    advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
+    """What to change."""
+    message_id: Annotated[str, example("_9f2c")]
+    """The message's own id."""
+    in_response_to: Annotated[str, example("")]
+    """The id of what it answers."""
+    certificate_id: Annotated[str, example("")] | None
+    """Which of our certificates signed it."""
+    created_at: CreatedAt
+
+
+class SamlExchanges(msgspec.Struct, frozen=True):
+    """The last fifty messages of the last seven days."""
+
+    exchanges: Sequence[SamlExchangeRecord]
+    """Newest first."""
+
+
+class CertificateQuery(msgspec.Struct, frozen=True):
+    activate: Annotated[bool, example(True)] = True
+    """Whether it signs at once, in place of the active one. False: it becomes the next one."""
+
+
+class MetadataQuery(msgspec.Struct, frozen=True):
+    signed: Annotated[bool, example(False)] = False
+    """Whether the document is signed, by the active certificate."""
+
+
+class PublicPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+
+
+@endpoint.post(_SAML, caller=_DECIDE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlDone:
+    """Configure SAML by hand
+
+    The service becomes an identity provider for one service provider. Make a certificate afterwards: nobody can sign in without one. Where
+    the service provider has metadata, upload these instead.
+    """
+    body = call.body
+    change = ConfigurationChange(
+        enabled=body.enabled,
+        entity_id=changed(body.entity_id),
+        acs_url=changed(body.acs_url),
+        slo_url=changed(body.slo_url),
+        name_id_format=changed(body.name_id_format),
+        attribute_mapping=changed(body.attribute_mapping),
+        sign_assertions=changed(body.sign_assertions),
+        sign_response=changed(body.sign_response),
+        require_signed_requests=changed(body.require_signed_requests),
+    )
+    await postern.federation.saml.configure(call.caller, call.path.service_slug, change, call.actor)
+    return SamlDone(success=True, message="SAML is enabled" if body.enabled else "SAML is disabled")
+
+
+@endpoint.get(_SAML, caller=_VIEW, tags=_TAGS)
+async def saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
+    """Get the SAML configuration of a service, as it was set or understood from metadata"""
+    standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
+    return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
+
+
+@endpoint.delete(_SAML, caller=_MANAGE, tags=_TAGS)
+async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlDone:
+    """Disable SAML, and delete its certificates with their keys
+
+    Nobody can sign in by SAML from the next request on. The rest of the configuration stays.
+    """
+    await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
+    return SamlDone(success=True, message="SAML is disabled, and its certificates are gone")
+
+
+@endpoint.post(
+    f"{_SAML}/metadata", caller=_DECIDE, limit=CREDENTIALS, accepts=RawXml(LONGEST_METADATA), refuses=(BadRequest, Overloaded), tags=_TAGS
+)
+async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
+    """Configure SAML by the service provider's metadata
+
+    Entity id, assertion consumer services, single logout, name format and certificates are taken from the document; `enabled` and the
+    attributes stay as they are. The answer shows what was understood. With a key for encryption in the metadata, assertions are encrypted.
+    """
+    service = call.path.service_slug
+    filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)
+    standing = await postern.federation.saml.get(call.caller, service)
+    return _configuration(filled, has_certificate=standing.configured.active is not None)
+
+
+@endpoint.post(_CERTIFICATE, caller=_DECIDE, limit=CREDENTIALS, refuses=(BadRequest, CertificateNotMade), tags=_TAGS)
+async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
+    """Make a certificate
+
+    It is valid for three years and signs from now on; the one before is deleted with its key. With `activate=false` it becomes the next
+    one: metadata show it beside the active one, and nothing changes until you activate it. So service providers can learn of it first.
+    """
+    made = await postern.federation.saml.make_certificate(call.caller, call.path.service_slug, call.actor, activate=call.query.activate)
+    return _certificate(made)
+
+
+@endpoint.get(_CERTIFICATE, caller=_VIEW, tags=_TAGS)
+async def saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
+    """Get the active certificate, and the next one if there is one"""
+    return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
+
+
+@endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, limit=CREDENTIALS, tags=_TAGS)
+async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
+    """Let the next certificate sign
+
+    The active one is deleted with its key. Look first whether the service provider knows the next one: whether it has fetched the metadata,
+    or whether a sign-in with `saml/login?certificate=next` works.
+    """
+    return _certificate(await postern.federation.saml.activate_next(call.caller, call.path.service_slug, call.actor))
+
+
+@endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, tags=_TAGS)
+async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
+    """See what went back and forth, and why an exchange failed
+
+    The last fifty messages of the last seven days: when, which way, and for a refusal the reason and what to change.
+    """
+    return SamlExchanges([_exchange(one) for one in await postern.federation.saml.exchanges(call.caller, call.path.service_slug)])
+
+
+@endpoint.get(
+    "/saml/{org_slug}/{service_slug}/metadata",
+    caller=ANYONE,
+    limit=PAGE_LOADS,
+    produces=_METADATA_TYPE,
+    cache="public, max-age=300",
+    refuses=(NotFound, OrganizationNotActive, Overloaded),
+    tags=_TAGS,
+)
+async def saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
+    """Get the identity provider's metadata, for the service provider"""
+    return await postern.federation.saml.metadata(call.path.org_slug, call.path.service_slug, signed=call.query.signed)
+
+
+def _configuration(configuration: Configuration, *, has_certificate: bool) -> SamlConfigurationRecord:
+    return SamlConfigurationRecord(
+        enabled=configuration.enabled,
+        entity_id=configuration.entity_id,
+        acs_url=configuration.acs_url,
+        slo_url=configuration.slo_url,
+        name_id_format=configuration.name_id_format,
+        attribute_mapping=configuration.attribute_mapping,
+        sign_assertions=configuration.sign_assertions,
+        sign_response=configuration.sign_response,
+        require_signed_requests=configuration.require_signed_requests,
+        has_certificate=has_certificate,
+        acs_endpoints=[SamlAcsEndpoint(one.index, one.url, one.is_default) for one in configuration.acs_endpoints],
+        request_certificates=len(configuration.signing_certificates),
+        encrypts_assertions=configuration.encryption_certificate is not None,
+        metadata_uploaded_at=configuration.metadata_uploaded_at,
+        metadata_fetched_at=configuration.metadata_fetched_at,
+    )
+
+
+def _certificate(certificate: Certificate) -> SamlCertificateRecord:
+    return SamlCertificateRecord(
+        id=certificate.id,
+        public_key=certificate.pem,
+        valid_from=certificate.valid_from,
+        valid_until=certificate.valid_until,
+        is_active=certificate.is_active,
+        created_at=certificate.created_at,
+        last_signed_at=certificate.last_signed_at,
+    )
+
+
+def _certificates(standing: Standing) -> SamlCertificates:
+    active, upcoming, fetched = standing.configured.active, standing.configured.next, standing.configuration.metadata_fetched_at
+    assert active is not None  # noqa: S101 - for the type checker: the use case has refused otherwise
+    return SamlCertificates(
+        **msgspec.structs.asdict(_certificate(active.certificate)),
+        metadata_fetched_at=fetched,
+        next=None if upcoming is None else _certificate(upcoming.certificate),
+        next_was_fetched=upcoming is not None and fetched is not None and fetched >= upcoming.certificate.created_at,
+    )
+
+
+def _exchange(exchange: Exchange) -> SamlExchangeRecord:
+    return SamlExchangeRecord(
+        id=exchange.id,
+        kind=exchange.kind.value,
+        binding=exchange.binding.value,
+        succeeded=exchange.succeeded,
+        status=exchange.status,
+        reason=exchange.reason,
+        advice=exchange.advice,
+        message_id=exchange.message,
+        in_response_to=exchange.in_response_to,
+        certificate_id=None if exchange.certificate is None else str(exchange.certificate),
+        created_at=exchange.created_at,
+    )

@@ -1,0 +1,83 @@
+"""SAML in a browser: the forms of another site bring no cookies, and ours lead to it; with scripts, and by buttons without."""
+
+from base64 import b64decode
+from urllib.parse import parse_qs
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.browser.checks import require_keyboard
+from tests.browser.conftest import Site
+from tests.browser.page import Page
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.federation.providing import ACS, SLO, Providing, asking, authn_request, in_form, logout_request, slo, sso
+from tests.http.people import BASE_URL, People
+from tests.http.signing_in import PASSWORD
+
+_START = "https://crm.example.com/start"
+
+
+@pytest.fixture
+def provider(postern: Postern, people: People, client: Client, log: CapturedLog) -> Providing:
+    return Providing(postern, people, client, log)
+
+
+def _form(action: str, document: str) -> bytes:
+    """On a page of the service provider's."""
+    fields = "".join(f'<input type="hidden" name="{name}" value="{value}">' for name, value in in_form(document, "here").items())
+    return f'<form method="post" action="{BASE_URL}{action}">{fields}<button>Go</button></form>'.encode()
+
+
+async def _arrived(page: Page, site: Site, at: str, field: str) -> dict[str, list[str]]:
+    """By the page's script, or by its button."""
+    if not page.scripts:
+        await page.click("Continue")
+    await page.arrived(at)
+    method, address, body = site.visits[-1].split(" ")
+    assert (method, address) == ("POST", at)
+    fields = parse_qs(body)
+    assert fields[field]
+    return fields
+
+
+async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    site.forms[_START] = _form(sso(), authn_request())
+    await page.open(_START)
+    await page.follow("Go")
+    assert "Sign in to App" in await page.text()
+    await page.fill("E-mail address", person.email)
+    await page.fill("Password", PASSWORD)
+    if page.scripts:
+        await page.click("Sign in")
+    else:
+        await page.follow("Sign in")
+    assert (await _arrived(page, site, ACS, "SAMLResponse"))["RelayState"] == ["here"]
+    # The second time nobody is asked, though the form of another site brings no cookies.
+    site.forms[_START] = _form(sso(), authn_request())
+    await page.open(_START)
+    if page.scripts:
+        await page.click("Go")
+    else:
+        await page.follow("Go")
+    await _arrived(page, site, ACS, "SAMLResponse")
+    (kept,) = provider.people.rows("select * from saml_sessions")
+    site.forms[_START] = _form(slo(), logout_request(person.email, str(kept["id"])))
+    await page.open(_START)
+    if page.scripts:
+        await page.click("Go")
+    else:
+        await page.follow("Go")
+    told = await _arrived(page, site, SLO, "SAMLResponse")
+    assert b"UnknownPrincipal" not in b64decode(told["SAMLResponse"][0])
+    assert provider.people.rows("select * from sessions where revoked_at is null and user_id = %s", person.user) == []
+    await page.open(asking())
+    assert "Sign in to App" in await page.text()
+
+
+async def test_the_sign_in_works_by_keyboard(plain_page: Page, provider: Providing) -> None:
+    await provider.ready()
+    await plain_page.open(asking())
+    assert "Sign in" in await require_keyboard(plain_page)

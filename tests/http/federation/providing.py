@@ -1,0 +1,296 @@
+"""A service as the identity provider of a SAML service provider, and what that service provider sends and gets."""
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from uuid import uuid4
+
+import signxml
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from lxml import etree
+
+from adapters.saml.certificates import _made
+from tests.http.browsing import PageReader, Tab, Tabs
+from tests.http.cast import Cast
+from tests.http.client import Received
+from tests.http.people import BASE_URL, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenants import UsedService
+
+SP: Final = "https://crm.example.com/saml"
+ACS: Final = "https://crm.example.com/saml/acs"
+SLO: Final = "https://crm.example.com/saml/slo"
+RSA_SHA256: Final = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
+SESSION_COOKIE: Final = "__Host-postern_session"
+SAMLP: Final = "urn:oasis:names:tc:SAML:2.0:protocol"
+SAML: Final = "urn:oasis:names:tc:SAML:2.0:assertion"
+MD: Final = "urn:oasis:names:tc:SAML:2.0:metadata"
+DS: Final = "http://www.w3.org/2000/09/xmldsig#"
+NAMESPACES: Final = {"p": SAMLP, "a": SAML, "md": MD, "ds": DS}
+
+
+def verifier() -> Any:
+    """Signatures, as another library sees them."""
+    return signxml.XMLVerifier()  # type: ignore[attr-defined]  # it has no __all__
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A service provider's certificate and its key."""
+
+    certificate: str
+    key: str
+
+    @property
+    def bare(self) -> str:
+        return "".join(line for line in self.certificate.splitlines() if not line.startswith("-----"))
+
+
+_PAIRS: Final[dict[str, Pair]] = {}
+
+
+def pair(name: str = "sp") -> Pair:
+    """Made once in a run: two primes take their time."""
+    if name not in _PAIRS:
+        now = int(datetime.now(UTC).timestamp())
+        certificate, key = _made(name, 7, now - 3600, now + 10_000_000)
+        _PAIRS[name] = Pair(certificate, key.reveal())
+    return _PAIRS[name]
+
+
+def now(**shift: float) -> str:
+    return (datetime.now(UTC) + timedelta(**shift)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def authn_request(**changes: Any) -> str:
+    """XML of a request; a change to None leaves an attribute out. `inside` is put behind the issuer."""
+    inside = changes.pop("inside", "")
+    issuer = changes.pop("issuer", SP)
+    attributes: dict[str, str | None] = {
+        "ID": f"_{uuid4().hex}",
+        "Version": "2.0",
+        "IssueInstant": now(),
+        "Destination": f"{BASE_URL}/saml/acme/app/sso",
+        "AssertionConsumerServiceURL": ACS,
+        **changes,
+    }
+    said = " ".join(f'{name}="{value}"' for name, value in attributes.items() if value is not None)
+    named = "" if issuer is None else f"<saml:Issuer>{issuer}</saml:Issuer>"
+    return f'<samlp:AuthnRequest xmlns:samlp="{SAMLP}" xmlns:saml="{SAML}" {said}>{named}{inside}</samlp:AuthnRequest>'
+
+
+def logout_request(name_id: str, index: str | None = None, **changes: str | None) -> str:
+    attributes: dict[str, str | None] = {
+        "ID": f"_{uuid4().hex}",
+        "Version": "2.0",
+        "IssueInstant": now(),
+        "Destination": f"{BASE_URL}/saml/acme/app/slo",
+        **changes,
+    }
+    said = " ".join(f'{name}="{value}"' for name, value in attributes.items() if value is not None)
+    session = "" if index is None else f"<samlp:SessionIndex>{index}</samlp:SessionIndex>"
+    return (
+        f'<samlp:LogoutRequest xmlns:samlp="{SAMLP}" xmlns:saml="{SAML}" {said}><saml:Issuer>{SP}</saml:Issuer>'
+        f"<saml:NameID>{name_id}</saml:NameID>{session}</samlp:LogoutRequest>"
+    )
+
+
+def deflated(document: str | bytes) -> str:
+    packing = zlib.compressobj(9, zlib.DEFLATED, -15)
+    raw = document.encode() if isinstance(document, str) else document
+    return b64encode(packing.compress(raw) + packing.flush()).decode()
+
+
+def in_query(document: str, state: str | None = None, *, signer: Pair | None = None, name: str = "SAMLRequest") -> str:
+    """The query of the redirect binding."""
+    parts = [(name, deflated(document))]
+    if state is not None:
+        parts.append(("RelayState", state))
+    if signer is None:
+        return urlencode(parts)
+    parts.append(("SigAlg", RSA_SHA256))
+    query = "&".join(f"{one}={quote(value, safe='')}" for one, value in parts)
+    key: Any = load_pem_private_key(signer.key.encode(), None)
+    signature = b64encode(key.sign(query.encode(), padding.PKCS1v15(), hashes.SHA256())).decode()
+    return f"{query}&Signature={quote(signature, safe='')}"
+
+
+def signed(document: str, signer: Pair) -> str:
+    """With an enveloped signature behind the issuer, by our own code: other stacks sign in tests of their own."""
+    from adapters.saml.signatures import sign  # noqa: PLC0415 - lxml is imported when it is needed
+
+    root = etree.fromstring(document.encode())
+    sign(root, root[0], signer.certificate, signer.key)
+    return str(etree.tostring(root), "utf-8")
+
+
+def in_form(document: str | bytes, state: str | None = None, name: str = "SAMLRequest") -> dict[str, str]:
+    raw = document.encode() if isinstance(document, str) else document
+    fields = {name: b64encode(raw).decode()}
+    return fields if state is None else {**fields, "RelayState": state}
+
+
+def metadata(*, signing: tuple[Pair, ...] = (), encryption: Pair | None = None, more: str = "", slo: str = "", **changes: str) -> bytes:
+    keys = "".join(_key("signing", one) for one in signing) + ("" if encryption is None else _key("encryption", encryption))
+    attributes = " ".join(f'{name}="{value}"' for name, value in changes.items() if name != "entity")
+    return (
+        f'<md:EntityDescriptor xmlns:md="{MD}" xmlns:ds="{DS}" entityID="{changes.get("entity", SP)}">'
+        f'<md:SPSSODescriptor protocolSupportEnumeration="{SAMLP}" {attributes}>{keys}'
+        f"{slo or _logout('POST', SLO)}"
+        "<md:NameIDFormat>urn:oasis:names:tc:SAML:2.0:nameid-format:persistent</md:NameIDFormat>"
+        f'<md:AssertionConsumerService index="0" isDefault="true" Location="{ACS}" '
+        f'Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"/>'
+        f'<md:AssertionConsumerService index="7" Location="{ACS}/7" Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"/>{more}'
+        "</md:SPSSODescriptor></md:EntityDescriptor>"
+    ).encode()
+
+
+def _logout(binding: str, url: str) -> str:
+    return f'<md:SingleLogoutService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-{binding}" Location="{url}"/>'
+
+
+def redirect_logout(url: str = SLO) -> str:
+    return _logout("Redirect", url)
+
+
+def _key(use: str, one: Pair) -> str:
+    data = f"<ds:X509Data><ds:X509Certificate>{one.bare}</ds:X509Certificate></ds:X509Data>"
+    return f'<md:KeyDescriptor use="{use}"><ds:KeyInfo>{data}</ds:KeyInfo></md:KeyDescriptor>'
+
+
+@dataclass(frozen=True)
+class Response:
+    """What the service provider gets."""
+
+    xml: bytes
+    fields: Mapping[str, str]
+    root: Any = field(repr=False)
+
+    @property
+    def status(self) -> str:
+        codes = self.root.findall(".//p:StatusCode", NAMESPACES)
+        return str(codes[-1].get("Value").rpartition(":")[2])
+
+    def text(self, path: str) -> str:
+        found = self.root.find(path, NAMESPACES)
+        assert found is not None, (path, self.xml)
+        return found.text or ""
+
+    def attribute(self, path: str, name: str) -> str | None:
+        found = self.root.find(path, NAMESPACES)
+        assert found is not None, (path, self.xml)
+        value: str | None = found.get(name)
+        return value
+
+    @property
+    def attributes(self) -> dict[str, list[str]]:
+        return {
+            one.get("Name"): [value.text or "" for value in one.findall("a:AttributeValue", NAMESPACES)]
+            for one in self.root.findall(".//a:Attribute", NAMESPACES)
+        }
+
+
+def sent(answer: Received, action: str = ACS, name: str = "SAMLResponse") -> Response:
+    """What a page's form brings the service provider."""
+    assert answer.status == 200, (answer.status, answer.header("location"), answer.body)
+    (form,) = PageReader(answer.body).forms
+    assert form.action == action
+    assert "form-action" not in (answer.header("content-security-policy") or "")
+    assert answer.body.count(b"<button") == 1
+    document = b64decode(form.fields[name])
+    return Response(document, form.fields, etree.fromstring(document))
+
+
+def redirected(answer: Received, url: str, name: str) -> Response:
+    """What an address brings it."""
+    assert answer.status == 302, (answer.status, answer.body)
+    location = answer.header("location") or ""
+    assert location.startswith(f"{url}?"), location
+    fields = {one: values[0] for one, values in parse_qs(urlsplit(location).query, strict_parsing=True).items()}
+    document = zlib.decompress(b64decode(fields[name]), -15)
+    return Response(document, fields, etree.fromstring(document))
+
+
+class Providing(Cast):
+    """Acme with a service that has SAML, and its owner."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.acme = self.tenants.add("acme")
+        self.app = self.tenants.service(self.acme, "app")
+        self.owner = self.resident(self.acme, "owner")
+        self.unlimited = unlimited(self.postern)
+
+    async def call(
+        self, method: str, suffix: str = "", body: Any = None, *, who: Person | None = None, service: str = "app", **more: Any
+    ) -> Received:
+        path = f"/api/organizations/acme/services/{service}/saml{suffix}"
+        token = await self.people.token(who or self.owner)
+        return await self.unlimited.request(method, path, body=body, token=token, **more)
+
+    async def configure(self, *, service: str = "app", **changes: Any) -> None:
+        body = {"enabled": True, "entity_id": SP, "acs_url": ACS, **changes}
+        (await self.call("POST", body=body, service=service)).ok()
+
+    async def certificate(self, query: str = "", *, service: str = "app") -> dict[str, Any]:
+        return (await self.call("POST", f"/certificate{query}", service=service)).ok()
+
+    async def upload(self, document: bytes, *, service: str = "app") -> Received:
+        return await self.call("POST", "/metadata", document, service=service, headers=[("content-type", "application/samlmetadata+xml")])
+
+    async def ready(self, **changes: Any) -> str:
+        """Configured, with a certificate, which is returned."""
+        await self.configure(**changes)
+        return str((await self.certificate())["public_key"])
+
+    def browser(self) -> Tabs:
+        return Tabs(self.unlimited)
+
+    def signed_in(self, person: Person, *, age: float = 60, amr: str = "{pwd}") -> Tabs:
+        """A browser in which the person signed in `age` seconds ago."""
+        tabs = self.browser()
+        token = self.postern.foundation.secrets.token()
+        self.people.change(
+            "update sessions set authenticated_by = %s, proved_at = now() - %s * interval '1 second' where id = %s",
+            amr,
+            age,
+            person.session,
+        )
+        self.people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", token.digest(), person.session)
+        tabs.cookies[SESSION_COOKIE] = token.reveal()
+        return tabs
+
+    async def exchanges(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.call("GET", "/exchanges")).ok()["exchanges"]
+        return found
+
+    async def opened(self, tab: Tab, target: str) -> Tab:
+        """As a browser without scripts follows it, 302s included."""
+        answer = await tab.tabs.request("GET", target)
+        place = target
+        for _ in range(5):
+            location = answer.header("location")
+            if location is None or not location.startswith("/"):
+                break
+            place = location
+            answer = await tab.tabs.request("GET", location)
+        tab.place, tab.answer = place, answer
+        return tab
+
+
+def sso(service: UsedService | str = "app") -> str:
+    return f"/saml/acme/{service}/sso"
+
+
+def slo(service: str = "app") -> str:
+    return f"/saml/acme/{service}/slo"
+
+
+def asking(document: str | None = None, state: str | None = None, **more: Any) -> str:
+    return f"{sso()}?{in_query(document or authn_request(), state, **more)}"

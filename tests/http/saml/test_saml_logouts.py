@@ -1,0 +1,238 @@
+"""Single logout: asked for by a service provider in both bindings, by the person here, and told to everybody."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.http.browsing import Tabs
+from tests.http.federation.arriving import is_page
+from tests.http.federation.providing import (
+    SLO,
+    Providing,
+    Response,
+    asking,
+    authn_request,
+    in_form,
+    in_query,
+    logout_request,
+    metadata,
+    now,
+    pair,
+    redirect_logout,
+    redirected,
+    sent,
+    signed,
+    slo,
+)
+from tests.http.people import BASE_URL, Person
+
+_CROSS_SITE = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
+
+
+async def _entered(browser: Tabs, service: str = "app") -> tuple[str, str]:
+    """What the service provider calls the person, and the session."""
+    request = authn_request(Destination=None)
+    got = sent(await browser.request("GET", asking(request).replace("/app/sso", f"/{service}/sso")))
+    return got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex") or ""
+
+
+def _is_over(provider: Providing, person: Person) -> bool:
+    (session,) = provider.people.rows("select revoked_at from sessions where id = %s", person.session)
+    return session["revoked_at"] is not None
+
+
+def _answer(asked: Response, service: str, status: str = "Success") -> str:
+    code = f"urn:oasis:names:tc:SAML:2.0:status:{status}"
+    return (
+        '<samlp:LogoutResponse xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" '
+        f'ID="_a{asked.root.get("ID")}" Version="2.0" IssueInstant="{now()}" Destination="{BASE_URL}/saml/acme/{service}/slo" '
+        f'InResponseTo="{asked.root.get("ID")}"><saml:Issuer>https://crm.example.com/saml</saml:Issuer>'
+        f'<samlp:Status><samlp:StatusCode Value="{code}"/></samlp:Status></samlp:LogoutResponse>'
+    )
+
+
+async def _second(provider: Providing, **changes: Any) -> None:
+    provider.tenants.service(provider.acme, "wiki")
+    await provider.configure(service="wiki", slo_url=f"{SLO}/wiki", **changes)
+    await provider.certificate(service="wiki")
+
+
+async def test_a_signed_request_signs_out_in_both_bindings(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    for binding in ("redirect", "post"):
+        ada = provider.people.add()
+        name, index = await _entered(provider.signed_in(ada))
+        document = logout_request(name, index, ID=f"_{binding}")
+        # In any browser: the signature is the service provider's word.
+        if binding == "redirect":
+            answer = await provider.browser().request("GET", f"{slo()}?{in_query(document, 's', signer=pair())}")
+        else:
+            body = urlencode(in_form(signed(document, pair()), "s")).encode()
+            answer = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
+        got = sent(answer, SLO)
+        assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", f"_{binding}", "s")
+        assert got.root.find("{*}Signature") is not None
+        assert _is_over(provider, ada)
+        assert (await provider.unlimited.get("/api/user", token=await provider.people.token(ada))).status == 401
+        # The same request again is refused; another one finds nobody, and that is well.
+        assert (await provider.browser().request("GET", f"{slo()}?{in_query(document, signer=pair())}")).status == 400
+        again = in_query(logout_request(name, index), signer=pair())
+        assert sent(await provider.browser().request("GET", f"{slo()}?{again}"), SLO).status == "Success"
+    assert provider.people.rows("select * from saml_sessions") == []
+
+
+async def test_an_unsigned_request_counts_for_this_browser_alone(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    ada, grace = provider.people.add("ada@example.org"), provider.people.add("grace@example.org")
+    hers, browser = provider.signed_in(grace), provider.signed_in(ada)
+    await _entered(hers)
+    name, index = await _entered(browser)
+    for tabs, wrong in ((hers, (name, index)), (provider.browser(), (name, index)), (browser, (name, "other")), (browser, ("x", index))):
+        got = sent(await tabs.request("GET", f"{slo()}?{in_query(logout_request(*wrong))}"), SLO)
+        assert got.status == "UnknownPrincipal"
+    assert not _is_over(provider, ada)
+    assert not _is_over(provider, grace)
+    # The form of another site brings no cookies: it comes back with a GET.
+    body = urlencode(in_form(logout_request(name, index, ID="_mine"), "s")).encode()
+    bounced = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
+    assert bounced.status == 303
+    got = sent(await browser.request("GET", bounced.header("location") or ""), SLO)
+    assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_mine", "s")
+    assert _is_over(provider, ada)
+    assert not _is_over(provider, grace)
+
+
+async def test_without_an_address_the_person_sees_that_it_is_done(provider: Providing) -> None:
+    await provider.ready()
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    answer = await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}")
+    is_page(answer, 200, "You are signed out")
+    assert _is_over(provider, ada)
+
+
+async def test_everybody_else_of_the_session_is_told(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    asked = sent(
+        await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index, ID='_first'), 'st')}"), f"{SLO}/wiki", "SAMLRequest"
+    )
+    assert _is_over(provider, ada)
+    assert asked.text("a:Issuer") == f"{BASE_URL}/saml/acme/wiki"
+    assert asked.text("a:NameID") == name
+    assert asked.root.find("{*}Signature") is not None
+    done = await provider.browser().request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
+    got = sent(done, SLO)
+    assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
+    # Loaded again, the sign-out is over.
+    again = await provider.browser().request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
+    assert again.status == 400
+
+
+async def test_a_service_provider_that_fails_makes_it_partial(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), f"{SLO}/wiki", "SAMLRequest")
+    failed = in_form(_answer(asked, "wiki", "Responder"), name="SAMLResponse")
+    got = sent(await provider.browser().request("POST", slo("wiki"), failed), SLO)
+    assert got.status == "PartialLogout"
+    outer = got.root.find("{*}Status/{*}StatusCode")
+    assert outer.get("Value").endswith(":Success")
+
+
+async def test_one_that_cannot_be_told_makes_it_partial_too(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    await provider.configure(service="wiki", slo_url=None)
+    got = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), SLO)
+    assert got.status == "PartialLogout"
+
+
+async def test_a_person_signs_out_here(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    (await provider.upload(metadata(slo=redirect_logout(f"{SLO}/wiki")), service="wiki")).ok()
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    await _entered(browser)
+    await _entered(browser, "wiki")
+    tab = await browser.tab().open("/ui")
+    form = next(at for at, one in enumerate(tab.page.forms) if one.action == "/ui/sign-out")
+    await tab.send(form)
+    assert tab.place.startswith("/ui/saml/sign-out?flow=")
+    assert _is_over(provider, ada)
+    assert browser.session is None
+    asked = sent(tab.shown, SLO, "SAMLRequest")
+    answer = await browser.request("POST", slo(), in_form(_answer(asked, "app"), name="SAMLResponse"))
+    told = redirected(answer, f"{SLO}/wiki", "SAMLRequest")
+    assert told.fields["SigAlg"].endswith("rsa-sha256")
+    assert told.fields["Signature"]
+    last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
+    is_page(last, 200, "You are signed out")
+    is_page(await provider.browser().request("GET", tab.place), 400)
+
+
+async def test_answers_go_where_the_metadata_say(provider: Providing) -> None:
+    await provider.ready()
+    place = redirect_logout().replace("/>", f' ResponseLocation="{SLO}/done"/>')
+    (await provider.upload(metadata(slo=place))).ok()
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    answer = await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index, ID='_r'), 'st')}")
+    got = redirected(answer, f"{SLO}/done", "SAMLResponse")
+    assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_r", "st")
+
+
+async def test_the_sessions_of_the_service_end_with_it(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    session = provider.people.session_of(ada)
+    provider.people.change(
+        "update sessions set organization_id = %s, service_id = %s where id = %s", provider.acme.id, provider.app.id, session.session
+    )
+    other = provider.people.session_of(ada)
+    sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), SLO)
+    assert _is_over(provider, session)
+    assert not _is_over(provider, other)
+
+
+async def test_hostile_sign_outs_are_refused(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),), AuthnRequestsSigned="true"))).ok()
+    ada = provider.people.add("ada@example.org")
+    browser = provider.signed_in(ada)
+    got = sent(await browser.request("GET", asking(signer=pair())))
+    name, index = got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex")
+    good = logout_request(name, index)
+    for query in (
+        "",
+        in_query(good),
+        in_query(good, signer=pair("stranger")),
+        in_query(good, "a", signer=pair()).replace("RelayState=a", "RelayState=b"),
+        in_query(logout_request(name, index, NotOnOrAfter=now(minutes=-6)), signer=pair()),
+        in_query(logout_request(name, index, IssueInstant=now(minutes=-16)), signer=pair()),
+        in_query(logout_request(name, index, Destination="https://other.example.com"), signer=pair()),
+        in_query(good.replace("saml:NameID", "saml:EncryptedID"), signer=pair()),
+        in_query(authn_request(), signer=pair()),
+        in_query(good.replace("LogoutRequest", "LogoutResponse"), signer=pair(), name="SAMLResponse"),
+    ):
+        is_page(await browser.request("GET", f"{slo()}?{query}"), 400)
+    assert not _is_over(provider, ada)
+    for index_ in ("other", "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"):
+        answer = await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index_), signer=pair())}")
+        assert sent(answer, SLO).status == "Success"
+    assert not _is_over(provider, ada)
+    assert (await browser.request("GET", f"{slo('none')}?{in_query(good)}")).status == 404

@@ -1,0 +1,157 @@
+"""pysaml2 as the service provider: a library of others reads our metadata, sends people here, and takes what we answer."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT, samlp
+from saml2.client import Saml2Client
+from saml2.config import SPConfig
+from saml2.metadata import entity_descriptor
+
+from tests.http.browsing import PageReader, Tabs
+from tests.http.federation.providing import ACS, SLO, SP, Pair, Providing, pair, slo, sso
+from tests.http.people import BASE_URL, Person
+
+_IDP = f"{BASE_URL}/saml/acme/app"
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("xmlsec1") is None, reason="pysaml2 needs xmlsec1"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+def _config(directory: Path, own: Pair, idp: bytes | None, *, signs: bool, encrypts: bool) -> SPConfig:
+    (directory / "sp.pem").write_text(own.certificate)
+    (directory / "sp.key").write_text(own.key)
+    key = {"key_file": str(directory / "sp.key"), "cert_file": str(directory / "sp.pem")}
+    settings: dict[str, Any] = {
+        "entityid": SP,
+        "xmlsec_binary": shutil.which("xmlsec1"),
+        "allow_unknown_attributes": True,
+        "service": {
+            "sp": {
+                "endpoints": {
+                    "assertion_consumer_service": [(ACS, BINDING_HTTP_POST)],
+                    "single_logout_service": [(SLO, BINDING_HTTP_POST)],
+                },
+                "authn_requests_signed": signs,
+                "logout_requests_signed": True,
+                "want_assertions_signed": True,
+                "want_response_signed": True,
+                "allow_unsolicited": True,
+                "signing_algorithm": "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
+                "digest_algorithm": "http://www.w3.org/2001/04/xmlenc#sha256",
+            }
+        },
+        **key,
+    }
+    if encrypts:
+        settings["encryption_keypairs"] = [key]
+    if idp is not None:
+        settings["metadata"] = {"inline": [idp.decode()]}
+    config = SPConfig()
+    config.load(settings)
+    return config
+
+
+async def _joined(provider: Providing, directory: Path, *, signs: bool = True, encrypts: bool = False) -> Saml2Client:
+    """Both have exchanged metadata."""
+    own = pair()
+    descriptor = str(entity_descriptor(_config(directory, own, None, signs=signs, encrypts=encrypts))).encode()
+    (await provider.upload(descriptor)).ok()
+    (await provider.call("POST", body={"enabled": True})).ok()
+    await provider.certificate()
+    idp = (await provider.unlimited.get("/saml/acme/app/metadata")).body
+    return Saml2Client(_config(directory, own, idp, signs=signs, encrypts=encrypts))
+
+
+async def _asked(client: Saml2Client, browser: Tabs, binding: str) -> tuple[str, dict[str, str]]:
+    """Sends somebody, and returns the request's id and the fields that come back."""
+    request_id, info = client.prepare_for_authenticate(entityid=_IDP, binding=binding, relay_state="here")
+    if binding == BINDING_HTTP_REDIRECT:
+        place = urlsplit(dict(info["headers"])["Location"])
+        assert place.path == sso()
+        answer = await browser.request("GET", f"{place.path}?{place.query}")
+    else:
+        (form,) = PageReader(str(info["data"]).encode()).forms
+        answer = await browser.request("POST", sso(), {name: value for name, value in form.fields.items() if name})
+    assert answer.status == 200, answer.body
+    (form,) = PageReader(answer.body).forms
+    assert form.action == ACS
+    return request_id, form.fields
+
+
+@pytest.mark.parametrize("encrypts", [False, True], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("signs", [True, False], ids=["signed", "unsigned"])
+@pytest.mark.parametrize("binding", [BINDING_HTTP_REDIRECT, BINDING_HTTP_POST], ids=["redirect", "post"])
+async def test_it_signs_people_in(provider: Providing, tmp_path: Path, binding: str, signs: bool, encrypts: bool) -> None:
+    client = await _joined(provider, tmp_path, signs=signs, encrypts=encrypts)
+    ada = provider.people.add("ada@example.org")
+    request_id, fields = await _asked(client, provider.signed_in(ada), binding)
+    assert fields["RelayState"] == "here"
+    response = client.parse_authn_request_response(fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+    assert response.ava == {"email": ["ada@example.org"], "id": [str(ada.user)]}
+    assert response.issuer() == _IDP
+    assert response.in_response_to == request_id
+
+
+async def test_it_takes_what_nobody_asked_for(provider: Providing, tmp_path: Path) -> None:
+    client = await _joined(provider, tmp_path)
+    ada = provider.people.add("ada@example.org")
+    path = "/api/organizations/acme/services/app/saml/login"
+    answer = await provider.unlimited.get(path, token=await provider.people.token(ada))
+    (form,) = PageReader(answer.body).forms
+    response = client.parse_authn_request_response(form.fields["SAMLResponse"], BINDING_HTTP_POST, {})
+    assert response.ava["email"] == ["ada@example.org"]
+
+
+@pytest.mark.parametrize("binding", [BINDING_HTTP_REDIRECT, BINDING_HTTP_POST], ids=["redirect", "post"])
+async def test_it_signs_people_out(provider: Providing, tmp_path: Path, binding: str) -> None:
+    client = await _joined(provider, tmp_path)
+    ada = provider.people.add("ada@example.org")
+    browser = provider.signed_in(ada)
+    request_id, fields = await _asked(client, browser, BINDING_HTTP_REDIRECT)
+    response = client.parse_authn_request_response(fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+    asked = client.do_logout(response.name_id, [_IDP], "", None, sign=True, expected_binding=binding)
+    _, info = asked[_IDP]
+    if binding == BINDING_HTTP_REDIRECT:
+        place = urlsplit(dict(info["headers"])["Location"])
+        answer = await browser.request("GET", f"{place.path}?{place.query}")
+    else:
+        (form,) = PageReader(str(info["data"]).encode()).forms
+        answer = await browser.request("POST", slo(), {name: value for name, value in form.fields.items() if name})
+    assert answer.status == 200, answer.body
+    (form,) = PageReader(answer.body).forms
+    assert form.action == SLO
+    answered = client.parse_logout_request_response(form.fields["SAMLResponse"], BINDING_HTTP_POST)
+    assert answered.status_ok()
+    assert _is_over(provider, ada)
+
+
+async def test_it_is_told_of_a_sign_out_here(provider: Providing, tmp_path: Path) -> None:
+    client = await _joined(provider, tmp_path)
+    ada = provider.people.add("ada@example.org")
+    browser = provider.signed_in(ada)
+    request_id, fields = await _asked(client, browser, BINDING_HTTP_POST)
+    response = client.parse_authn_request_response(fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+    tab = await browser.tab().open("/ui")
+    await tab.send(next(at for at, one in enumerate(tab.page.forms) if one.action == "/ui/sign-out"))
+    (form,) = tab.page.forms
+    assert form.action == SLO
+    info = client.handle_logout_request(form.fields["SAMLRequest"], response.name_id, BINDING_HTTP_POST, sign=True)
+    (form,) = PageReader(str(info["data"]).encode()).forms
+    assert form.action == f"{BASE_URL}{slo()}"
+    done = await browser.request("POST", slo(), {name: value for name, value in form.fields.items() if name})
+    assert done.status == 200
+    assert b"You are signed out" in done.body
+    assert samlp is not None
+
+
+def _is_over(provider: Providing, person: Person) -> bool:
+    (session,) = provider.people.rows("select revoked_at from sessions where id = %s", person.session)
+    return session["revoked_at"] is not None
