@@ -20,8 +20,8 @@ from ports.services.billing import BillingInbox, PaymentUnavailable
 log = structlog.get_logger()
 
 _POLL: Final = 2.0
-_BATCH: Final = 100
-_HANDS: Final = 4
+_BATCH: Final = 400
+_HANDS: Final = 6
 # What has just been taken is in the hands of the request that took it.
 _YOUNG: Final = timedelta(seconds=1)
 # Between two questions. The provider allows a hundred a second, and checkouts come first.

@@ -509,7 +509,7 @@ create table billing_subscriptions (
     created_at      timestamptz not null,
     updated_at      timestamptz not null
 );
-create index billing_subscriptions_of_user on billing_subscriptions (service_id, user_id);
+create index billing_subscriptions_of_user on billing_subscriptions (user_id, service_id);
 create index billing_subscriptions_check   on billing_subscriptions (check_at) where check_at is not null;
 create index billing_subscriptions_cancel  on billing_subscriptions (cancel_at) where cancel_at is not null;
 create index billing_subscriptions_updated on billing_subscriptions (updated_at) where released_at is not null or service_id is null;

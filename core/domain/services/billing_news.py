@@ -7,7 +7,7 @@ ones have the period on the subscription's items and the subscription in the inv
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -58,7 +58,12 @@ class Named:
     plan: PlanId
 
     def as_json(self) -> dict[str, Json]:
-        return {part: str(value) for part, value in asdict(self).items()}
+        return {
+            "organization": str(self.organization),
+            "service": str(self.service),
+            "user": str(self.user),
+            "plan": str(self.plan),
+        }
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Named":
@@ -82,7 +87,8 @@ class Snapshot:
     claims: bool
 
     def as_json(self) -> dict[str, Json]:
-        return {**asdict(self), "names": None if self.names is None else self.names.as_json()}
+        parts: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**parts, "names": None if self.names is None else self.names.as_json()}
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Snapshot":
