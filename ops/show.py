@@ -79,9 +79,27 @@ class Installation:
                 os.kill(pid, signal.SIGKILL)
 
     def kill_whole(self) -> None:
+        """Returns when the address is free. A process that was just started may not be in the log yet, and one that is killed takes a
+        moment to go.
+        """
         if self._process is not None:
-            self.kill(self._process.pid, *self.children())
+            self.kill(self._process.pid)
             self._process.wait()
+        deadline = time.monotonic() + _PATIENCE
+        while not self._address_is_free():
+            if time.monotonic() > deadline:
+                raise SystemExit("Something still listens after kill -9 of all processes.")
+            self.kill(*self.children())
+            time.sleep(0.01)
+
+    def _address_is_free(self) -> bool:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError:
+                return False
+            return True
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -757,6 +757,7 @@ async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: House) -> Non
     await house.happens(25)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), batch_size=100)
+        await house.link()
         async with house.forwarding():
             await house.done()
         assert sequences(lines(receiver.calls[:1])) == list(range(1, 27))
