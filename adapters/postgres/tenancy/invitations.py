@@ -82,6 +82,7 @@ class _Prospect:
     lapsed_role: str | None
     lapsed_at: datetime | None
     invitation_domains: list[str]
+    has_mail_server: bool
 
     def prospect(self, organization: OrganizationId) -> Prospect:
         lapsed = None
@@ -91,7 +92,18 @@ class _Prospect:
         looks = branding(self.name, self.logo_digest, self.primary_color)
         held = capabilities_of(self.inviter_relations)
         language = Language.of(self.language)
-        return Prospect(looks, inviter, held, self.is_member, language, lapsed, self.to_address, self.to_anybody, self.invitation_domains)
+        return Prospect(
+            branding=looks,
+            inviter=inviter,
+            capabilities=held,
+            is_member=self.is_member,
+            language=language,
+            lapsed=lapsed,
+            to_address=self.to_address,
+            to_anybody=self.to_anybody,
+            domains=self.invitation_domains,
+            has_mail_server=self.has_mail_server,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +344,7 @@ _PROSPECT: Final[LiteralString] = f"""
               order by id desc
               limit 1 offset %(others)s
          ) as to_anybody,
+         exists (select from mail_servers where mail_servers.org_id = wanted.id) as has_mail_server,
          lapsed.id as lapsed_id, lapsed.email as lapsed_email, lapsed.role as lapsed_role, lapsed.expires_at as lapsed_at
     from organizations as wanted
     join users on users.id = %(inviter)s

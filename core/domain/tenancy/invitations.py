@@ -115,6 +115,8 @@ class Prospect:
     """When it sent anybody the `MOST_IN_ALL`th invitation, counted back from now. None when that is too long ago to count."""
     domains: Sequence[str] = ()
     """Those that the organization sends invitations to. Empty: any."""
+    has_mail_server: bool = False
+    """Whether the organization's mails go through a server of its own."""
 
     def seconds_to_wait(self, now: datetime) -> float:
         """0 when the next invitation may follow at once."""

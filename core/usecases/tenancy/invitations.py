@@ -128,7 +128,8 @@ class Invitations:
                 status=InvitationStatus.PENDING,
                 expires_at=now + LIFETIME,
                 created_at=now,
-                mailed_digest=mailed.digest(),
+                # A server of the organization's own could read it, and it would prove nothing.
+                mailed_digest=None if prospect.has_mail_server else mailed.digest(),
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first")
@@ -137,11 +138,12 @@ class Invitations:
                 email.address,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
-                link=self._links.invitation(mailed),
+                link=self._links.invitation(token if prospect.has_mail_server else mailed),
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
-            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
+            # Settled here: a server that is set up a moment later does not get a link that proves something.
+            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job() if prospect.has_mail_server else mail.as_job())
             await uow.record(invited(invitation, actor))
             await uow.commit()
         return Issued(invitation, prospect.inviter, token)
