@@ -203,6 +203,10 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              )
         select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
     """,
+    # Nobody goes on paying for a person who cannot sign in any more.
+    "billing_subscriptions": _until_none_is_left(
+        "update billing_subscriptions set cancel_at = now() where user_id = %(user)s and not is_over and cancel_at is null"
+    ),
     # These live for an hour at most, and there is no index of what they say.
     "flows": _until_none_is_left(
         f"delete from flows where created_at <= %(until)s and {_mentions('email || wanted::text || request::text')}"

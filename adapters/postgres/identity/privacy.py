@@ -18,6 +18,7 @@ from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
     MOST_AT_ONCE,
     MOST_LISTED,
@@ -27,6 +28,7 @@ from core.domain.identity.privacy import (
     Export,
     ExportedFactorEvent,
     ExportedLogin,
+    ExportedProfile,
     PrivacyRequest,
     Scope,
     Subject,
@@ -66,6 +68,7 @@ class _Subject(AccountRow):
 class _Exported(_Subject):
     login_events: int
     mfa_events: list[Mapping[str, Any]]
+    profiles: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
     def export(self, scope: Scope) -> Export:
@@ -76,6 +79,7 @@ class _Exported(_Subject):
             belongings=exported_belongings(subject, scope),
             login_events=self.login_events,
             mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
+            profiles=[_profile(one) for one in self.profiles],
         )
 
 
@@ -152,11 +156,7 @@ class PostgresPrivacy:
         scope = Scope(None if whole else [one.organization for one in subject.askers])
         if not (whole or subject.askers):
             # Nothing was read, and there is nothing to be shown.
-            return (
-                subject,
-                Export(account=subject.account, created_at=subject.account.created_at, belongings=(), login_events=0, mfa_events=()),
-                (),
-            )
+            return subject, _nothing(subject.account), ()
         return subject, row.export(scope), [_login(one) for one in row.logins]
 
     async def logins(self, user: UserId, scope: Scope, before: LoginEventId, limit: int) -> Sequence[ExportedLogin]:
@@ -171,6 +171,14 @@ class PostgresPrivacy:
     async def user(self, email: Email) -> UserId | None:
         rows = await ask(self._pool, IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
         return UserId(rows[0].id) if rows else None
+
+
+def _nothing(account: Account) -> Export:
+    return Export(account=account, created_at=account.created_at, belongings=(), login_events=0, mfa_events=(), profiles=())
+
+
+def _profile(one: Mapping[str, Any]) -> ExportedProfile:
+    return ExportedProfile(**{**one, "organization": OrganizationId(UUID(one["organization"]))})
 
 
 def _asking(user: UserId, asker: Asker, at: datetime) -> Mapping[str, Any]:
@@ -339,6 +347,21 @@ EXPORT: Final[LiteralString] = f"""
                            limit %(most_listed)s
                       ) as mfa_events
            ) as mfa_events,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', org_id, 'external_id', external_id, 'work_email', work_email,
+                                  'formatted_name', formatted_name, 'given_name', given_name, 'family_name', family_name,
+                                  'display_name', display_name
+                              )
+                              order by org_id
+                          ),
+                          '[]'
+                      )
+                 from provisioned_users, scope
+                where user_id = %(user)s and (scope.whole or org_id = any (scope.organizations))
+           ) as profiles,
            (
                select coalesce(jsonb_agg({_EXPORTED_LOGIN} order by id desc), '[]') from page, {_GOING}
            ) as logins

@@ -114,6 +114,19 @@ class ExportedFactorEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedProfile:
+    """What an organization's directory says about the person. Sent empty, it is None."""
+
+    organization: OrganizationId
+    external_id: str | None
+    work_email: str | None
+    formatted_name: str | None
+    given_name: str | None
+    family_name: str | None
+    display_name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """A person's data, without the sign-ins, which may be many and follow page by page."""
 
@@ -123,6 +136,7 @@ class Export:
     login_events: int
     """How many there are, whether or not the export names them all."""
     mfa_events: Sequence[ExportedFactorEvent]
+    profiles: Sequence[ExportedProfile]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ FIXED: Final = (
     *("domain.set", "domain.verified", "domain.deleted", "branding.updated"),
 )
 # Of these: what nothing does yet. The first use of one takes it off this list.
-NOT_BUILT: Final = {"user.anonymized", "service.oauth_credentials.updated"}
+NOT_BUILT: Final = {"service.oauth_credentials.updated"}
 NOUNS: Final = {one.name.partition(".")[0] for one in EVENT_TYPES}
 LIKE_AN_EVENT: Final = re.compile(r"([a-z_]+)(\.[a-z_]+)+")
 # Words of that form which are something else.

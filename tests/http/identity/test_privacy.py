@@ -120,7 +120,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
     package = (await house.export(bob, by=bob)).ok()
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
-        "passkeys",
+        *("passkeys", "directory_profiles"),
     }
     assert (package["user_id"], package["email"], package["login_events_count"]) == (str(bob.user), bob.email, 3)
     (membership,) = package["memberships"]
@@ -146,7 +146,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
     assert datetime.fromisoformat(package["login_events"][0]["timestamp"]).tzinfo is not None
     (event,) = package["mfa_events"]
     assert (event["event_type"], event["success"]) == ("mfa_enabled", True)
-    assert (package["oauth_identities"], package["passkeys"]) == ([], [])
+    assert (package["oauth_identities"], package["passkeys"], package["directory_profiles"]) == ([], [], [])
     # One's own export needs no record, and costs two waits for the database.
     assert house.audited("user.exported") == []
 
@@ -181,6 +181,28 @@ async def test_an_owner_has_what_belongs_to_their_organization_alone(house: Hous
     whole = (await house.export(bob, by=house.governor)).ok()
     assert (whole["login_events_count"], len(whole["mfa_events"]), len(whole["memberships"])) == (7, 1, 2)
     assert house.audited("user.exported")[-1]["organization_id"] is None
+
+
+async def test_what_directories_say_is_part_of_it(house: House) -> None:
+    bob = house.member()
+    for tenant, name in ((house.acme, "Bobby"), (house.globex, None)):
+        house.people.change(
+            """
+            insert into provisioned_users (org_id, user_id, external_id, display_name, is_member, created_at, updated_at)
+            values (%s, %s, '42', %s, false, now(), now())
+            """,
+            tenant.id,
+            bob.user,
+            name,
+        )
+    silent = dict.fromkeys(("work_email", "formatted_name", "given_name", "family_name"))
+    acme = {**silent, "organization_id": str(house.acme.id), "external_id": "42", "display_name": "Bobby"}
+    whole = (await house.export(bob, by=bob)).ok()["directory_profiles"]
+    assert [one for one in whole if one["organization_id"] == str(house.acme.id)] == [acme]
+    assert len(whole) == 2
+    assert (await house.export(bob, by=house.ada)).ok()["directory_profiles"] == [acme]
+    (await house.forget(bob, by=house.governor)).ok()
+    assert house.people.rows("select from provisioned_users") == []
 
 
 async def test_nobody_else_has_anything(house: House) -> None:
@@ -340,6 +362,19 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Ho
     assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
     await house.invite(erin.email)
     assert (await house.accept((await house.own(erin))[0]["token"])).status == 200
+    # A mail server of the organization's own has read the link, whoever followed it.
+    house.people.change(
+        "insert into mail_servers (id, org_id, host, port, username, from_email, sealed_password, created_at, updated_at)"
+        " values (%s, %s, 'smtp.acme.example', 587, '', 'it@acme.example', '', now(), now())",
+        uuid4(),
+        house.acme.id,
+    )
+    frank = house.verified("frank@example.org")
+    await house.postbox.empty()
+    token = (await house.invite(frank.email))["token"]
+    (mail,) = await house.postbox.empty()
+    assert token_in(link_in(mail)) == token
+    assert (await house.accept(token)).status == 200
     # An invitation that makes the account.
     await house.accept((await house.invite("new@example.org"))["token"])
     came = {
@@ -354,6 +389,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Ho
         carol.email: "accepted",
         dave.email: "added",
         erin.email: "accepted",
+        frank.email: "added",
         "new@example.org": "created",
     }
     assert [(await house.forget(one, by=house.ada)).status for one in (bob, carol, dave, erin)] == [403, 200, 403, 200]

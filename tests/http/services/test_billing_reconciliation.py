@@ -10,7 +10,12 @@ import pytest
 import trio
 
 from actors.billing_reconciler import BillingReconciler
+from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from core.domain.identifiers import UserId
+from core.domain.identity.privacy import Asker, forget_job
+from core.domain.record.events import SYSTEM
+from core.usecases.purge import Purge
 from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, beside, counter_on, send
 from tests.payment_provider import MONTH, no_trouble
@@ -135,6 +140,23 @@ async def test_whoever_is_deleted_pays_no_longer(counter: Counter) -> None:
     # What the provider says of its end concerns nobody.
     await counter.tell("customer.subscription.deleted", bought[0], int(time()) + 2)
     assert counter.records(by_api) == []
+
+
+async def test_nobody_pays_for_a_person_who_was_forgotten(counter: Counter) -> None:
+    people = [counter.user() for _ in range(2)]
+    bought = [counter.bought(person) for person in people]
+    for one in bought:
+        await counter.tell(CREATED, one)
+    foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
+    request = await privacy.forget(UserId(people[0].user), Asker(operator="root"), SYSTEM)
+    counter.people.change("update billing_sweeps set due_at = now() + interval '1 day'")
+    remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+    assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
+    await reconciler(counter).ask_all()
+    assert [one["status"] for one in bought] == ["canceled", "active"]
+    # The provider's word ends it here, as ever.
+    await counter.tell("customer.subscription.deleted", bought[0], int(time()) + 1)
+    assert [row["status"] for row in counter.records(people[0])] == ["cancelled"]
 
 
 async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.identifiers import PrivacyRequestId, UserId
+from core.domain.identity import privacy
 from core.domain.identity.callers import Caller
 from core.domain.identity.privacy import Asker, Belonging, ExportedLogin, PrivacyRequest
 from core.usecases.identity.privacy import Exported
@@ -112,6 +113,25 @@ class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """When it was last used; null if never."""
 
 
+class ExportedProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """What the directory of an organization says about the person."""
+
+    organization_id: UUID
+    """The organization whose directory it is."""
+    external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
+    """The directory's id of the person."""
+    work_email: Annotated[str, example("ada@work.example.com")] | None
+    """An address at work, where it is another one than the account's."""
+    formatted_name: Annotated[str, example("Ada Lovelace")] | None
+    """The full name."""
+    given_name: Annotated[str, example("Ada")] | None
+    """The first name."""
+    family_name: Annotated[str, example("Lovelace")] | None
+    """The last name."""
+    display_name: Annotated[str, example("Ada")] | None
+    """The name to show."""
+
+
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept about a person. Passwords, secrets of second factors and tokens are not part of it."""
 
@@ -131,6 +151,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """What happened with the second factor, the newest first."""
     passkeys: Sequence[ExportedPasskey]
     """Passkeys."""
+    directory_profiles: Sequence[ExportedProfile]
+    """What directories of organizations say about the person, by SCIM."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -215,6 +237,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "oauth_identities": (),
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
         "passkeys": (),
+        "directory_profiles": [_profile(one) for one in export.profiles],
     }
     yield _encode(head)[:-1] + b',"login_events":['
     separator = b""
@@ -226,6 +249,18 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
 
 def _membership(one: Belonging) -> ExportedMembership:
     return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at)
+
+
+def _profile(one: privacy.ExportedProfile) -> ExportedProfile:
+    return ExportedProfile(
+        organization_id=one.organization,
+        external_id=one.external_id,
+        work_email=one.work_email,
+        formatted_name=one.formatted_name,
+        given_name=one.given_name,
+        family_name=one.family_name,
+        display_name=one.display_name,
+    )
 
 
 def _login(one: ExportedLogin) -> ExportedLoginEvent:

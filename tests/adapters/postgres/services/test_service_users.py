@@ -222,10 +222,18 @@ async def test_no_question_and_no_deletion_reads_more_than_is_about_one_user(gro
         await grown.query(statement)
     tables = re.findall(r"insert into (\w+)", _TRACES)
     await vacuum(grown, "users", "service_users", "service_user_marks", *tables)
-    one: dict[str, Any] = {"service": SHOP, "organization": ACME, "user": user(7), "target": str(user(7)), "email_key": "u7@example.org"}
+    one: dict[str, Any] = {
+        "service": SHOP,
+        "organization": ACME,
+        "user": user(7),
+        "target": str(user(7)),
+        "email_key": "u7@example.org",
+        "request": UUID(int=1),
+        "by": None,
+    }
     for statement in (GET, JOIN, FIND_HELD, *LEAVE, *DELETE_ACCOUNT):
         assert read_whole(await generic_plan(grown.url, statement)) == set(), statement
-        plain = statement.replace("%(at)s", "now()")
+        plain = statement.replace("%(at)s", "now()").replace("%(until)s", "now()")
         used = set(re.findall(r"%\((\w+)\)s", plain))
         async with await Connection.connect(grown.url) as connection, connection.transaction(force_rollback=True):
             cursor = await connection.execute(

@@ -88,6 +88,8 @@ async def test_whose_it_is_stands_in_a_column_of_the_table(store: Store) -> None
 # What forgetting a person reaches without naming it.
 REACHED: Final = {
     "refresh_tokens": "they go with their sessions",
+    "saml_sessions": "they go with their sessions",
+    "billing_events": "they have the person's id alone",
     "users": "the row itself is anonymized",
     "jobs": "only the key ring can tell whom they are about",
     "privacy_requests": "the request empties itself when it is done",
