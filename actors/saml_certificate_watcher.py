@@ -7,7 +7,7 @@ import structlog
 import trio
 
 from actors.outages import Outage
-from core.usecases.federation.saml import Saml
+from core.usecases.federation.saml.configurations import Saml
 
 log = structlog.get_logger()
 

@@ -8,8 +8,8 @@ import trio
 
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.federation.scim_exchanges import ScimExchange
-from ports.federation.scim_exchanges import ScimExchangeStore
+from core.domain.federation.scim.exchanges import ScimExchange
+from ports.federation.scim.exchanges import ScimExchangeStore
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ _LAST_WRITE: Final = 1.0
 
 
 class ScimRecorder:
-    """An actor that implements `ports.federation.scim_exchanges.ScimRecorder`. When too many wait, the newest are dropped."""
+    """An actor that implements `ports.federation.scim.exchanges.ScimRecorder`. When too many wait, the newest are dropped."""
 
     name = "scim_recorder"
 

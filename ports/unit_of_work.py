@@ -9,9 +9,9 @@ from core.domain.record.events import Event
 from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
-from ports.federation.saml import SamlStore
-from ports.federation.scim_tokens import ScimTokenStore
-from ports.federation.scim_users import ProvisionedUserStore
+from ports.federation.saml.configurations import SamlStore
+from ports.federation.scim.tokens import ScimTokenStore
+from ports.federation.scim.users import ProvisionedUserStore
 from ports.identity.account_passwords import AccountPasswordStore
 from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore

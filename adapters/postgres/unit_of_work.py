@@ -10,9 +10,9 @@ from adapters.postgres.failures import translated
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
-from adapters.postgres.federation.saml import SamlRows
-from adapters.postgres.federation.scim_tokens import ScimTokenRows
-from adapters.postgres.federation.scim_users import ProvisionedUserRows
+from adapters.postgres.federation.saml.configurations import SamlRows
+from adapters.postgres.federation.scim.tokens import ScimTokenRows
+from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.identity.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.accounts import AccountRows
 from adapters.postgres.identity.browser_sessions import BrowserSessionRows

@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import Any
 
 from adapters.saml.threads import XmlThreads
-from core.domain.federation.saml import Understood
-from core.domain.federation.saml_messages import (
+from core.domain.federation.saml.configurations import Understood
+from core.domain.federation.saml.messages import (
     AuthnRequest,
     Envelope,
     LogoutRequest,
@@ -15,14 +15,14 @@ from core.domain.federation.saml_messages import (
     OurMetadata,
     Response,
 )
-from ports.federation.saml_documents import PrivateKey
+from ports.federation.saml.documents import PrivateKey
 
 _READING = "adapters.saml.reading"
 _WRITING = "adapters.saml.writing"
 
 
 class XmlDocuments:
-    """Implements `ports.federation.saml_documents.SamlDocuments`."""
+    """Implements `ports.federation.saml.documents.SamlDocuments`."""
 
     def __init__(self, threads: XmlThreads) -> None:
         self._threads = threads

@@ -12,8 +12,8 @@ from lxml import etree
 from adapters.saml.names import ASSERTION, DS, METADATA, POST_BINDING, PROTOCOL, REDIRECT_BINDING
 from adapters.saml.signatures import is_signed, verified, verify_octets
 from core.domain.errors import BadRequest
-from core.domain.federation.saml import LONGEST_METADATA, AcsEndpoint, Binding, Understood
-from core.domain.federation.saml_messages import (
+from core.domain.federation.saml.configurations import LONGEST_METADATA, AcsEndpoint, Binding, Understood
+from core.domain.federation.saml.messages import (
     LONGEST_MESSAGE,
     AuthnRequest,
     Envelope,

@@ -16,7 +16,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from lxml import etree
 
 from adapters.saml.names import DS, ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
-from core.domain.federation.saml_messages import MessageRefused
+from core.domain.federation.saml.messages import MessageRefused
 
 Element = Any
 _ID: Final = "ID"

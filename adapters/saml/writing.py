@@ -22,7 +22,7 @@ from adapters.saml.names import (
     URI_NAME,
 )
 from adapters.saml.signatures import bare, sign, sign_octets
-from core.domain.federation.saml_messages import (
+from core.domain.federation.saml.messages import (
     ASSERTION_LIFETIME,
     SKEW,
     Assertion,
@@ -34,7 +34,7 @@ from core.domain.federation.saml_messages import (
     Response,
     Status,
 )
-from ports.federation.saml_documents import PrivateKey
+from ports.federation.saml.documents import PrivateKey
 
 Element = Any
 _PREFIXES: Final[Any] = {"samlp": PROTOCOL, "saml": ASSERTION}

@@ -13,10 +13,10 @@ from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import PostgresLogoutNotices, PostgresLogoutQueue
-from adapters.postgres.federation.saml_lookup import PostgresSaml
-from adapters.postgres.federation.scim_exchanges import PostgresScimExchanges
-from adapters.postgres.federation.scim_tokens import PostgresScimTokens, PostgresScimTokenUse
-from adapters.postgres.federation.scim_users import PostgresProvisionedUsers
+from adapters.postgres.federation.saml.lookup import PostgresSaml
+from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
+from adapters.postgres.federation.scim.tokens import PostgresScimTokens, PostgresScimTokenUse
+from adapters.postgres.federation.scim.users import PostgresProvisionedUsers
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
@@ -36,14 +36,14 @@ from core.usecases.federation.grants import Grant, Grants, RefreshGrant
 from core.usecases.federation.logout_notices import LogoutNotices
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
-from core.usecases.federation.saml import Saml
-from core.usecases.federation.saml_logouts import SamlLogouts
-from core.usecases.federation.saml_recording import Recorder
-from core.usecases.federation.saml_sign_in import SamlSignIn
-from core.usecases.federation.scim_exchanges import ScimExchanges
-from core.usecases.federation.scim_groups import ScimGroups
-from core.usecases.federation.scim_tokens import ScimTokens
-from core.usecases.federation.scim_users import ScimUsers
+from core.usecases.federation.saml.configurations import Saml
+from core.usecases.federation.saml.logouts import SamlLogouts
+from core.usecases.federation.saml.recording import Recorder
+from core.usecases.federation.saml.sign_in import SamlSignIn
+from core.usecases.federation.scim.exchanges import ScimExchanges
+from core.usecases.federation.scim.groups import ScimGroups
+from core.usecases.federation.scim.tokens import ScimTokens
+from core.usecases.federation.scim.users import ScimUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings

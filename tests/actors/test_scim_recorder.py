@@ -9,7 +9,7 @@ import trio
 
 from actors.scim_recorder import ScimRecorder
 from core.domain.errors import Unavailable
-from core.domain.federation.scim_exchanges import ScimExchange
+from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
 from tests.conftest import CapturedLog
 

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from core.domain.federation.saml import Configuration
-from core.domain.federation.saml_certificates import Certificate, CertificateState, Signer
+from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
+from core.domain.federation.saml.configurations import Configuration
 from core.domain.identifiers import SamlCertificateId, ServiceId
 from entrypoints.cli.saml import table
-from ports.federation.saml import Configured
+from ports.federation.saml.configurations import Configured
 
 _AT = datetime(2026, 3, 1, tzinfo=UTC)
 _SERVICE = ServiceId(UUID(int=1))

@@ -13,7 +13,7 @@ from uuid import UUID
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from core.domain.federation.scim_tokens import KIND as SCIM_TOKEN
+from core.domain.federation.scim.tokens import KIND as SCIM_TOKEN
 from core.domain.identifiers import UserId
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token

@@ -27,10 +27,12 @@ from tests.http.tenants import OwnRole, Tenant, UsedService
 database_url, postern, people = http.database_url, http.postern, http.people
 
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
-# The name of a provider is nobody's.
-WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1 and "provider" not in parameters(one.path)]
-# Bodies that are no JSON have tests of their own (tests/http/saml/test_saml_attacks.py).
-WITH_IDS = [one for one in IN_ORGANIZATION if len(parameters(one.path)) > 1 and one.body_type is not bytes]
+# The name of a provider is nobody's. Bodies that are no JSON have tests of their own (tests/http/federation/saml/test_saml_attacks.py).
+WITH_IDS = [
+    one
+    for one in IN_ORGANIZATION
+    if len(parameters(one.path)) > 1 and "provider" not in parameters(one.path) and one.body_type is not bytes
+]
 
 
 @dataclass

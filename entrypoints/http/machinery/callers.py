@@ -19,7 +19,7 @@ from core.domain.errors import (
     Unauthorized,
 )
 from core.domain.federation.oauth_errors import InsufficientScope
-from core.domain.federation.scim_tokens import KIND, ScimHolder
+from core.domain.federation.scim.tokens import KIND, ScimHolder
 from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, Context, Participation

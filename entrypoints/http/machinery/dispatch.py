@@ -16,7 +16,7 @@ import trio
 from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
-from core.domain.federation.scim_resources import BASE_PATH
+from core.domain.federation.scim.resources import BASE_PATH
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from core.domain.errors import Refusal
-from core.domain.federation.scim_exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
-from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.federation.scim.exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
+from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import ScimExchangeId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request

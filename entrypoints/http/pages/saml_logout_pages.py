@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.saml_messages import MessageRefused
+from core.domain.federation.saml.messages import MessageRefused
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sign_in import ServiceName
-from core.usecases.federation.saml_logouts import Bounced, Next, Told
+from core.usecases.federation.saml.logouts import Bounced, Next, Told
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN

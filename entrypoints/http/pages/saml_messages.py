@@ -5,8 +5,8 @@ from typing import Final
 from urllib.parse import unquote_plus, urlencode
 from zlib import DEFLATED, MAX_WBITS, compressobj
 
-from core.domain.federation.saml import Binding
-from core.domain.federation.saml_messages import LONGEST_MESSAGE, Envelope, MessageRefused
+from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.pages.foreign_forms import pairs
 

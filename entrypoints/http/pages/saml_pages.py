@@ -9,15 +9,15 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.authorization_steps import Step, wants_second_factor
-from core.domain.federation.saml_messages import Envelope, MessageRefused
-from core.domain.federation.saml_sign_in import as_authorization
+from core.domain.federation.saml.messages import Envelope, MessageRefused
+from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
-from core.usecases.federation.saml_sign_in import FINISH, Delivered, Outcome, Unfinished
+from core.usecases.federation.saml.sign_in import FINISH, Delivered, Outcome, Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, session_token

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.scim_errors import InvalidFilter
-from core.domain.federation.scim_filters import (
+from core.domain.federation.scim.errors import InvalidFilter
+from core.domain.federation.scim.filters import (
     LONGEST_FILTER,
     MOST_COMPARISONS,
     OF_GROUPS,

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.federation.scim_errors import InvalidValue
-from core.domain.federation.scim_groups import MOST_MEMBERS, group_change, whole_group
-from core.domain.federation.scim_patches import Operation
+from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.groups import MOST_MEMBERS, group_change, whole_group
+from core.domain.federation.scim.patches import Operation
 
 MANY = [{"value": str(UUID(int=number))} for number in range(MOST_MEMBERS + 1)]
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.scim_errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget, ScimRefusal
-from core.domain.federation.scim_patches import MOST_OPERATIONS, Operation
-from core.domain.federation.scim_users import USER_SCHEMA, Profile, Stated, patched, stated_profile
+from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget, ScimRefusal
+from core.domain.federation.scim.patches import MOST_OPERATIONS, Operation
+from core.domain.federation.scim.users import USER_SCHEMA, Profile, Stated, patched, stated_profile
 
 ID = "0199d3a0-0000-7000-8000-000000000001"
 ADA = Profile(user_name="ada@example.org", external_id="x", given_name="Ada", display_name="Ada L")

@@ -11,7 +11,7 @@ from scim2_client import BaseSyncSCIMClient
 from scim2_tester import Status, check_server, filling
 from scim2_tester.checkers import patch_add, patch_replace
 
-from core.domain.federation.scim_groups import refuse_creation
+from core.domain.federation.scim.groups import refuse_creation
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
 

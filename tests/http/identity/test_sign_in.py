@@ -54,7 +54,7 @@ def login_events(people: People) -> Sequence[dict[str, Any]]:
 
 async def test_the_right_password_opens_a_session(browser: Browser, people: People) -> None:
     person = await people.with_password(PASSWORD, "Ada@example.org")
-    answer = await browser.post(LOGIN, {"email": "ADA@example.org", "password": PASSWORD, "saml_state": "ignored"})
+    answer = await browser.post(LOGIN, {"email": "ADA@example.org", "password": PASSWORD})
     assert answer.status == 200
     tokens = answer.json()
     assert set(tokens) == {"access_token", "refresh_token", "expires_in"}

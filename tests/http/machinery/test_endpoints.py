@@ -86,6 +86,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
     assert limited == {
         *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
         *("POST /api/organizations/{org_slug}/siem", "POST /api/organizations/{org_slug}/siem/test"),
+        *(f"POST {service}/saml{act}" for act in ("", "/metadata", "/certificate", "/certificate/activate")),
         *(f"{method} /api/organizations/{{org_slug}}/smtp" for method in ("POST", "DELETE")),
         *(f"{method} /api/organizations/{{org_slug}}/domain" for method in ("POST", "DELETE")),
         *(f"{method} /api/organizations/{{org_slug}}/oauth-credentials/{{provider}}" for method in ("POST", "DELETE")),

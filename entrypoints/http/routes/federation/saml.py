@@ -7,17 +7,17 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.saml import (
+from core.domain.federation.saml.certificates import Certificate, CertificateNotMade
+from core.domain.federation.saml.configurations import (
     LONGEST_ENTITY_ID,
     LONGEST_METADATA,
     Configuration,
     ConfigurationChange,
 )
-from core.domain.federation.saml_certificates import Certificate, CertificateNotMade
-from core.domain.federation.saml_exchanges import Exchange
+from core.domain.federation.saml.exchanges import Exchange
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.federation.saml import Standing
+from core.usecases.federation.saml.configurations import Standing
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.callers import ANYONE, able

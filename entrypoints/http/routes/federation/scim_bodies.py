@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import msgspec
 
 from core.domain.errors import PreconditionFailed, Refusal
-from core.domain.federation.scim_errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
-from core.domain.federation.scim_filters import LONGEST_FILTER, Comparable, Filter, parse_filter
-from core.domain.federation.scim_patches import LONGEST_TEXT, Operation
-from core.domain.federation.scim_resources import DEFAULT_COUNT, MOST_LISTED, Wanted, wanted
+from core.domain.federation.scim.errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.filters import LONGEST_FILTER, Comparable, Filter, parse_filter
+from core.domain.federation.scim.patches import LONGEST_TEXT, Operation
+from core.domain.federation.scim.resources import DEFAULT_COUNT, MOST_LISTED, Wanted, wanted
 from entrypoints.http.machinery.accepts import ScimJson
 from entrypoints.http.machinery.callers import DIRECTORY
 from entrypoints.http.machinery.calls import Request
@@ -19,7 +19,7 @@ from entrypoints.http.machinery.error_shapes import SCIM
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
-from ports.federation.scim_users import SORTABLE, Order
+from ports.federation.scim.users import SORTABLE, Order
 
 MEDIA_TYPE = "application/scim+json"
 PATCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:PatchOp"

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
-from core.domain.federation.scim_resources import list_response, resource_types, schemas, service_provider_config
-from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
+from core.domain.federation.scim.tokens import ScimHolder
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint

@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere, TeamLimitExceeded
-from core.domain.federation.scim_errors import InvalidValue
-from core.domain.federation.scim_filters import OF_GROUPS, Filter
-from core.domain.federation.scim_groups import GROUP_SCHEMA, refuse_creation, whole_group
-from core.domain.federation.scim_resources import Wanted, group_resource, group_version, is_known, list_response, projected
-from core.domain.federation.scim_tokens import ScimHolder
+from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.filters import OF_GROUPS, Filter
+from core.domain.federation.scim.groups import GROUP_SCHEMA, refuse_creation, whole_group
+from core.domain.federation.scim.resources import Wanted, group_resource, group_version, is_known, list_response, projected
+from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
@@ -37,7 +37,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     start_of,
     version_of,
 )
-from ports.federation.scim_users import FoundGroup
+from ports.federation.scim.users import FoundGroup
 
 _GROUPS: Final = "/scim/v2/Groups"
 _GROUP: Final = f"{_GROUPS}/{{group_id}}"

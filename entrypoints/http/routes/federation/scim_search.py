@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.federation.scim_errors import InvalidFilter
-from core.domain.federation.scim_filters import OF_GROUPS, OF_USERS, Comparable, Filter, parse_filter
-from core.domain.federation.scim_resources import list_response
-from core.domain.federation.scim_tokens import ScimHolder
-from core.usecases.federation.scim_users import Search
+from core.domain.federation.scim.errors import InvalidFilter
+from core.domain.federation.scim.filters import OF_GROUPS, OF_USERS, Comparable, Filter, parse_filter
+from core.domain.federation.scim.resources import list_response
+from core.domain.federation.scim.tokens import ScimHolder
+from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint

@@ -8,12 +8,12 @@ import msgspec
 import trio
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
-from core.domain.federation.scim_filters import OF_USERS
-from core.domain.federation.scim_resources import Wanted, is_known, list_response, projected, user_location, user_resource, user_version
-from core.domain.federation.scim_tokens import ScimHolder
-from core.domain.federation.scim_users import USER_SCHEMA, ProvisionedUser, Stated
+from core.domain.federation.scim.filters import OF_USERS
+from core.domain.federation.scim.resources import Wanted, is_known, list_response, projected, user_location, user_resource, user_version
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.users import USER_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId
-from core.usecases.federation.scim_users import Search
+from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.calls import Call

@@ -8,16 +8,16 @@ import pytest
 import trio
 
 from core.domain.errors import NotFound
-from core.domain.federation.scim_patches import Operation
-from core.domain.federation.scim_tokens import ScimHolder
-from core.domain.federation.scim_users import Stated
+from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.users import Stated
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM
-from core.usecases.federation import scim_users
-from core.usecases.federation.scim_users import Search
+from core.usecases.federation.scim import users as scim_users
+from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
-from ports.federation.scim_users import Order
+from ports.federation.scim.users import Order
 from tests.http.client import Client, Received
 from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
 from tests.http.people import People, Person

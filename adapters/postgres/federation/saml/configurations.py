@@ -1,0 +1,344 @@
+"""SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and what went back and forth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.addresses import storable_address
+from adapters.postgres.federation.saml.rows import (
+    CERTIFICATE,
+    CONFIGURATION,
+    CertificateRow,
+    ConfigurationRow,
+    configuration_parameters,
+)
+from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.rows import IdRow
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.federation.saml.certificates import Certificate
+from core.domain.federation.saml.configurations import Configuration, NameIdFormat
+from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
+from core.domain.federation.saml.messages import NameId
+from core.domain.federation.saml.sign_in import PROVIDER
+from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
+from core.domain.json import Json
+from core.domain.languages import Language
+from core.domain.tenancy.roles import BuiltInRole
+from ports.federation.saml.configurations import Entered, Entering, Owner, Participant
+
+
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    session_index: UUID
+    org_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    email: str
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Participant:
+    id: UUID
+    session_id: UUID
+    user_id: UUID
+    service_id: UUID
+    organization_slug: str
+    service_slug: str
+    name_id: str
+    name_id_format: str
+    slo_url: str | None
+
+    def participant(self) -> Participant:
+        return Participant(
+            session_index=SamlSessionId(self.id),
+            session=SessionId(self.session_id),
+            user=UserId(self.user_id),
+            service=ServiceId(self.service_id),
+            organization_slug=self.organization_slug,
+            service_slug=self.service_slug,
+            name_id=NameId(text=self.name_id, format=NameIdFormat(self.name_id_format)),
+            slo_url=self.slo_url,
+        )
+
+
+class SamlRows:
+    """Implements `ports.federation.saml.SamlStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def configuration(self, service: ServiceId) -> Configuration | None:
+        rows = await self._transaction.ask(ConfigurationRow, _CONFIGURATION, {"service": service})
+        return rows[0].configuration() if rows else None
+
+    async def save(self, configuration: Configuration) -> None:
+        await self._transaction.tell(_SAVE, configuration_parameters(configuration))
+
+    async def certificates(self, service: ServiceId) -> Sequence[Certificate]:
+        return [row.kept() for row in await self._transaction.ask(CertificateRow, _CERTIFICATES, {"service": service})]
+
+    async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:
+        await self._transaction.tell(_DELETE_CERTIFICATE, {"service": certificate.service, "state": certificate.state.value})
+        parameters = {
+            "id": certificate.id,
+            "service": certificate.service,
+            "state": certificate.state.value,
+            "certificate": certificate.pem,
+            "sealed": sealed_private_key,
+            "valid_from": certificate.valid_from,
+            "valid_until": certificate.valid_until,
+            "created_at": certificate.created_at,
+        }
+        await self._transaction.tell(_ADD_CERTIFICATE, parameters)
+
+    async def activate_next(self, service: ServiceId) -> Certificate | None:
+        await self._transaction.tell(_DELETE_REPLACED, {"service": service})
+        rows = await self._transaction.ask(CertificateRow, _ACTIVATE, {"service": service})
+        return rows[0].kept() if rows else None
+
+    async def delete_certificates(self, service: ServiceId) -> None:
+        await self._transaction.tell("delete from saml_certificates where service_id = %(service)s", {"service": service})
+
+    async def take(self, service: ServiceId, digest: bytes, id: SamlSessionId, expires_at: datetime) -> bool:  # noqa: A002 - the noun's own word
+        parameters = {"id": id, "service": service, "digest": digest, "expires_at": expires_at}
+        return bool(await self._transaction.ask(IdRow, _TAKE, parameters))
+
+    async def enter(self, entering: Entering) -> Entered | None:
+        parameters = {
+            "session_index": entering.session_index,
+            "service": entering.service,
+            "user": entering.user,
+            "session": entering.session,
+            "name_id": storable_text(entering.name_id.text),
+            "name_id_format": entering.name_id.format.value,
+            "login_event": entering.login_event,
+            "provider": PROVIDER,
+            "certificate": entering.certificate,
+            "address": storable_address(entering.address),
+            "user_agent": None if entering.user_agent is None else storable_text(entering.user_agent),
+            "at": entering.at,
+        }
+        rows = await self._transaction.ask(_Entered, _ENTER, parameters)
+        return Entered(session_index=SamlSessionId(rows[0].session_index), organization=OrganizationId(rows[0].org_id)) if rows else None
+
+    async def exchanged(self, exchange: Exchange) -> None:
+        await self._transaction.tell(EXCHANGED, exchange_parameters(exchange))
+
+    async def participants(self, session: SessionId) -> Sequence[Participant]:
+        return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS, {"session": session})]
+
+    async def participants_named(self, service: ServiceId, name_id: str, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
+        parameters = {"service": service, "name_id": storable_text(name_id), "indexes": list(indexes)}
+        return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS_NAMED, parameters)]
+
+    async def end(self, participants: Sequence[SamlSessionId]) -> None:
+        await self._transaction.tell("delete from saml_sessions where id = any (%(ids)s::uuid[])", {"ids": list(participants)})
+
+    async def end_sessions_in(self, service: ServiceId, user: UserId) -> None:
+        await self._transaction.tell(_END_SESSIONS_IN, {"service": service, "user": user})
+
+    async def keep_logout(self, flow: FlowId, request: Mapping[str, Json]) -> None:
+        await self._transaction.tell(
+            "update flows set request = %(request)s where id = %(id)s", {"id": flow, "request": Jsonb(storable(request))}
+        )
+
+    async def warned(self, certificate: SamlCertificateId, days: int) -> bool:
+        return bool(await self._transaction.ask(IdRow, _WARNED, {"id": certificate, "days": days}))
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
+        rows = await self._transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
+        return [Owner(Email(row.email), Language.of(row.language)) for row in rows]
+
+
+def exchange_parameters(exchange: Exchange) -> Mapping[str, Any]:
+    return {
+        "id": exchange.id,
+        "service": exchange.service,
+        "kind": exchange.kind.value,
+        "binding": exchange.binding.value,
+        "succeeded": exchange.succeeded,
+        "status": exchange.status,
+        "reason": storable_text(exchange.reason),
+        "advice": storable_text(exchange.advice),
+        "message": storable_text(exchange.message),
+        "in_response_to": storable_text(exchange.in_response_to),
+        "certificate": exchange.certificate,
+        "created_at": exchange.created_at,
+        "most": MOST_EXCHANGES,
+    }
+
+
+_CONFIGURATION: Final[LiteralString] = f"select {CONFIGURATION} from saml_configurations as saml where saml.service_id = %(service)s"
+
+_SAVE: Final = """
+    insert into saml_configurations (service_id, enabled, entity_id, acs_url, slo_url, slo_response_url, slo_binding, name_id_format,
+                                     attribute_mapping, sign_assertions, sign_response, require_signed_requests, acs_endpoints,
+                                     signing_certificates, encryption_certificate, metadata_uploaded_at, created_at, updated_at)
+    values (%(service)s, %(enabled)s, %(entity_id)s, %(acs_url)s, %(slo_url)s, %(slo_response_url)s, %(slo_binding)s, %(name_id_format)s,
+            %(attribute_mapping)s, %(sign_assertions)s, %(sign_response)s, %(require_signed_requests)s, %(acs_endpoints)s,
+            %(signing_certificates)s::text[], %(encryption_certificate)s, %(metadata_uploaded_at)s, %(created_at)s, %(updated_at)s)
+        on conflict (service_id) do update
+       set enabled = excluded.enabled, entity_id = excluded.entity_id, acs_url = excluded.acs_url, slo_url = excluded.slo_url,
+           slo_response_url = excluded.slo_response_url, slo_binding = excluded.slo_binding, name_id_format = excluded.name_id_format,
+           attribute_mapping = excluded.attribute_mapping, sign_assertions = excluded.sign_assertions,
+           sign_response = excluded.sign_response, require_signed_requests = excluded.require_signed_requests,
+           acs_endpoints = excluded.acs_endpoints, signing_certificates = excluded.signing_certificates,
+           encryption_certificate = excluded.encryption_certificate, metadata_uploaded_at = excluded.metadata_uploaded_at,
+           updated_at = excluded.updated_at
+"""
+
+_CERTIFICATES: Final[LiteralString] = f"select {CERTIFICATE} from saml_certificates where service_id = %(service)s order by id"
+
+_DELETE_CERTIFICATE: Final = "delete from saml_certificates where service_id = %(service)s and state = %(state)s"
+
+_ADD_CERTIFICATE: Final = """
+    insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
+    values (%(id)s, %(service)s, %(state)s, %(certificate)s, %(sealed)s, %(valid_from)s, %(valid_until)s, %(created_at)s)
+"""
+
+_DELETE_REPLACED: Final = """
+    delete from saml_certificates
+     where service_id = %(service)s and state = 'active'
+       and exists (select from saml_certificates where service_id = %(service)s and state = 'next')
+"""
+
+_ACTIVATE: Final[LiteralString] = f"""
+    update saml_certificates set state = 'active' where service_id = %(service)s and state = 'next' returning {CERTIFICATE}
+"""
+
+_TAKE: Final = """
+    insert into saml_requests (id, service_id, digest, expires_at)
+    values (%(id)s, %(service)s, %(digest)s, %(expires_at)s)
+        on conflict (service_id, digest) do nothing
+ returning id
+"""
+
+# What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
+# takes it who opens or ends sessions, then at the session. Nobody acts in another person's name here: what comes of it outlives that.
+_ENTER: Final = """
+    with account as materialized (
+             select id from users where id = %(user)s and deactivated_at is null for no key update
+         ),
+         parent as materialized (
+             select sessions.id, sessions.device_id
+               from sessions
+              where sessions.id = %(session)s
+                and sessions.user_id = (select id from account)
+                and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+                and sessions.impersonator_id is null
+                for share
+         ),
+         place as materialized (
+             select services.id, services.org_id
+               from services
+               join organizations on organizations.id = services.org_id and organizations.status = 'active'
+               join saml_configurations as saml on saml.service_id = services.id and saml.enabled
+              where services.id = %(service)s
+                and (services.sign_in_policy = 'anyone' or exists (
+                        select from memberships where memberships.org_id = services.org_id and memberships.user_id = %(user)s
+                    ))
+         ),
+         kept as (
+             insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
+             select %(session_index)s, parent.id, place.id, %(name_id)s, %(name_id_format)s, %(at)s from parent, place
+                 on conflict (session_id, service_id) do update
+                set name_id = excluded.name_id, name_id_format = excluded.name_id_format
+          returning id
+         ),
+         logged as (
+             insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, address, user_agent,
+                                       created_at)
+             select %(login_event)s, %(user)s, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
+                    %(user_agent)s::text, %(at)s
+               from parent, place
+         ),
+         entered as (
+             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+             select place.id, %(user)s, place.org_id, %(at)s, %(at)s, %(at)s from parent, place
+                 on conflict (service_id, user_id) do update
+                set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+         ),
+         signed as (
+             update saml_certificates
+                set last_signed_at = %(at)s
+              where id = %(certificate)s and service_id = (select id from place)
+                and (last_signed_at is null or last_signed_at < %(at)s::timestamptz - interval '1 minute')
+         )
+  select kept.id as session_index, place.org_id from kept, place
+"""
+
+EXCHANGED: Final = """
+    with past as (
+             select id from saml_exchanges where service_id = %(service)s order by id desc offset %(most)s - 1 limit 20
+         ),
+         dropped as (
+             delete from saml_exchanges
+              where id = any (array(
+                        select saml_exchanges.id from saml_exchanges join past using (id) for update of saml_exchanges skip locked
+                    ))
+         )
+    insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to,
+                                certificate_id, created_at)
+    select %(id)s, services.id, %(kind)s, %(binding)s, %(succeeded)s, %(status)s, %(reason)s, %(advice)s, %(message)s, %(in_response_to)s,
+           %(certificate)s::uuid, %(created_at)s
+      from services
+     where services.id = %(service)s
+"""
+
+_PARTICIPANT: Final = """
+           saml_sessions.id, saml_sessions.session_id, sessions.user_id, saml_sessions.service_id, organizations.slug as organization_slug,
+           services.slug as service_slug, saml_sessions.name_id, saml_sessions.name_id_format,
+           case when saml.enabled and organizations.status = 'active' then saml.slo_url end as slo_url
+      from saml_sessions
+      join sessions on sessions.id = saml_sessions.session_id
+      join services on services.id = saml_sessions.service_id
+      join organizations on organizations.id = services.org_id
+      left join saml_configurations as saml on saml.service_id = services.id"""
+
+_PARTICIPANTS: Final[LiteralString] = f"""
+    with recursive line as (
+             select id from sessions where id = %(session)s
+          union
+             select sessions.id from sessions join line on sessions.parent_id = line.id
+         )
+    select {_PARTICIPANT}
+     where saml_sessions.session_id = any (array(select id from line))
+     order by saml_sessions.id
+     limit 100
+"""
+
+_PARTICIPANTS_NAMED: Final[LiteralString] = f"""
+    select {_PARTICIPANT}
+     where saml_sessions.service_id = %(service)s and saml_sessions.name_id = %(name_id)s
+       and (cardinality(%(indexes)s::uuid[]) = 0 or saml_sessions.id = any (%(indexes)s::uuid[]))
+       and sessions.revoked_at is null and sessions.expires_at > now()
+     order by saml_sessions.id
+     limit 100
+"""
+
+_END_SESSIONS_IN: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s")
+
+_WARNED: Final = """
+    update saml_certificates
+       set warned_days = %(days)s
+     where id = %(id)s and state = 'active' and (warned_days is null or warned_days > %(days)s)
+ returning id
+"""
+
+_OWNERS: Final = """
+    select users.email, users.language
+      from memberships
+      join users on users.id = memberships.user_id
+     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
+     order by users.id
+"""

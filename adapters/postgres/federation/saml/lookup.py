@@ -1,0 +1,267 @@
+"""What SAML looks up in PostgreSQL, each in one round trip."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
+from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, ConfigurationRow, SignersRow
+from adapters.postgres.identity.flows import FIND_FLOW, FlowRow
+from adapters.postgres.identity.liveness import SESSION_LIVES
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange, ExchangeKind
+from core.domain.federation.saml.sign_in import Meeting, Subject
+from core.domain.identifiers import ClientId, FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, unclaimed_digest
+from core.domain.identity.sign_in import ServiceName
+from ports.federation.saml.configurations import Configured, Expiring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Configured(ConfigurationRow, SignersRow):
+    service_id: UUID
+    organization_slug: str
+    service_slug: str
+    service_name: str
+    organization_is_active: bool
+
+    def configured(self) -> Configured:
+        return Configured(
+            service=ServiceId(self.service_id),
+            organization_slug=self.organization_slug,
+            service_slug=self.service_slug,
+            service_name=self.service_name,
+            organization_is_active=self.organization_is_active,
+            configuration=self.configuration(),
+            active=self.signer(),
+            next=self.next_signer(),
+        )
+
+
+class _Meeting:
+    """The columns of an encounter, a configuration and its signers together."""
+
+    def __init__(self, **columns: Any) -> None:
+        self._configuration = ConfigurationRow(**{name: columns.pop(name) for name in ConfigurationRow.__dataclass_fields__})
+        self._signers = SignersRow(active=columns.pop("active"), upcoming=columns.pop("upcoming"))
+        self._client_id: UUID = columns.pop("client_id")
+        self._email: str | None = columns.pop("email")
+        self._role: str | None = columns.pop("role")
+        self._ends_at: datetime | None = columns.pop("ends_at")
+        self._encounter = EncounterRow(**columns)
+
+    def meeting(self) -> Meeting | None:
+        configuration, row = self._configuration.configuration(), self._encounter
+        if configuration is None:
+            return None
+        known = row.user_id is not None and self._email is not None
+        return Meeting(
+            application=row.application(ClientId(self._client_id)),
+            configuration=configuration,
+            signer=self._signers.signer(),
+            next_signer=self._signers.next_signer(),
+            signed_in=row.signed_in(self._email or "") if known else None,
+            subject=Subject(user=UserId(row.user_id), email=self._email or "", role=self._role or "") if row.user_id and known else None,
+            session_ends_at=self._ends_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchange:
+    """For a service without exchanges, the list has one row of nulls."""
+
+    id: UUID | None
+    service_id: UUID
+    kind: str | None
+    binding: str | None
+    succeeded: bool | None
+    status: str | None
+    reason: str | None
+    advice: str | None
+    message_id: str | None
+    in_response_to: str | None
+    certificate_id: UUID | None
+    created_at: datetime | None
+
+    def exchange(self) -> Exchange | None:
+        if self.id is None or self.kind is None or self.binding is None or self.created_at is None:
+            return None
+        return Exchange(
+            id=SamlExchangeId(self.id),
+            service=ServiceId(self.service_id),
+            kind=ExchangeKind(self.kind),
+            binding=Binding(self.binding),
+            succeeded=bool(self.succeeded),
+            status=self.status or "",
+            reason=self.reason or "",
+            advice=self.advice or "",
+            message=self.message_id or "",
+            in_response_to=self.in_response_to or "",
+            certificate=None if self.certificate_id is None else SamlCertificateId(self.certificate_id),
+            created_at=self.created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    organization: str
+    service: str
+
+
+class _Expiring:
+    def __init__(self, **columns: Any) -> None:
+        certificate = CertificateRow(**{name: columns.pop(name) for name in CertificateRow.__dataclass_fields__})
+        organization = OrganizationId(columns.pop("organization_id"))
+        self.expiring = Expiring(certificate=certificate.kept(), organization=organization, **columns)
+
+
+class PostgresSaml:
+    """Implements `ports.federation.saml.SamlLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def of_service(self, organization: OrganizationId, service_slug: str) -> Configured | None:
+        rows = await ask(self._pool, _Configured, _OF_SERVICE, {"organization": organization, "slug": storable_text(service_slug)})
+        return rows[0].configured() if rows else None
+
+    async def public(self, organization_slug: str, service_slug: str, *, fetched: datetime | None) -> Configured | None:
+        parameters = {"organization": storable_text(organization_slug), "slug": storable_text(service_slug)}
+        if fetched is None:
+            rows = await ask(self._pool, _Configured, _PUBLIC, parameters)
+        else:
+            rows = await ask(self._pool, _Configured, _FETCHED, {**parameters, "at": fetched})
+        return rows[0].configured() if rows else None
+
+    async def meet(
+        self, organization_slug: str, service_slug: str, caller: Caller | None, session: SessionId | None = None
+    ) -> Meeting | None:
+        parameters = {
+            "organization": storable_text(organization_slug),
+            "slug": storable_text(service_slug),
+            "session": session if caller is None else caller.session,
+        }
+        rows = await ask(self._pool, _Meeting, _MEET, parameters)
+        return rows[0].meeting() if rows else None
+
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_EXCHANGES}
+        rows = await ask(self._pool, _Exchange, _EXCHANGES, parameters)
+        if not rows:
+            return None
+        return [exchange for row in rows if (exchange := row.exchange()) is not None]
+
+    async def logout(self, flow: FlowId) -> Flow | None:
+        rows = await ask(self._pool, FlowRow, _LOGOUT, {"id": flow})
+        return rows[0].flow(flow) if rows else None
+
+    async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
+        parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow)}
+        return bool(await ask(self._pool, IdRow, _CLAIM, parameters))
+
+    async def waiting(self, flow: FlowId) -> ServiceName | None:
+        rows = await ask(self._pool, _Waiting, _WAITING, {"id": flow, "unclaimed": unclaimed_digest(flow)})
+        return ServiceName(rows[0].organization, rows[0].service) if rows else None
+
+    async def expiring(self, before: datetime, limit: int) -> Sequence[Expiring]:
+        return [row.expiring for row in await ask(self._pool, _Expiring, _EXPIRING, {"before": before, "limit": limit})]
+
+    async def all(self) -> Sequence[Configured]:
+        return [row.configured() for row in await ask(self._pool, _Configured, _ALL)]
+
+
+_CONFIGURED: Final[LiteralString] = f"""
+    select services.id as service_id, organizations.slug as organization_slug, services.slug as service_slug,
+           services.name as service_name, organizations.status = 'active' as organization_is_active,
+           {CONFIGURATION},
+           {SIGNERS}
+      from services
+      join organizations on organizations.id = services.org_id
+      left join saml_configurations as saml on saml.service_id = services.id
+"""
+
+_OF_SERVICE: Final[LiteralString] = f"{_CONFIGURED} where services.org_id = %(organization)s and services.slug = %(slug)s"
+
+_PUBLIC: Final[LiteralString] = f"{_CONFIGURED} where organizations.slug = %(organization)s and services.slug = %(slug)s"
+
+_FETCHED: Final[LiteralString] = f"""
+    with fetched as (
+             update saml_configurations
+                set metadata_fetched_at = %(at)s
+              where service_id = (
+                        select services.id
+                          from services
+                          join organizations on organizations.id = services.org_id
+                         where organizations.slug = %(organization)s and services.slug = %(slug)s
+                    )
+                and (metadata_fetched_at is null or metadata_fetched_at < %(at)s::timestamptz - interval '1 minute')
+         )
+    {_PUBLIC}
+"""
+
+_ALL: Final[LiteralString] = f"{_CONFIGURED} where saml.service_id is not null order by organizations.slug, services.slug"
+
+# The session may be one that a caller's rule has not looked at: that of an API client who signed in for a request.
+_MEET: Final[LiteralString] = f"""
+    select {ENCOUNTER},
+           services.client_id, users.email, sessions.ends_at,
+           (
+               select memberships.role from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
+           ) as role,
+           {CONFIGURATION},
+           {SIGNERS}
+      from services
+      join organizations on organizations.id = services.org_id
+      left join saml_configurations as saml on saml.service_id = services.id
+      left join sessions on sessions.id = %(session)s::uuid and sessions.impersonator_id is null and {SESSION_LIVES}
+      left join users on users.id = sessions.user_id
+     where organizations.slug = %(organization)s and services.slug = %(slug)s
+"""
+
+_EXCHANGES: Final = """
+    select services.id as service_id, recent.id, recent.kind, recent.binding, recent.succeeded, recent.status, recent.reason,
+           recent.advice, recent.message_id, recent.in_response_to, recent.certificate_id, recent.created_at
+      from services
+      left join lateral (
+                select * from saml_exchanges where saml_exchanges.service_id = services.id order by id desc limit %(most)s
+            ) as recent on true
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by recent.id desc
+"""
+
+_LOGOUT: Final[LiteralString] = f"{FIND_FLOW} where flows.id = %(id)s and flows.purpose = 'saml_logout' and flows.expires_at > now()"
+
+_CLAIM: Final = """
+    update flows
+       set browser_digest = %(browser_digest)s
+     where id = %(id)s and browser_digest = %(unclaimed)s and expires_at > now()
+ returning id
+"""
+
+_WAITING: Final = """
+    select request ->> 'organization' as organization, request ->> 'service' as service
+      from flows
+     where id = %(id)s and purpose = 'saml' and signed_in_at is null and completed_at is null and expires_at > now()
+       and browser_digest <> %(unclaimed)s
+"""
+
+_EXPIRING: Final = """
+    select certificates.id, certificates.service_id, certificates.state, certificates.certificate, certificates.valid_from,
+           certificates.valid_until, certificates.created_at, certificates.last_signed_at, certificates.warned_days,
+           organizations.id as organization_id, organizations.name as organization_name, services.slug as service_slug,
+           services.name as service_name
+      from saml_certificates as certificates
+      join services on services.id = certificates.service_id
+      join organizations on organizations.id = services.org_id and organizations.status = 'active'
+      join saml_configurations as saml on saml.service_id = services.id and saml.enabled
+     where certificates.state = 'active' and certificates.valid_until > now() and certificates.valid_until <= %(before)s
+     order by certificates.valid_until
+     limit %(limit)s
+"""

@@ -1,0 +1,82 @@
+"""Filters as conditions of SQL. The text is put together from constants; what the filter compares with are parameters."""
+
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.storable import storable_text
+from core.domain.email import Email
+from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Comparison, Field, Filter, Not, Operator, Or, pins
+
+_NAMES: Final[tuple[LiteralString, ...]] = tuple(f"compared_{number}" for number in range(MOST_COMPARISONS))
+
+_TEXTS: Final[dict[Operator, LiteralString]] = {
+    Operator.EQUALS: "{column} = %({name})s",
+    Operator.CONTAINS: "position(%({name})s in {column}) > 0",
+    Operator.STARTS: "starts_with({column}, %({name})s)",
+    Operator.ENDS: "right({column}, length(%({name})s)) = %({name})s",
+}
+_EMAIL: Final = "coalesce(lower(provisioned.work_email), users.email_key)"
+
+
+def condition_of(one: Filter, parameters: dict[str, Any]) -> LiteralString:
+    """Of a statement that reads `users`, `memberships` and `provisioned`. Is true or false, never unknown."""
+    match one:
+        case And():
+            return f"({' and '.join(condition_of(part, parameters) for part in one.parts)})"
+        case Or():
+            return f"({' or '.join(condition_of(part, parameters) for part in one.parts)})"
+        case Not():
+            return f"(not {condition_of(one.part, parameters)})"
+        case Comparison():
+            return _compared(one, parameters)
+
+
+def source_of(one: Filter, parameters: dict[str, Any]) -> LiteralString | None:
+    """The people who come into question, if an index knows them."""
+    pinned = pins(one)
+    if pinned is None:
+        return None
+    by_field: dict[Field, list[str]] = {Field.ID: [], Field.EXTERNAL_ID: [], Field.USER_NAME: []}
+    for pin in pinned:
+        by_field[pin.field].append(str(pin.value))
+    parameters["ids"] = [identifier for text in by_field[Field.ID] if (identifier := _uuid(text)) is not None]
+    parameters["externals"] = [storable_text(text) for text in by_field[Field.EXTERNAL_ID]]
+    parameters["names"] = [storable_text(Email(text).key) for text in by_field[Field.USER_NAME]]
+    return _PINNED
+
+
+_PINNED: Final = """
+                          select id as user_id from users where email_key = any(%(names)s::text[])
+                       union
+                          select user_id
+                            from provisioned_users
+                           where org_id = %(organization)s and external_id = any(%(externals)s::text[])
+                       union
+                          select unnest(%(ids)s::uuid[])
+"""
+
+
+def _compared(one: Comparison, parameters: dict[str, Any]) -> LiteralString:
+    if one.field is Field.ACTIVE:
+        return "(memberships.id is not null)" if one.value else "(memberships.id is null)"
+    text = str(one.value)
+    name = _NAMES[sum(known in parameters for known in _NAMES)]
+    if one.field is Field.ID:
+        identifier = _uuid(text)
+        if identifier is None:
+            return "false"
+        parameters[name] = identifier
+        return f"(users.id = %({name})s)"
+    if one.field is Field.EXTERNAL_ID:
+        parameters[name] = storable_text(text)
+        return f"(provisioned.external_id is not distinct from %({name})s)"
+    parameters[name] = storable_text(Email(text).key)
+    column: LiteralString = _EMAIL if one.field is Field.EMAIL else "users.email_key"
+    return f"({_TEXTS[one.operator].format(column=column, name=name)})"
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,657 @@
+"""The people of a directory, and its one group, in PostgreSQL.
+
+Who the directory knows are the members of the organization, and those in `provisioned_users` who are none. Both are found in an index in
+the order of their ids, which does not change when somebody is deactivated: a directory that reads page after page misses nobody.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.scim.filters import condition_of, source_of
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.statements import ask, ask_for_many
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.branding import branding
+from core.domain.email import Email
+from core.domain.federation.scim.filters import Filter
+from core.domain.federation.scim.groups import Group, GroupChange
+from core.domain.federation.scim.users import HeldUser, Profile, ProvisionedUser
+from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.languages import Language
+from core.domain.pages import Listed
+from core.domain.tenancy.tiers import user_limit
+from ports.federation.scim.users import AddressChange, Capacity, FoundGroup, Newcomer, Order, Touched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Profile:
+    email: str
+    external_id: str | None
+    work_email: str | None
+    formatted_name: str | None
+    given_name: str | None
+    family_name: str | None
+    display_name: str | None
+    active: bool
+    provisioned_at: datetime
+    changed_at: datetime
+
+    def profile(self) -> Profile:
+        return Profile(
+            user_name=self.email,
+            work_email=self.work_email,
+            external_id=self.external_id,
+            formatted=self.formatted_name,
+            given_name=self.given_name,
+            family_name=self.family_name,
+            display_name=self.display_name,
+            active=self.active,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _User(_Profile):
+    user_id: UUID
+
+    def user(self) -> ProvisionedUser:
+        return ProvisionedUser(id=UserId(self.user_id), profile=self.profile(), created_at=self.provisioned_at, updated_at=self.changed_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Capacity:
+    member_count: int
+    max_users: int | None
+    default_max_users: int
+
+    def capacity(self) -> Capacity:
+        return Capacity(self.member_count, user_limit(self.max_users, self.default_max_users))
+
+
+class _Held:
+    """The columns of a held user, and beside them whatever the statement adds."""
+
+    def __init__(self, **columns: Any) -> None:
+        self.capacity = _Capacity(**{name: columns.pop(name) for name in _Capacity.__dataclass_fields__}).capacity()
+        own = {name: columns.pop(name) for name in ("role", "is_deactivated", "in_group", "is_own")}
+        account = {name: columns[name] for name in AccountRow.__dataclass_fields__ if name in columns}
+        profile = {name: columns[name] for name in _Profile.__dataclass_fields__ if name in columns}
+        self.rest = columns
+        self.held = None
+        if columns["id"] is not None:
+            user = _User(user_id=columns["id"], **profile).user()
+            self.held = HeldUser(
+                user=user,
+                account=AccountRow(**account).account(),
+                role=own["role"] or "",
+                is_deactivated=own["is_deactivated"] or False,
+                in_group=own["in_group"] is not False,
+                is_own=own["is_own"],
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Newcomer(_Capacity):
+    name: str
+    logo_url: str | None
+    primary_color: str | None
+    id: UUID | None
+    email: str | None
+    is_platform_owner: bool | None
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime | None
+    language: str | None
+    is_known: bool
+
+    def newcomer(self) -> Newcomer:
+        account = None
+        if self.id is not None and self.email is not None and self.created_at is not None:
+            account = Account(
+                UserId(self.id),
+                Email(self.email),
+                bool(self.is_platform_owner),
+                self.email_verified_at,
+                self.deactivated_at,
+                self.created_at,
+                Language.of(self.language),
+            )
+        return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    done: bool
+    known: bool
+
+
+_GROUP_COLUMNS: Final = ("group_id", "group_name", "group_external_id", "group_state", "group_created_at", "group_updated_at")
+
+
+def _group(columns: Mapping[str, Any]) -> Group:
+    return Group(
+        organization=OrganizationId(columns["group_id"]),
+        name=columns["group_name"],
+        external_id=columns["group_external_id"],
+        state=columns["group_state"],
+        created_at=columns["group_created_at"],
+        updated_at=columns["group_updated_at"],
+    )
+
+
+class _Touched:
+    def __init__(self, *, known: int, **columns: Any) -> None:
+        self.known = known
+        self.group = _group({name: columns.pop(name) for name in _GROUP_COLUMNS})
+        self.row = _Held(**columns)
+
+
+class _Listed:
+    """A row of the page. An empty page is one row without a person."""
+
+    def __init__(self, *, total: int, **columns: Any) -> None:
+        self.total = total
+        self.user = None if columns["user_id"] is None else _User(**columns).user()
+
+
+class _GroupPart:
+    """A part of the members; each row has the group."""
+
+    def __init__(self, *, members: str | None, included: list[UUID], **columns: Any) -> None:
+        self.members = members
+        self.included = included
+        self.group = columns
+
+
+class ProvisionedUserRows:
+    """Implements `ports.federation.scim.users.ProvisionedUserStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
+        parameters = {"organization": organization, "users": [user]}
+        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._transaction.tell(_HOLD_KNOWN, parameters)
+        rows = await self._transaction.ask(_Held, _FIND_HELD, parameters)
+        return next(((row.capacity, row.held) for row in rows if row.held is not None), None)
+
+    async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
+        parameters = {"organization": organization, "email_key": email.key}
+        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._transaction.tell(_HOLD_ADDRESS, {"email_key": email.key})
+        rows = await self._transaction.ask(_Newcomer, _FIND_NEWCOMER, parameters)
+        return rows[0].newcomer() if rows else None
+
+    async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
+        parameters = {
+            "organization": organization,
+            "plus": list(change.plus),
+            "minus": list(change.minus),
+            "replaced": change.replaced,
+        }
+        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._transaction.tell(_HOLD_TOUCHED, parameters)
+        rows = await self._transaction.ask(_Touched, _FIND_TOUCHED, parameters)
+        if not rows:
+            return None
+        users = {held.user.id: held for held in (row.row.held for row in rows) if held is not None}
+        return Touched(rows[0].group, rows[0].row.capacity, users, rows[0].known)
+
+    async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
+        parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
+        await self._transaction.tell(_LIFT, {"users": list(users), "at": at})
+        await self._transaction.tell(_ENTER, parameters)
+
+    async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
+        parameters = {"organization": organization, "users": list(users), "at": at, "deactivated": deactivated}
+        await self._transaction.tell(_LEAVE, parameters)
+        await self._transaction.tell(_END_SESSIONS, {"organization": organization, "users": list(users)})
+
+    async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
+        await self._transaction.tell(_DEACTIVATE, {"organization": organization, "users": list(users), "at": at})
+
+    async def change_address(self, organization: OrganizationId, user: UserId, email: Email, at: datetime) -> AddressChange:
+        parameters = {"organization": organization, "user": user, "email": email.address, "email_key": email.key, "at": at}
+        try:
+            (row,) = await self._transaction.ask(_Changed, _CHANGE_ADDRESS, parameters)
+        except UniqueViolation:
+            # Somebody has taken it at this moment.
+            return AddressChange.TAKEN
+        return AddressChange.DONE if row.done else AddressChange.KNOWN if row.known else AddressChange.TAKEN
+
+    async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
+        parameters = {"organization": organization, "users": list(users), "at": at, "listed": listed}
+        await self._transaction.tell(_LIST_IN_GROUP, parameters)
+
+    async def save(self, organization: OrganizationId, user: UserId, profile: Profile, at: datetime) -> None:
+        texts = {
+            "external_id": profile.external_id,
+            "work_email": profile.work_email,
+            "formatted": profile.formatted,
+            "given": profile.given_name,
+            "family": profile.family_name,
+            "display": profile.display_name,
+        }
+        stored = {name: None if text is None else storable_text(text) for name, text in texts.items()}
+        await self._transaction.tell(_SAVE, {"organization": organization, "user": user, "at": at, **stored})
+
+    async def forget(self, organization: OrganizationId, user: UserId) -> None:
+        await self._transaction.tell(_FORGET, {"organization": organization, "user": user})
+
+    async def save_group(self, organization: OrganizationId, external_id: str | None, at: datetime) -> None:
+        text = None if external_id is None else storable_text(external_id)
+        await self._transaction.tell(_SAVE_GROUP, {"organization": organization, "external_id": text, "at": at})
+
+
+class PostgresProvisionedUsers:
+    """Implements `ports.federation.scim.users.ProvisionedUserLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None:
+        rows = await ask(self._pool, _User, GET, {"organization": organization, "user": user})
+        return rows[0].user() if rows else None
+
+    async def list(
+        self, organization: OrganizationId, wanted: Filter | None, order: Order, offset: int, limit: int
+    ) -> Listed[ProvisionedUser]:
+        parameters: dict[str, Any] = {"organization": organization, "offset": offset, "limit": limit}
+        if wanted is None and order == Order():
+            statement = LIST
+        else:
+            condition = "true" if wanted is None else condition_of(wanted, parameters)
+            source = EVERYBODY if wanted is None else source_of(wanted, parameters) or EVERYBODY
+            statement = _SEARCH.format(
+                source=source, condition=condition, place=_PLACES[order.by], direction="desc" if order.descending else "asc"
+            )
+        rows = await ask_for_many(self._pool, _Listed, statement, parameters, lambda row: row)
+        # No row means that the organization is gone.
+        return Listed([row.user for row in rows if row.user is not None], rows[0].total if rows else 0)
+
+    async def group(self, organization: OrganizationId, users_address: str | None, members: Sequence[UserId]) -> FoundGroup | None:
+        parameters = {"organization": organization, "address": users_address, "members": list(members)}
+        parts = await ask_for_many(self._pool, _GroupPart, GROUP, parameters, lambda row: row)
+        if not parts:
+            return None
+        listed = None
+        if users_address is not None:
+            listed = b"[" + b",".join(part.members.encode() for part in parts if part.members is not None) + b"]"
+        return FoundGroup(_group(parts[0].group), listed, frozenset(map(UserId, parts[0].included)))
+
+
+# Who the directory knows.
+EVERYBODY: Final = """
+                          select user_id from memberships where org_id = %(organization)s
+                       union all
+                          select user_id from provisioned_users where org_id = %(organization)s and not is_member
+"""
+
+_IN_GROUP: Final = """
+                          select user_id from memberships where org_id = %(organization)s
+                       union all
+                          select user_id
+                            from provisioned_users
+                           where org_id = %(organization)s and not is_member and is_deactivated and in_group
+"""
+
+_JOINS: Final = """
+      left join memberships on memberships.org_id = %(organization)s and memberships.user_id = users.id
+      left join provisioned_users as provisioned on provisioned.org_id = %(organization)s and provisioned.user_id = users.id
+"""
+
+_IS_KNOWN: Final = "(memberships.id is not null or provisioned.user_id is not null)"
+
+_PROFILE: Final = """
+           provisioned.external_id, provisioned.work_email, provisioned.formatted_name, provisioned.given_name, provisioned.family_name,
+           provisioned.display_name, memberships.id is not null as active,
+           coalesce(provisioned.created_at, memberships.created_at) as provisioned_at,
+           greatest(provisioned.updated_at, memberships.created_at) as changed_at"""
+
+_USER: Final = f"users.id as user_id, users.email, {_PROFILE}"
+
+GET: Final[LiteralString] = f"""
+    select {_USER}
+      from users
+      {_JOINS}
+     where users.id = %(user)s and {_IS_KNOWN}
+"""
+
+# The page is found in two indexes alone, of which as much is read as lies before it. Without limits of their own, PostgreSQL would read and
+# sort the table of a large organization instead.
+LIST: Final[LiteralString] = f"""
+    with counted as materialized (
+             select organizations.member_count
+                  + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member) as total
+               from organizations
+              where id = %(organization)s
+         ),
+         page as materialized (
+             select user_id
+               from (
+                        (
+                            select user_id
+                              from memberships
+                             where org_id = %(organization)s
+                             order by org_id, user_id
+                             limit %(offset)s::bigint + %(limit)s::bigint
+                        )
+                         union all
+                        (
+                            select user_id
+                              from provisioned_users
+                             where org_id = %(organization)s and not is_member
+                             order by org_id, user_id
+                             limit %(offset)s::bigint + %(limit)s::bigint
+                        )
+                    ) as everybody
+              order by user_id
+             offset %(offset)s::bigint
+              limit %(limit)s::bigint
+         )
+    select counted.total, listed.*
+      from counted
+      left join page on true
+      left join lateral (
+                select {_USER}
+                  from users
+                  {_JOINS}
+                 where users.id = page.user_id
+                 limit 1
+           ) as listed on true
+     order by page.user_id
+"""
+
+# Filled with one of a few conditions and orders, all of them constants.
+_SEARCH: Final[LiteralString] = f"""
+    with found as materialized (
+             select users.id, {{place}} as place
+               from ({{source}}) as source
+               join users on users.id = source.user_id
+               {_JOINS}
+              where {_IS_KNOWN} and {{condition}}
+         ),
+         page as materialized (
+             select id, place from found order by place {{direction}}, id {{direction}} offset %(offset)s::bigint limit %(limit)s::bigint
+         )
+    select (select count(*) from found) as total, listed.*
+      from (values (true)) as this (search)
+      left join page on true
+      left join lateral (
+                select {_USER}
+                  from users
+                  {_JOINS}
+                 where users.id = page.id
+                 limit 1
+           ) as listed on true
+     order by page.place {{direction}}, page.id {{direction}}
+"""
+
+_PLACES: Final[Mapping[str, LiteralString]] = {
+    "id": "users.id",
+    "userName": "users.email_key",
+    "externalId": "provisioned.external_id",
+    "displayName": "lower(provisioned.display_name)",
+    "meta.created": "coalesce(provisioned.created_at, memberships.created_at)",
+    "meta.lastModified": "greatest(provisioned.updated_at, memberships.created_at)",
+}
+
+# The newest membership, the number of members and those of the others who count: no change of the group leaves all of them as they were.
+_GROUP: Final = """
+           organizations.id as group_id, organizations.name as group_name, scim_groups.external_id as group_external_id,
+           concat_ws('/', organizations.name, scim_groups.external_id, organizations.member_count, newest.id, absent.listed,
+                     extract(epoch from absent.updated_at)) as group_state,
+           organizations.created_at as group_created_at,
+           greatest(organizations.updated_at, newest.created_at, absent.updated_at, scim_groups.updated_at) as group_updated_at
+"""
+
+_GROUP_JOINS: Final = """
+      left join scim_groups on scim_groups.org_id = organizations.id
+      left join lateral (
+                select id, created_at from memberships where org_id = organizations.id order by created_at desc, id desc limit 1
+           ) as newest on true
+      left join lateral (
+                select count(*) filter (where is_deactivated and in_group) as listed, max(updated_at) as updated_at
+                  from provisioned_users
+                 where org_id = organizations.id and not is_member
+           ) as absent on true
+"""
+
+# In parts of a hundred: a large organization has megabytes of members.
+GROUP: Final[LiteralString] = f"""
+    with parts as materialized (
+             select part,
+                    string_agg(
+                        '{{"value":"' || user_id || '","$ref":"' || %(address)s::text || '/' || user_id || '","type":"User"}}',
+                        ',' order by user_id
+                    ) as members
+               from (
+                        select user_id, (row_number() over (order by user_id) - 1) / 100 as part
+                          from ({_IN_GROUP}) as everybody
+                         where %(address)s::text is not null
+                    ) as placed
+              group by part
+         )
+    select {_GROUP}, parts.members,
+           array(select user_id from ({_IN_GROUP}) as everybody where user_id = any(%(members)s::uuid[])) as included
+      from organizations
+      {_GROUP_JOINS}
+      left join parts on true
+     where organizations.id = %(organization)s
+     order by parts.part
+"""
+
+# Statements of their own, so that the next one sees what was committed while they waited. The accounts as strongly as for a deletion:
+# meanwhile nobody signs in, becomes a member elsewhere or becomes a platform owner with them, because the new rows would refer to them.
+_HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"
+
+_KNOWN_AMONG: Final = """
+        (exists (select from memberships where org_id = %(organization)s and user_id = users.id)
+      or exists (select from provisioned_users where org_id = %(organization)s and user_id = users.id))
+"""
+
+_HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s) and {_KNOWN_AMONG} order by id for update"
+
+_HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
+
+# Those who are to come in and are not there, and those who are there and are to leave. Owners and admins leave no group that is replaced.
+_TOUCHED: Final[LiteralString] = f"""
+        select asked.user_id
+          from unnest(%(plus)s::uuid[]) as asked (user_id)
+         where asked.user_id not in ({_IN_GROUP})
+        union all
+        select asked.user_id from unnest(%(minus)s::uuid[]) as asked (user_id)
+        union all
+        select here.user_id
+          from ({_IN_GROUP}) as here
+          left join memberships on memberships.org_id = %(organization)s and memberships.user_id = here.user_id
+         where %(replaced)s
+           and here.user_id <> all (%(plus)s::uuid[])
+           and coalesce(memberships.role, '') not in ('owner', 'admin')
+"""
+
+_HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
+
+_CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.default_max_users"
+
+# What else holds an account is no tenant's to say: its owner's memberships, the services of others, another directory, the platform.
+_HELD: Final = f"""
+           {ACCOUNT}, {_PROFILE}, {_CAPACITY},
+           memberships.role, provisioned.is_deactivated, provisioned.in_group,
+           (
+               users.origin_org_id is not distinct from %(organization)s
+           and not users.is_platform_owner
+           and (users.deactivated_at is null or users.deactivated_by_org_id is not distinct from %(organization)s)
+           and not exists (select from memberships as others where others.user_id = users.id and others.org_id <> %(organization)s)
+           and not exists (select from provisioned_users as others where others.user_id = users.id and others.org_id <> %(organization)s)
+           and not exists (select from service_users where service_users.user_id = users.id and service_users.org_id <> %(organization)s)
+           and not exists (select from all_organizations where all_organizations.owner_user_id = users.id)
+           ) as is_own
+"""
+
+_FIND_HELD: Final[LiteralString] = f"""
+    select {_HELD}
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+      join users on users.id = any(%(users)s)
+      {_JOINS}
+     where organizations.id = %(organization)s and {_IS_KNOWN}
+"""
+
+_FIND_TOUCHED: Final[LiteralString] = f"""
+    with counted as materialized (
+             select count(*) as known
+               from users
+              where id = any(%(plus)s) and {_KNOWN_AMONG}
+         ),
+         touched as materialized ({_TOUCHED})
+    select counted.known, {_GROUP}, held.*, {_CAPACITY}
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+      {_GROUP_JOINS}
+     cross join counted
+      left join lateral (
+                select {_HELD.replace(f"{_CAPACITY},", "")}
+                  from users
+                  {_JOINS}
+                 where users.id in (select user_id from touched) and {_IS_KNOWN}
+           ) as held on true
+     where organizations.id = %(organization)s
+"""
+
+_FIND_NEWCOMER: Final[LiteralString] = f"""
+    select {_CAPACITY}, {ACCOUNT}, {_IS_KNOWN} as is_known,
+           organizations.name, organizations.logo_url, organizations.primary_color
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+      left join users on users.email_key = %(email_key)s
+      {_JOINS}
+     where organizations.id = %(organization)s
+"""
+
+# A directory's deactivation ends where a directory brings the person again. The platform's does not.
+_LIFT: Final = """
+    update users
+       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
+     where id = any(%(users)s) and deactivated_by_org_id is not null
+"""
+
+# Sessions of an earlier membership do not come back with it.
+_ENTER: Final = """
+    with entering as (
+             select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
+         ),
+         added as (
+             insert into memberships (id, org_id, user_id, role, created_at, came_by)
+             select entering.id, %(organization)s, user_id, 'member', %(at)s,
+                    case when users.origin_org_id = %(organization)s then 'created' else 'added' end
+               from entering
+               join users on users.id = entering.user_id
+                 on conflict (org_id, user_id) do nothing
+          returning user_id
+         ),
+         related as (
+             insert into relations (organization_id, user_id, relation, object_type, object_id)
+             select %(organization)s, user_id, 'member', 'organization', %(organization)s from added
+         ),
+         left_over as (
+             select id
+               from sessions
+              where user_id in (select user_id from added)
+                and organization_id = %(organization)s and service_id is null and revoked_at is null
+              order by id
+                for no key update
+         ),
+         ended as (
+             update sessions set revoked_at = now() from left_over where sessions.id = left_over.id
+         )
+  insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at)
+  select %(organization)s, user_id, true, %(at)s, %(at)s from entering
+      on conflict (org_id, user_id) do update
+         set is_member = true, is_deactivated = false, in_group = true, updated_at = %(at)s
+"""
+
+_LEAVE: Final = """
+    with leaving as (
+             select unnest(%(users)s::uuid[]) as user_id
+         ),
+         removed as (
+             delete from memberships using leaving where org_id = %(organization)s and memberships.user_id = leaving.user_id
+          returning memberships.user_id, memberships.created_at
+         ),
+         unrelated as (
+             delete from relations using leaving where organization_id = %(organization)s and relations.user_id = leaving.user_id
+         )
+  insert into provisioned_users (org_id, user_id, is_member, is_deactivated, in_group, created_at, updated_at)
+  select %(organization)s, leaving.user_id, false, %(deactivated)s, %(deactivated)s, coalesce(removed.created_at, %(at)s), %(at)s
+    from leaving
+    left join removed on removed.user_id = leaving.user_id
+      on conflict (org_id, user_id) do update
+         set is_member = false,
+             is_deactivated = provisioned_users.is_deactivated or excluded.is_deactivated,
+             in_group = excluded.in_group and (provisioned_users.is_member or provisioned_users.in_group),
+             updated_at = %(at)s
+"""
+
+_END_SESSIONS: Final[LiteralString] = revoking("user_id = any(%(users)s) and organization_id = %(organization)s")
+
+_DEACTIVATE: Final = """
+    update users
+       set deactivated_at = %(at)s, deactivated_by_org_id = %(organization)s, pending_email = null, pending_email_key = null,
+           updated_at = %(at)s
+     where id = any(%(users)s) and deactivated_at is null
+"""
+
+_CHANGE_ADDRESS: Final[LiteralString] = f"""
+    with others as (
+             select {_KNOWN_AMONG} as known from users where email_key = %(email_key)s and id <> %(user)s
+         ),
+         changed as (
+             update users
+                set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
+                    updated_at = %(at)s
+              where id = %(user)s and not exists (select from others)
+          returning id
+         )
+    select exists (select from changed) as done, coalesce((select known from others), false) as known
+"""
+
+_LIST_IN_GROUP: Final = """
+    update provisioned_users
+       set in_group = %(listed)s, updated_at = %(at)s
+     where org_id = %(organization)s and user_id = any(%(users)s) and not is_member
+"""
+
+# A member whom nobody has provisioned gets a row when a directory first says something of them.
+_SAVE: Final = """
+    with known as (
+             update provisioned_users
+                set external_id = %(external_id)s, work_email = %(work_email)s, formatted_name = %(formatted)s, given_name = %(given)s,
+                    family_name = %(family)s, display_name = %(display)s, updated_at = %(at)s
+              where org_id = %(organization)s and user_id = %(user)s
+          returning user_id
+         )
+  insert into provisioned_users (org_id, user_id, is_member, external_id, work_email, formatted_name, given_name, family_name, display_name,
+                                 created_at, updated_at)
+  select memberships.org_id, memberships.user_id, true, %(external_id)s, %(work_email)s, %(formatted)s, %(given)s, %(family)s, %(display)s,
+         memberships.created_at, %(at)s
+    from memberships
+   where org_id = %(organization)s and user_id = %(user)s and not exists (select from known)
+"""
+
+_FORGET: Final = "delete from provisioned_users where org_id = %(organization)s and user_id = %(user)s"
+
+_SAVE_GROUP: Final = """
+    insert into scim_groups (org_id, external_id, updated_at)
+    values (%(organization)s, %(external_id)s, %(at)s)
+        on conflict (org_id) do update set external_id = excluded.external_id, updated_at = excluded.updated_at
+"""

@@ -1,0 +1,110 @@
+"""SAML certificates: what a service's assertions are signed with. One is active. At most one more is known beforehand, so that service
+providers can learn of it before it signs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest, NotFound, Refusal
+from core.domain.federation.saml.configurations import Configuration
+from core.domain.identifiers import SamlCertificateId, ServiceId
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.services.services import Service
+
+VALIDITY_YEARS: Final = 3
+# How many days before its end the owners are told of a certificate, the earliest first.
+WARNINGS: Final = (60, 30, 7)
+
+
+class CertificateState(StrEnum):
+    ACTIVE = "active"
+    """It signs."""
+    NEXT = "next"
+    """Metadata show it, and it does not sign yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """Without its private key, which only whoever signs asks for."""
+
+    id: SamlCertificateId
+    service: ServiceId
+    state: CertificateState
+    pem: str
+    valid_from: datetime
+    valid_until: datetime
+    created_at: datetime
+    last_signed_at: datetime | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.state is CertificateState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """What signs: a certificate with its private key, sealed."""
+
+    certificate: Certificate
+    sealed_private_key: bytes
+
+
+class CertificateNotMade(Refusal):
+    """The key pair, or its encryption, failed."""
+
+    code = "INTERNAL_SERVER_ERROR"
+    text = "The certificate could not be made"
+
+
+def three_years_after(moment: datetime) -> datetime:
+    """The same day, three years later; the last day of February where there is none."""
+    try:
+        return moment.replace(year=moment.year + VALIDITY_YEARS)
+    except ValueError:
+        return moment.replace(year=moment.year + VALIDITY_YEARS, day=28)
+
+
+def sealing_context(certificate: SamlCertificateId) -> str:
+    return f"saml_certificates.sealed_private_key:{certificate}"
+
+
+def require_enabled(configuration: Configuration | None) -> Configuration:
+    """Raises `BadRequest`."""
+    if configuration is None or not configuration.enabled:
+        raise BadRequest("SAML is not enabled for this service: enable it first")
+    return configuration
+
+
+def no_certificate() -> NotFound:
+    return NotFound("The service has no active certificate")
+
+
+def due_warning(valid_until: datetime, warned: int | None, now: datetime) -> int | None:
+    """Which of the warnings is due now. None: none, or it was given."""
+    left = valid_until - now
+    due = [days for days in WARNINGS if left <= timedelta(days=days)]
+    if not due or left <= timedelta(0):
+        return None
+    return min(due) if warned is None or min(due) < warned else None
+
+
+def certificate_made(certificate: Certificate, service: Service, actor: Actor) -> Event:
+    return _event("service.saml.certificate.created", certificate, service, actor)
+
+
+def certificate_activated(certificate: Certificate, service: Service, actor: Actor) -> Event:
+    return _event("service.saml.certificate.activated", certificate, service, actor)
+
+
+def _event(name: str, certificate: Certificate, service: Service, actor: Actor) -> Event:
+    details: Mapping[str, Json] = {
+        "service_slug": service.slug,
+        "certificate_id": str(certificate.id),
+        "state": certificate.state.value,
+        "valid_until": certificate.valid_until.isoformat(),
+    }
+    return Event(name, actor, Target("service", str(service.id)), service.organization, details)

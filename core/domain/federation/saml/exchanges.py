@@ -1,0 +1,49 @@
+"""The flight recorder: what went back and forth between a service and its service provider, and why an exchange failed. It keeps times, ids
+and reasons, and nothing of what a message says about a person.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from core.domain.federation.saml.configurations import Binding
+from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
+
+MOST_EXCHANGES: Final = 50
+_LONGEST_ID: Final = 256
+
+
+class ExchangeKind(StrEnum):
+    AUTHN_REQUEST = "authn_request"
+    RESPONSE = "response"
+    LOGOUT_REQUEST = "logout_request"
+    LOGOUT_RESPONSE = "logout_response"
+    OUR_LOGOUT_REQUEST = "our_logout_request"
+    OUR_LOGOUT_RESPONSE = "our_logout_response"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    id: SamlExchangeId
+    service: ServiceId
+    kind: ExchangeKind
+    binding: Binding
+    succeeded: bool
+    status: str = ""
+    """The last part of SAML's own status code, for an answer."""
+    reason: str = ""
+    """Why it was refused, in words."""
+    advice: str = ""
+    """What to change."""
+    message: str = ""
+    """The message's id."""
+    in_response_to: str = ""
+    certificate: SamlCertificateId | None = None
+    """Which one of ours signed it."""
+    created_at: datetime
+
+
+def kept_id(text: str) -> str:
+    """As much of an id as is kept: whoever sends one decides how long it is."""
+    return text[:_LONGEST_ID]

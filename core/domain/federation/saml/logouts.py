@@ -1,0 +1,114 @@
+"""A sign-out on its way through the service providers of a session: each is told in turn by the person's browser, and says in turn how it
+went. Our own sessions have ended before the first is told.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.federation.saml.configurations import NameIdFormat
+from core.domain.federation.saml.messages import NameId, Status
+from core.domain.identifiers import FlowId
+from core.domain.identity.sign_in import ServiceName
+from core.domain.json import Json
+
+_MESSAGE_ID: Final = re.compile(r"_([0-9a-f]{32})\.([0-9]{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A service provider that is to be told."""
+
+    place: ServiceName
+    name_id: NameId
+    session_index: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The service provider that asked for the sign-out, and is answered at the end."""
+
+    place: ServiceName
+    request_id: str
+    relay_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How far a sign-out has come."""
+
+    stops: Sequence[Stop]
+    origin: Origin | None = None
+    """None: the person signed out here."""
+    done: int = 0
+    partial: bool = False
+    """Somebody could not be told, or said that it did not work."""
+
+    @property
+    def current(self) -> Stop | None:
+        return self.stops[self.done] if self.done < len(self.stops) else None
+
+    @property
+    def status(self) -> Status:
+        return Status.PARTIAL_LOGOUT if self.partial else Status.SUCCESS
+
+    def passed(self, *, well: bool) -> "Route":
+        return replace(self, done=self.done + 1, partial=self.partial or not well)
+
+    def stored(self) -> Mapping[str, Json]:
+        origin = self.origin
+        return {
+            "stops": [
+                {
+                    "organization": stop.place.organization,
+                    "service": stop.place.service,
+                    "name_id": stop.name_id.text,
+                    "format": stop.name_id.format.value,
+                    "session_index": stop.session_index,
+                }
+                for stop in self.stops
+            ],
+            "origin": None
+            if origin is None
+            else {
+                "organization": origin.place.organization,
+                "service": origin.place.service,
+                "request_id": origin.request_id,
+                "relay_state": origin.relay_state,
+            },
+            "done": self.done,
+            "partial": self.partial,
+        }
+
+
+def restored(kept: Mapping[str, Any]) -> Route:
+    """What `Route.stored` made."""
+    origin = kept["origin"]
+    return Route(
+        stops=tuple(
+            Stop(
+                ServiceName(one["organization"], one["service"]),
+                NameId(text=one["name_id"], format=NameIdFormat(one["format"])),
+                one["session_index"],
+            )
+            for one in kept["stops"]
+        ),
+        origin=None
+        if origin is None
+        else Origin(ServiceName(origin["organization"], origin["service"]), origin["request_id"], origin["relay_state"]),
+        done=kept["done"],
+        partial=kept["partial"],
+    )
+
+
+def message_id(flow: FlowId, stop: int) -> str:
+    """Of the request at a stop. Its answer leads back to the flow by it."""
+    return f"_{flow.hex}.{stop}"
+
+
+def flow_and_stop(text: str | None) -> tuple[FlowId, int] | None:
+    """What `message_id` made. None for anything else."""
+    found = _MESSAGE_ID.fullmatch(text or "")
+    return None if found is None else (FlowId(UUID(found[1])), int(found[2]))

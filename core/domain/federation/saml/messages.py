@@ -1,0 +1,301 @@
+"""SAML messages as this provider reads and writes them, and the rules for those that come in. Reading XML and checking signatures is an
+adapter's; what a message must say is decided here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.federation.saml.configurations import Binding, Configuration, NameIdFormat
+
+LONGEST_MESSAGE: Final = 64 << 10
+"""In bytes, unpacked."""
+LONGEST_RELAY_STATE: Final = 4096
+"""The standard says 80 bytes; service providers in the field keep whole addresses in it."""
+# How old a request may be, and how far the clocks may differ.
+PATIENCE: Final = timedelta(minutes=10)
+SKEW: Final = timedelta(minutes=5)
+# Ids are remembered until a repeated request is too old anyway.
+REMEMBERED: Final = PATIENCE + SKEW + timedelta(minutes=5)
+ASSERTION_LIFETIME: Final = timedelta(minutes=5)
+
+# xs:ID, as far as anybody uses it. Ids go into answers, logs and look-ups.
+_ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,255}")
+
+
+class MessageRefused(BadRequest):
+    """For the person: who sent the message is not certain, or it is none. `reason` and `advice` go to the flight recorder."""
+
+    text = "This SAML message cannot be taken"
+
+    def __init__(self, reason: str, advice: str = "", *, words: str = "saml_refused") -> None:
+        super().__init__(f"This SAML message cannot be taken: {reason}", words=words)
+        self.reason = reason
+        self.advice = advice
+
+
+class Status(StrEnum):
+    """SAML core, section 3.2.2.2: the second level, under `Requester` or `Responder`."""
+
+    SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success"
+    REQUESTER = "urn:oasis:names:tc:SAML:2.0:status:Requester"
+    RESPONDER = "urn:oasis:names:tc:SAML:2.0:status:Responder"
+    AUTHN_FAILED = "urn:oasis:names:tc:SAML:2.0:status:AuthnFailed"
+    INVALID_NAME_ID_POLICY = "urn:oasis:names:tc:SAML:2.0:status:InvalidNameIDPolicy"
+    NO_AUTHN_CONTEXT = "urn:oasis:names:tc:SAML:2.0:status:NoAuthnContext"
+    NO_PASSIVE = "urn:oasis:names:tc:SAML:2.0:status:NoPassive"
+    PARTIAL_LOGOUT = "urn:oasis:names:tc:SAML:2.0:status:PartialLogout"
+    REQUEST_DENIED = "urn:oasis:names:tc:SAML:2.0:status:RequestDenied"
+    UNKNOWN_PRINCIPAL = "urn:oasis:names:tc:SAML:2.0:status:UnknownPrincipal"
+    UNSUPPORTED_BINDING = "urn:oasis:names:tc:SAML:2.0:status:UnsupportedBinding"
+
+    @property
+    def last(self) -> str:
+        return self.value.rpartition(":")[2]
+
+    @property
+    def under(self) -> "Status":
+        return Status.REQUESTER if self in _OF_REQUESTER else Status.RESPONDER
+
+
+_OF_REQUESTER: Final = frozenset({Status.INVALID_NAME_ID_POLICY, Status.UNSUPPORTED_BINDING})
+
+
+class RequestDeclined(BadRequest):
+    """For the service provider: it is told by a status."""
+
+    text = "The SAML request is declined"
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class Comparison(StrEnum):
+    EXACT = "exact"
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    BETTER = "better"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message as it arrived: still packed."""
+
+    binding: Binding
+    packed: str
+    """The parameter, in base64."""
+    relay_state: str | None = None
+    signature: str | None = None
+    """In the address, with the redirect binding."""
+    algorithm: str | None = None
+    signed_octets: bytes = b""
+    """What the signature in the address is over: the parameters exactly as they were encoded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What all messages have."""
+
+    id: str
+    version: str
+    issue_instant: str
+    destination: str | None
+    issuer: str
+    signed: bool
+    """A signature was there, and one of the service provider's certificates verifies it."""
+    unverified: bool = False
+    """A signature was there, and nobody has given us a certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedContext:
+    """What kind of sign-in is asked for."""
+
+    classes: Sequence[str]
+    comparison: str = Comparison.EXACT.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthnRequest:
+    head: Head
+    acs_url: str | None = None
+    acs_index: str | None = None
+    protocol_binding: str | None = None
+    force: bool = False
+    passive: bool = False
+    name_id_format: str | None = None
+    name_qualifier: str | None = None
+    subject: str | None = None
+    context: RequestedContext | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogoutRequest:
+    head: Head
+    name_id: str
+    name_id_format: str | None = None
+    session_indexes: Sequence[str] = ()
+    not_on_or_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogoutResponse:
+    head: Head
+    in_response_to: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameId:
+    text: str
+    format: NameIdFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assertion:
+    """What is said of a person who has signed in."""
+
+    id: str
+    name_id: NameId
+    audience: str
+    recipient: str
+    in_response_to: str | None
+    session_index: str
+    session_ends_at: datetime
+    authenticated_at: datetime
+    context_class: str
+    attributes: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An answer to a request, or one that nobody asked for."""
+
+    id: str
+    issuer: str
+    destination: str
+    in_response_to: str | None
+    issued_at: datetime
+    status: Status
+    message: str = ""
+    assertion: Assertion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurLogoutRequest:
+    id: str
+    issuer: str
+    destination: str
+    issued_at: datetime
+    name_id: NameId
+    session_index: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurLogoutResponse:
+    id: str
+    issuer: str
+    destination: str
+    in_response_to: str
+    issued_at: datetime
+    status: Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurMetadata:
+    id: str
+    entity_id: str
+    sso_url: str
+    slo_url: str
+    certificates: Sequence[str]
+    name_id_formats: Sequence[NameIdFormat]
+    wants_requests_signed: bool
+    valid_until: datetime | None
+
+
+def require_taken(head: Head, configuration: Configuration, destination: str, now: datetime) -> None:
+    """What every message must say, whatever it is about. Raises `MessageRefused`."""
+    if head.issuer != configuration.entity_id:
+        raise MessageRefused(
+            "its Issuer is another one than the entity id that is configured", "Set entity_id to what the service provider sends as Issuer"
+        )
+    if head.version != "2.0":
+        raise MessageRefused("its Version is not 2.0", "Use SAML 2.0")
+    if not _ID.fullmatch(head.id):
+        raise MessageRefused("its ID is not one of XML's", "Send an ID of up to 256 letters, digits, dots, dashes and underscores")
+    if head.destination is None and head.signed:
+        raise MessageRefused("it is signed, but has no Destination", f"Send Destination {destination}")
+    if head.destination is not None and head.destination != destination:
+        raise MessageRefused("its Destination is another address", f"Send Destination {destination}")
+    require_recent(head.issue_instant, now)
+
+
+def require_signature(head: Head, configuration: Configuration) -> None:
+    """Where the configuration wants requests to be signed. Raises `MessageRefused`."""
+    if configuration.require_signed_requests and not head.signed:
+        raise MessageRefused(
+            "it is not signed, and the configuration requires it",
+            "Sign requests with a certificate that is in the uploaded metadata, or set require_signed_requests to false",
+        )
+
+
+def require_recent(issue_instant: str, now: datetime) -> None:
+    at = moment(issue_instant)
+    if at is None:
+        raise MessageRefused("its IssueInstant is no time in UTC", "Send IssueInstant like 2026-01-31T12:00:00Z")
+    if at < now - PATIENCE - SKEW:
+        raise MessageRefused("its IssueInstant is too long ago", "Begin again; if it happens each time, set the service provider's clock")
+    if at > now + SKEW:
+        raise MessageRefused("its IssueInstant is in the future", "Set the service provider's clock")
+
+
+def require_acs(request: AuthnRequest, configuration: Configuration) -> str:
+    """Where the answer goes: an address that the configuration names. Raises `MessageRefused`, since nobody else may be answered."""
+    index: int | None = None
+    if request.acs_index is not None and request.acs_url is None:
+        if not (request.acs_index.isascii() and request.acs_index.isdigit() and len(request.acs_index) <= 5):
+            raise MessageRefused("its AssertionConsumerServiceIndex is no number", "Leave it out, or send one of the uploaded metadata")
+        index = int(request.acs_index)
+    found = configuration.acs(request.acs_url, index)
+    if found is None:
+        raise MessageRefused(
+            "it wants the answer at an address that is not configured",
+            "Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it",
+        )
+    return found
+
+
+def require_unexpired(not_on_or_after: str | None, now: datetime) -> None:
+    """Of a logout request. Raises `MessageRefused`."""
+    if not_on_or_after is None:
+        return
+    at = moment(not_on_or_after)
+    if at is None or at + SKEW <= now:
+        raise MessageRefused("its NotOnOrAfter has passed", "Set the service provider's clock")
+
+
+_MOMENT: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]00:00)?")
+
+
+def moment(text: str) -> datetime | None:
+    """A time in UTC (SAML core, section 1.3.3). None for anything else."""
+    found = _MOMENT.fullmatch(text)
+    if found is None or not text.isascii():
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[1]}+00:00")
+    except ValueError:
+        return None
+
+
+def relay_state(text: str | None) -> str | None:
+    """As it came, and kept whole. Raises `MessageRefused` for one that is too long."""
+    if text is not None and len(text.encode("utf-8", "replace")) > LONGEST_RELAY_STATE:
+        raise MessageRefused(f"its RelayState has more than {LONGEST_RELAY_STATE} bytes", "Keep it, and send a name for it")
+    return text

@@ -1,0 +1,239 @@
+"""What stands between a SAML request and its assertion: the same steps as for any application, in other words; and what the assertion says
+of the person.
+"""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Word
+from core.domain.federation.redirects import Recipient
+from core.domain.federation.saml.certificates import Signer
+from core.domain.federation.saml.configurations import Configuration, NameIdFormat, Source
+from core.domain.federation.saml.messages import (
+    AuthnRequest,
+    Comparison,
+    NameId,
+    RequestDeclined,
+    RequestedContext,
+    Status,
+)
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.domain.json import Json
+
+HTTP_POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
+UNSPECIFIED_CLASS: Final = "urn:oasis:names:tc:SAML:2.0:ac:classes:unspecified"
+PASSWORD_CLASS: Final = "urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"  # noqa: S105 - a name
+MULTI_FACTOR_CLASS: Final = "https://refeds.org/profile/mfa"
+
+# How strong a sign-in of each class is: by one factor, or by two. The last of a strength is what we say if nobody asks for another.
+_STRENGTHS: Final[Mapping[str, int]] = {
+    UNSPECIFIED_CLASS: 1,
+    "urn:oasis:names:tc:SAML:2.0:ac:classes:Password": 1,
+    PASSWORD_CLASS: 1,
+    "urn:oasis:names:tc:SAML:2.0:ac:classes:TimeSyncToken": 2,
+    "urn:oasis:names:tc:SAML:2.0:ac:classes:MobileTwoFactorContract": 2,
+    "http://schemas.microsoft.com/claims/multipleauthn": 2,
+    TWO_FACTORS: 2,
+    MULTI_FACTOR_CLASS: 2,
+}
+_BY_PASSWORD: Final = "pwd"  # noqa: S105 - a method's name
+PROVIDER: Final = "saml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request that was taken, in the form that a flow keeps."""
+
+    acs_url: str
+    request_id: str | None
+    """None: nobody has asked, and the person comes from here."""
+    relay_state: str | None
+    force: bool = False
+    passive: bool = False
+    name_id_format: NameIdFormat | None = None
+    subject: str | None = None
+    context: RequestedContext | None = None
+    next_certificate: bool = False
+    """To try the certificate that is to follow."""
+
+    def stored(self) -> Mapping[str, Json]:
+        return {
+            "acs_url": self.acs_url,
+            "request_id": self.request_id,
+            "relay_state": self.relay_state,
+            "force": self.force,
+            "passive": self.passive,
+            "name_id_format": None if self.name_id_format is None else self.name_id_format.value,
+            "subject": self.subject,
+            "classes": None if self.context is None else list(self.context.classes),
+            "comparison": None if self.context is None else self.context.comparison,
+            "next_certificate": self.next_certificate,
+        }
+
+
+def restored(kept: Mapping[str, Any]) -> Asked:
+    """What `stored` made."""
+    return Asked(
+        acs_url=kept["acs_url"],
+        request_id=kept["request_id"],
+        relay_state=kept["relay_state"],
+        force=kept["force"],
+        passive=kept["passive"],
+        name_id_format=None if kept["name_id_format"] is None else NameIdFormat(kept["name_id_format"]),
+        subject=kept["subject"],
+        context=None if kept["classes"] is None else RequestedContext(classes=tuple(kept["classes"]), comparison=kept["comparison"]),
+        next_certificate=kept["next_certificate"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What may be said of the person to the service provider."""
+
+    user: UserId
+    email: str
+    role: str
+    """In the organization of the service; empty for a person who is no member."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """A service as somebody meets it who comes from its service provider, and the person if there is one."""
+
+    application: Application
+    configuration: Configuration
+    signer: Signer | None
+    """With the active certificate. None: there is none yet, and nobody can be answered."""
+    next_signer: Signer | None
+    signed_in: SignedIn | None
+    subject: Subject | None
+    session_ends_at: datetime | None
+
+
+def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, relay_state: str | None) -> Asked:
+    """Raises `RequestDeclined`: from here on it is known whom to answer."""
+    if request.protocol_binding not in {None, HTTP_POST}:
+        raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Answers go by HTTP-POST alone")
+    if request.name_qualifier not in {None, "", configuration.entity_id}:
+        raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "SPNameQualifier names another service provider")
+    wanted: NameIdFormat | None = None
+    if request.name_id_format not in {None, "", NameIdFormat.UNSPECIFIED.value}:
+        try:
+            wanted = NameIdFormat(request.name_id_format or "")
+        except ValueError:
+            raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "People are not named in this format") from None
+    if request.context is not None:
+        needed_factors(request.context)
+    return Asked(
+        acs_url=acs_url,
+        request_id=request.head.id,
+        relay_state=relay_state,
+        force=request.force,
+        passive=request.passive,
+        name_id_format=wanted,
+        subject=request.subject,
+        context=request.context,
+    )
+
+
+def unasked(configuration: Configuration, relay_state: str | None, *, next_certificate: bool) -> Asked:
+    """A sign-in that the person begins here."""
+    assert configuration.acs_url is not None  # noqa: S101 - an enabled configuration has one
+    return Asked(acs_url=configuration.acs_url, request_id=None, relay_state=relay_state, next_certificate=next_certificate)
+
+
+def as_authorization(request: Asked, application: Application) -> AuthorizationRequest:
+    """The same question in OpenID Connect's words, for the one function that decides what comes next."""
+    prompts = {Prompt.LOGIN} if request.force else set()
+    return AuthorizationRequest(
+        client_id=application.registered.client_id,
+        recipient=Recipient(request.acs_url),
+        scopes=(),
+        prompts=frozenset(prompts | ({Prompt.NONE} if request.passive else set())),
+        acr_values=() if request.context is None or needed_factors(request.context) == 1 else (TWO_FACTORS,),
+    )
+
+
+def declined(refusal: AuthorizationRefused, *, passive: bool) -> RequestDeclined:
+    """A refusal in OpenID Connect's words, in those of SAML."""
+    status = _STATUSES.get(refusal.word, Status.NO_PASSIVE if passive else Status.AUTHN_FAILED)
+    return RequestDeclined(status, refusal.message)
+
+
+_STATUSES: Final = {Word.ACCESS_DENIED: Status.REQUEST_DENIED, Word.UNMET_REQUIREMENTS: Status.NO_AUTHN_CONTEXT}
+
+
+def needed_factors(context: RequestedContext) -> int:
+    """How many factors the least of the accepted sign-ins has. Raises `RequestDeclined` when none of them is known here."""
+    strengths = [_STRENGTHS[one] for one in context.classes if one in _STRENGTHS]
+    if not strengths or context.comparison not in set(Comparison):
+        raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "None of the requested kinds of sign-in is known here")
+    match Comparison(context.comparison):
+        case Comparison.BETTER:
+            least = max(strengths) + 1
+            if least > 2:
+                raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "No sign-in here is better than the requested one")
+            return least
+        case Comparison.MAXIMUM:
+            return 1
+        case _:
+            return min(strengths)
+
+
+def stated_class(methods: Sequence[str], context: RequestedContext | None) -> str:
+    """The class of a sign-in by these methods: the requested one that it meets, or what it is."""
+    factors = 2 if context_class(methods) != ONE_FACTOR else 1
+    if context is not None and context.comparison == Comparison.EXACT:
+        known = [one for one in context.classes if one in _STRENGTHS and _STRENGTHS[one] <= factors]
+        if known:
+            return known[0]
+    if factors == 2:
+        return MULTI_FACTOR_CLASS
+    return PASSWORD_CLASS if _BY_PASSWORD in methods else UNSPECIFIED_CLASS
+
+
+def require_subject(request: Asked, subject: Subject) -> None:
+    """Raises `RequestDeclined` when the request is about somebody else."""
+    wanted = request.subject
+    if wanted is not None and "@" in wanted and wanted.strip().casefold() != subject.email.casefold():
+        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
+
+
+def named(format_: NameIdFormat, subject: Subject, service: ServiceId, key: bytes, random: str) -> NameId:
+    """How the service provider knows the person. A persistent name is the same at each sign-in, another one for each service, and says
+    nothing without `key`; a transient one is `random`.
+    """
+    match format_:
+        case NameIdFormat.PERSISTENT:
+            text = hmac.digest(key, f"{service} {subject.user}".encode(), sha256).hex()
+        case NameIdFormat.TRANSIENT:
+            text = f"_{random}"
+        case _:
+            text = subject.email
+    return NameId(text=text, format=format_)
+
+
+def attributes(configuration: Configuration, application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:
+    """By the configuration's mapping. What is not known of the person is left out; accounts keep no names today."""
+    known: Mapping[str, Sequence[str]] = {
+        Source.EMAIL: [subject.email],
+        Source.ID: [str(subject.user)],
+        Source.NAME: [],
+        Source.FIRST_NAME: [],
+        Source.LAST_NAME: [],
+        Source.ORGANIZATION: [application.organization_slug],
+        Source.ORGANIZATION_NAME: [application.organization_name],
+        Source.ROLE: [subject.role] if subject.role else [],
+        Source.GROUPS: [f"{application.organization_slug}/{subject.role}"] if subject.role else [],
+    }
+    said: dict[str, list[str]] = {}
+    for source, name in configuration.attributes.items():
+        if values := known[source]:
+            said.setdefault(name, []).extend(values)
+    return said

@@ -1,0 +1,259 @@
+"""Filters of SCIM (RFC 7644 section 3.4.2.2), as far as there is something to compare: they are read into a tree, and refused where they
+compare what is not kept. Nothing of a filter is ever skipped.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from core.domain.federation.scim.errors import InvalidFilter
+
+LONGEST_FILTER: Final = 2000
+MOST_COMPARISONS: Final = 20
+_DEEPEST: Final = 20
+
+
+class Field(StrEnum):
+    """What a filter can compare, by the name of the attribute."""
+
+    ID = "id"
+    EXTERNAL_ID = "externalId"
+    USER_NAME = "userName"
+    EMAIL = "emails.value"
+    ACTIVE = "active"
+    DISPLAY_NAME = "displayName"
+    MEMBER = "members.value"
+
+
+class Operator(StrEnum):
+    EQUALS = "eq"
+    CONTAINS = "co"
+    STARTS = "sw"
+    ENDS = "ew"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    field: Field
+    operator: Operator
+    value: str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: "Filter"
+
+
+Filter: TypeAlias = Comparison | And | Or | Not
+
+_EQUALS: Final = frozenset({Operator.EQUALS})
+_TEXT: Final = frozenset(Operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """The attributes of a resource that a filter may name, in lower case, and what each may be compared by."""
+
+    schema: str
+    fields: Mapping[str, Field]
+    operators: Mapping[Field, Collection[Operator]]
+
+
+OF_USERS: Final = Comparable(
+    "urn:ietf:params:scim:schemas:core:2.0:user:",
+    {
+        "id": Field.ID,
+        "externalid": Field.EXTERNAL_ID,
+        "username": Field.USER_NAME,
+        "active": Field.ACTIVE,
+        "emails": Field.EMAIL,
+        "emails.value": Field.EMAIL,
+        'emails[type eq "work"].value': Field.EMAIL,
+    },
+    {Field.ID: _EQUALS, Field.EXTERNAL_ID: _EQUALS, Field.USER_NAME: _TEXT, Field.EMAIL: _TEXT, Field.ACTIVE: _EQUALS},
+)
+OF_GROUPS: Final = Comparable(
+    "urn:ietf:params:scim:schemas:core:2.0:group:",
+    {
+        "id": Field.ID,
+        "externalid": Field.EXTERNAL_ID,
+        "displayname": Field.DISPLAY_NAME,
+        "members": Field.MEMBER,
+        "members.value": Field.MEMBER,
+    },
+    {Field.ID: _EQUALS, Field.EXTERNAL_ID: _EQUALS, Field.DISPLAY_NAME: _EQUALS, Field.MEMBER: _EQUALS},
+)
+
+# A text in quotes, a parenthesis, or a word: an attribute may have a part in brackets.
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<mark>[()])|(?P<word>[^\s()"\[\]]+(?:\[[^\[\]]*\](?:\.[A-Za-z]+)?)?))""", re.DOTALL
+)
+_SPACE: Final = re.compile(r"\s+")
+
+
+def parse_filter(text: str, comparable: Comparable) -> Filter:
+    """Raises `InvalidFilter`."""
+    if len(text) > LONGEST_FILTER:
+        raise InvalidFilter(f"filter: at most {LONGEST_FILTER} characters")
+    return _Reader(_tokens(text), comparable).read()
+
+
+def comparisons(one: Filter) -> tuple[Comparison, ...]:
+    if isinstance(one, Comparison):
+        return (one,)
+    if isinstance(one, Not):
+        return comparisons(one.part)
+    return tuple(found for part in one.parts for found in comparisons(part))
+
+
+def pins(one: Filter) -> tuple[Comparison, ...] | None:
+    """Comparisons of which at least one is true of whatever the filter finds, each of one value that an index knows. None: it may find
+    anything, and everything has to be looked at.
+    """
+    match one:
+        case Comparison(field=Field.ID | Field.EXTERNAL_ID | Field.USER_NAME, operator=Operator.EQUALS):
+            return (one,)
+        case And():
+            found = [pinned for part in one.parts if (pinned := pins(part)) is not None]
+            return min(found, key=len) if found else None
+        case Or():
+            each = [pins(part) for part in one.parts]
+            return None if None in each else tuple(pin for pinned in each if pinned is not None for pin in pinned)
+        case _:
+            return None
+
+
+def holds(one: Filter, values: Mapping[Field, Collection[str | bool]]) -> bool:
+    """Whether it is true of something with these values, which are compared exactly; case is for the caller to fold."""
+    if isinstance(one, Comparison):
+        return one.value in values.get(one.field, ())
+    if isinstance(one, Not):
+        return not holds(one.part, values)
+    parts = (holds(part, values) for part in one.parts)
+    return all(parts) if isinstance(one, And) else any(parts)
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    at = 0
+    text = text.rstrip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise InvalidFilter(f"filter: cannot be read from character {at + 1} on")
+        kind = found.lastgroup or ""
+        tokens.append((kind, found[kind]))
+        at = found.end()
+    return tokens
+
+
+class _Reader:
+    """`or` binds less than `and`, and `and` less than `not`."""
+
+    def __init__(self, tokens: list[tuple[str, str]], comparable: Comparable) -> None:
+        self._tokens = tokens
+        self._comparable = comparable
+        self._at = 0
+        self._depth = 0
+        self._comparisons = 0
+
+    def read(self) -> Filter:
+        found = self._either()
+        if self._at < len(self._tokens):
+            raise InvalidFilter(f"filter: nothing may follow before “{self._tokens[self._at][1]}” but `and` and `or`")
+        return found
+
+    def _either(self) -> Filter:
+        parts = [self._all()]
+        while self._takes("or"):
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _all(self) -> Filter:
+        parts = [self._one()]
+        while self._takes("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _one(self) -> Filter:
+        kind, text = self._next()
+        if kind == "word" and text.lower() == "not":
+            if self._next() != ("mark", "("):
+                raise InvalidFilter("filter: `not` is followed by parentheses")
+            return Not(self._enclosed())
+        if (kind, text) == ("mark", "("):
+            return self._enclosed()
+        if kind != "word":
+            raise InvalidFilter("filter: a comparison begins with an attribute")
+        return self._comparison(text)
+
+    def _enclosed(self) -> Filter:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise InvalidFilter(f"filter: at most {_DEEPEST} parentheses inside each other")
+        found = self._either()
+        self._depth -= 1
+        if self._next() != ("mark", ")"):
+            raise InvalidFilter("filter: a parenthesis is not closed")
+        return found
+
+    def _comparison(self, attribute: str) -> Comparison:
+        self._comparisons += 1
+        if self._comparisons > MOST_COMPARISONS:
+            raise InvalidFilter(f"filter: at most {MOST_COMPARISONS} comparisons")
+        field = self._field(attribute)
+        allowed = self._comparable.operators[field]
+        word = self._next()[1].lower()
+        operator = next((one for one in allowed if one.value == word), None)
+        if operator is None:
+            raise InvalidFilter(f"filter: {field} can be compared by {', '.join(sorted(allowed))}")
+        kind, text = self._next()
+        return Comparison(field, operator, _value(field, kind, text))
+
+    def _field(self, attribute: str) -> Field:
+        name = _SPACE.sub(" ", attribute.lower()).removeprefix(self._comparable.schema)
+        field = self._comparable.fields.get(name)
+        if field is None:
+            raise InvalidFilter(f"filter: {', '.join(dict.fromkeys(self._comparable.fields.values()))} can be compared")
+        return field
+
+    def _takes(self, word: str) -> bool:
+        if self._at < len(self._tokens) and self._tokens[self._at][0] == "word" and self._tokens[self._at][1].lower() == word:
+            self._at += 1
+            return True
+        return False
+
+    def _next(self) -> tuple[str, str]:
+        if self._at == len(self._tokens):
+            raise InvalidFilter("filter: it is not complete")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+
+def _value(field: Field, kind: str, text: str) -> str | bool:
+    """A text in quotes. Some directories write truth values in quotes, and capitalised."""
+    if kind == "text":
+        try:
+            text = json.loads(text, strict=False)
+        except ValueError:
+            raise InvalidFilter("filter: a text is not written as in JSON") from None
+    if field is Field.ACTIVE:
+        if kind == "mark" or text.lower() not in {"true", "false"}:
+            raise InvalidFilter("filter: active is compared with true or false")
+        return text.lower() == "true"
+    if kind != "text" or "\x00" in text:
+        raise InvalidFilter(f"filter: {field} is compared with a text in quotes")
+    return text

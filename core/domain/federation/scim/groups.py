@@ -1,0 +1,198 @@
+"""The one group of a directory: the organization. What a change of its members asks for."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import NotImplementedHere
+from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.patches import Operation, Path, Verb, fields_of, parse_path, require_operations, text_of
+from core.domain.federation.scim.users import HeldUser
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+
+GROUP_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
+MOST_MEMBERS: Final = 20_000
+"""Named in one request."""
+# Directories write the id in quotes, and some documents leave them out.
+_MEMBER: Final = re.compile(r"\s*value\s+eq\s+(?:\"([^\"]*)\"|([^\s\"]+))\s*", re.IGNORECASE)
+_OR: Final = re.compile(r"\s+or\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`state` changes with everything that the group shows."""
+
+    organization: OrganizationId
+    name: str
+    external_id: str | None
+    state: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(slots=True)
+class GroupChange:
+    """Who is to be in the group: `plus`, and of those who are in it now all but `minus`; none of them if it is `replaced`."""
+
+    replaced: bool = False
+    plus: dict[UserId, None] = field(default_factory=dict)
+    minus: dict[UserId, None] = field(default_factory=dict)
+    external_id: str | Unchanged | None = UNCHANGED
+
+    def add(self, users: Sequence[UserId]) -> None:
+        for user in users:
+            self.plus[user] = None
+            self.minus.pop(user, None)
+
+    def remove(self, users: Sequence[UserId]) -> None:
+        for user in users:
+            self.minus[user] = None
+            self.plus.pop(user, None)
+
+    def replace(self, users: Sequence[UserId]) -> None:
+        self.replaced, self.plus, self.minus = True, dict.fromkeys(users), {}
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What becomes of the people whom a change concerns. Those who are deactivated are in the group, or not, without being members."""
+
+    entering: Sequence[HeldUser]
+    leaving: Sequence[HeldUser]
+    listed: Sequence[HeldUser]
+    unlisted: Sequence[HeldUser]
+
+
+def moves(change: GroupChange, people: Iterable[HeldUser]) -> Moves:
+    coming: list[HeldUser] = []
+    going: list[HeldUser] = []
+    for held in people:
+        if held.user.id in change.plus and not held.is_listed:
+            coming.append(held)
+        elif held.user.id not in change.plus and held.is_listed:
+            going.append(held)
+    return Moves(
+        [held for held in coming if not held.is_deactivated],
+        [held for held in going if held.is_member],
+        [held for held in coming if held.is_deactivated],
+        [held for held in going if not held.is_member],
+    )
+
+
+def group_change(group: Group | None, operations: Sequence[Operation]) -> GroupChange:
+    """What the operations ask for, all of them together, or a refusal. `group` is None where it is not known yet: then nothing is compared
+    with it.
+    """
+    require_operations(operations)
+    change = GroupChange()
+    for operation in operations:
+        verb = operation.verb
+        if operation.path:
+            _change(change, group, verb, parse_path(operation.path, GROUP_SCHEMA), operation.value)
+        elif verb is Verb.REMOVE:
+            raise NoTarget("path: an operation that removes names what")
+        else:
+            for name, value in fields_of(operation.value).items():
+                _change(change, group, verb, parse_path(name, GROUP_SCHEMA), value)
+    if len(change.plus) + len(change.minus) > MOST_MEMBERS:
+        raise InvalidValue(f"members: at most {MOST_MEMBERS} in one request")
+    return change
+
+
+def whole_group(members: Sequence[Any], external_id: str | None) -> GroupChange:
+    """What a whole resource states. The name is the organization's, and what is said of it is passed over, as of everything read-only."""
+    if len(members) > MOST_MEMBERS:
+        raise InvalidValue(f"members: at most {MOST_MEMBERS} in one request")
+    change = GroupChange(external_id=text_of("externalId", external_id))
+    change.replace(members_of(members))
+    return change
+
+
+def members_of(value: Any) -> list[UserId]:
+    """Raises `InvalidValue`."""
+    listed = [value] if isinstance(value, Mapping) else value
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        raise InvalidValue("members: a list of objects with a value")
+    return [_member(one) for one in listed]
+
+
+def _member(one: Any) -> UserId:
+    if not isinstance(one, Mapping):
+        raise InvalidValue("members: each is an object with a value")
+    by_name = {name.lower(): inner for name, inner in one.items()}
+    kind = by_name.get("type")
+    if kind is not None and (not isinstance(kind, str) or kind.lower() not in {"user", ""}):
+        raise InvalidValue("members: only users can be in the group")
+    return user_id(by_name.get("value"))
+
+
+def user_id(value: Any) -> UserId:
+    """Raises `InvalidValue`."""
+    try:
+        return UserId(UUID(value))
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidValue("members: the value is not the id of a user here") from None
+
+
+def _change(change: GroupChange, group: Group | None, verb: Verb, path: Path, value: Any) -> None:
+    attribute, part = path.attribute, path.part
+    if attribute == "members" and part is None:
+        _change_members(change, verb, path.filter, value)
+    elif path.filter is not None or part is not None:
+        raise InvalidPath(f"path: {attribute} has no such part here")
+    elif attribute == "externalid":
+        change.external_id = None if verb is Verb.REMOVE else text_of("externalId", value)
+    elif attribute in {"displayname", "id", "schemas", "meta"}:
+        _require_same(group, attribute, value)
+    else:
+        raise InvalidPath(f"path: {attribute} is not kept here")
+
+
+def _change_members(change: GroupChange, verb: Verb, selected: str | None, value: Any) -> None:
+    if selected is not None:
+        if verb is not Verb.REMOVE:
+            raise InvalidPath("path: a filter selects members to remove")
+        change.remove([_selected(part) for part in _OR.split(selected)])
+    elif verb is Verb.ADD:
+        change.add(members_of(value))
+    elif verb is Verb.REPLACE or value is None:
+        change.replace([] if value is None else members_of(value))
+    else:
+        change.remove(members_of(value))
+
+
+def _selected(part: str) -> UserId:
+    found = _MEMBER.fullmatch(part)
+    if found is None:
+        raise InvalidPath('path: members are selected by [value eq "id"]')
+    return user_id(found[1] if found[1] is not None else found[2])
+
+
+def _require_same(group: Group | None, attribute: str, value: Any) -> None:
+    """Directories send back what they read. The name is that of the organization."""
+    if group is None:
+        return
+    if attribute == "displayname" and value == group.name:
+        return
+    if attribute == "id" and value == str(group.organization):
+        return
+    if attribute == "schemas" and isinstance(value, Sequence) and GROUP_SCHEMA in value:
+        return
+    raise Mutability(f"{attribute}: the group is the organization, whose name and id a directory cannot change")
+
+
+def group_external_id_changed(organization: OrganizationId, actor: Actor) -> Event:
+    details: dict[str, Json] = {"changed": ["externalId"], "through": "scim"}
+    return Event("organization.updated", actor, Target("organization", str(organization)), organization, details)
+
+
+def refuse_creation() -> NotImplementedHere:
+    return NotImplementedHere(
+        "The one group is the organization: assign people to that, or found another organization by its own interface"
+    )

@@ -1,0 +1,93 @@
+"""What is common to all changes by PATCH (RFC 7644 section 3.5.2): operations, paths, and values, in the dialects of large directories."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue
+
+MOST_OPERATIONS: Final = 1000
+LONGEST_TEXT: Final = 256
+_LONGEST_PATH: Final = 500
+_PATH: Final = re.compile(r"\s*(?P<attribute>[A-Za-z][\w-]*)\s*(?:\[(?P<filter>[^\[\]]*)\])?(?:\.(?P<part>[A-Za-z$][\w-]*))?\s*")
+
+
+class Verb(StrEnum):
+    ADD = "add"
+    REPLACE = "replace"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`path` is None where the value names the attributes. Verbs come in any case."""
+
+    op: str
+    path: str | None
+    value: Any = None
+
+    @property
+    def verb(self) -> Verb:
+        """Raises `InvalidSyntax`."""
+        try:
+            return Verb(self.op.lower())
+        except ValueError:
+            raise InvalidSyntax("op: add, replace or remove") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """In lower case, but for the filter, which is as it was sent."""
+
+    attribute: str
+    filter: str | None
+    part: str | None
+
+
+def parse_path(text: str, schema: str) -> Path:
+    """A path in a resource of this schema, whose name may stand before it. Raises `InvalidPath`."""
+    if text.lower().startswith(f"{schema.lower()}:"):
+        text = text[len(schema) + 1 :]
+    found = _PATH.fullmatch(text) if len(text) <= _LONGEST_PATH else None
+    if found is None:
+        raise InvalidPath(f"path: “{text[:80]}” is not kept here")
+    part = found["part"]
+    return Path(found["attribute"].lower(), found["filter"], None if part is None else part.lower())
+
+
+def require_operations(operations: Sequence[Operation]) -> None:
+    if not 1 <= len(operations) <= MOST_OPERATIONS:
+        raise InvalidSyntax(f"Operations: 1 to {MOST_OPERATIONS}")
+
+
+def truth(value: Any) -> bool:
+    """Some directories write it as a text, and capitalised. Raises `InvalidValue`."""
+    if isinstance(value, bool):
+        return value
+    word = value.lower() if isinstance(value, str) else ""
+    if word not in {"true", "false"}:
+        raise InvalidValue("active: true or false")
+    return word == "true"
+
+
+def text_of(name: str, value: Any) -> str | None:
+    """None for nothing, which is also written as an empty text. Raises `InvalidValue`."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise InvalidValue(f"{name}: expected a text")
+    if len(value) > LONGEST_TEXT:
+        raise InvalidValue(f"{name}: at most {LONGEST_TEXT} characters")
+    if any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in value):
+        raise InvalidValue(f"{name}: control characters cannot be kept")
+    return value
+
+
+def fields_of(value: Any) -> Mapping[str, Any]:
+    """What an operation without a path sets. Raises `InvalidValue`."""
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidValue("value: without a path, it names the attributes to set")
+    return value

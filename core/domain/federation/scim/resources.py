@@ -1,0 +1,309 @@
+"""How people and the group look on the wire: as JSON, with a version that changes with what they show, and with the attributes that were
+asked for.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from core.domain.errors import PreconditionFailed
+from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.groups import GROUP_SCHEMA, Group
+from core.domain.federation.scim.users import USER_SCHEMA, WORK, Profile, ProvisionedUser
+from core.domain.json import timestamp
+
+BASE_PATH: Final = "/scim/v2"
+_VERSION_LETTERS: Final = 32
+_MOST_NAMES: Final = 100
+# Never left out (RFC 7643 section 7, `returned`).
+_ALWAYS: Final = ("schemas", "id")
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which attributes an answer has, in lower case: only some, or all but some."""
+
+    only: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    def has(self, attribute: str) -> bool:
+        """Whether any of the attribute is wanted: for what is expensive to look up."""
+        name = attribute.lower()
+        if self.only:
+            return any(one == name or one.startswith(f"{name}.") for one in self.only)
+        return name not in self.without
+
+
+def wanted(attributes: str | Sequence[str] | None, excluded: str | Sequence[str] | None) -> Wanted:
+    """Raises `InvalidValue` for both at once."""
+    if attributes and excluded:
+        raise InvalidValue("attributes and excludedAttributes: not both")
+    return Wanted(_names(attributes), _names(excluded))
+
+
+def projected(resource: Resource, want: Wanted) -> Resource:
+    if not want.only and not want.without:
+        return resource
+    kept: Resource = {}
+    for name, value in resource.items():
+        if name in _ALWAYS:
+            kept[name] = value
+        elif want.has(name):
+            parts = _parts(name.lower(), want)
+            kept[name] = _of_parts(value, parts, kept=bool(want.only)) if parts else value
+    return kept
+
+
+def _parts(name: str, want: Wanted) -> frozenset[str]:
+    """Those of the attribute that are named, by their own names. None are if the whole of it is."""
+    named = want.only or want.without
+    return frozenset() if name in named else frozenset(one.partition(".")[2] for one in named if one.startswith(f"{name}."))
+
+
+def _of_parts(value: Any, parts: frozenset[str], *, kept: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {name: inner for name, inner in value.items() if (name.lower() in parts) is kept}
+    return [_of_parts(one, parts, kept=kept) for one in value] if isinstance(value, list) else value
+
+
+def _names(given: str | Sequence[str] | None) -> frozenset[str]:
+    if not given:
+        return frozenset()
+    listed = given.split(",") if isinstance(given, str) else given
+    if len(listed) > _MOST_NAMES:
+        raise InvalidValue(f"attributes: at most {_MOST_NAMES}")
+    return frozenset(_without_schema(one.strip().lower()) for one in listed if one.strip())
+
+
+def _without_schema(name: str) -> str:
+    for schema in (USER_SCHEMA, GROUP_SCHEMA):
+        name = name.removeprefix(f"{schema.lower()}:")
+    return name
+
+
+def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
+    profile = user.profile
+    resource: Resource = {
+        "schemas": [USER_SCHEMA],
+        "id": str(user.id),
+        "externalId": profile.external_id,
+        "meta": _meta("User", user.created_at, user.updated_at, user_location(user, base_url), user_version(profile)),
+        "userName": profile.user_name,
+    }
+    names = {"formatted": profile.formatted, "givenName": profile.given_name, "familyName": profile.family_name}
+    if given := {name: value for name, value in names.items() if value is not None}:
+        resource["name"] = given
+    if profile.display_name is not None:
+        resource["displayName"] = profile.display_name
+    resource["emails"] = [{"value": profile.email, "type": WORK, "primary": True}]
+    resource["active"] = profile.active
+    return resource
+
+
+def group_resource(group: Group, base_url: str, members: Any) -> Resource:
+    """`members` as they are on the wire; None leaves them out."""
+    resource: Resource = {
+        "schemas": [GROUP_SCHEMA],
+        "id": str(group.organization),
+        "meta": _meta("Group", group.created_at, group.updated_at, group_location(group, base_url), group_version(group)),
+        "displayName": group.name,
+    }
+    if group.external_id is not None:
+        resource["externalId"] = group.external_id
+    if members is not None:
+        resource["members"] = members
+    return resource
+
+
+def users_address(base_url: str) -> str:
+    return f"{base_url}{BASE_PATH}/Users"
+
+
+def user_location(user: ProvisionedUser, base_url: str) -> str:
+    return f"{users_address(base_url)}/{user.id}"
+
+
+def group_location(group: Group, base_url: str) -> str:
+    return f"{base_url}{BASE_PATH}/Groups/{group.organization}"
+
+
+def user_version(profile: Profile) -> str:
+    told = (
+        *(profile.user_name, profile.work_email, profile.external_id, profile.formatted, profile.given_name, profile.family_name),
+        *(profile.display_name, profile.active),
+    )
+    return _version(repr(told))
+
+
+def group_version(group: Group) -> str:
+    return _version(group.state)
+
+
+def require_version(stated: str | None, current: str) -> None:
+    """What `If-Match` says. Raises `PreconditionFailed`."""
+    if stated is not None and not _names_version(stated, current):
+        raise PreconditionFailed
+
+
+def is_known(stated: str | None, current: str) -> bool:
+    """What `If-None-Match` says: whether the caller has this version already."""
+    return stated is not None and _names_version(stated, current)
+
+
+def _names_version(stated: str, current: str) -> bool:
+    """Compared weakly (RFC 9110 section 8.8.3.2): a version says what is shown, not in which order its bytes come."""
+    return stated.strip() == "*" or current.removeprefix("W/") in {one.strip().removeprefix("W/") for one in stated.split(",")}
+
+
+def _version(text: str) -> str:
+    return f'W/"{sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_VERSION_LETTERS]}"'
+
+
+def _meta(kind: str, created: datetime, modified: datetime, location: str, version: str) -> Resource:
+    return {
+        "resourceType": kind,
+        "created": timestamp(created),
+        "lastModified": timestamp(modified),
+        "location": location,
+        "version": version,
+    }
+
+
+def list_response(resources: Collection[Any], total: int, start: int) -> Resource:
+    return {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
+        "totalResults": total,
+        "startIndex": start,
+        "itemsPerPage": len(resources),
+        "Resources": resources,
+    }
+
+
+# What clients read to learn what is offered here (RFC 7643 sections 5 to 7, RFC 7644 section 4). Nothing is promised that is not done: what
+# does not appear in these documents is refused or not kept.
+MOST_LISTED: Final = 1000
+DEFAULT_COUNT: Final = 100
+_META: Final = "urn:ietf:params:scim:schemas:core:2.0"
+
+
+def service_provider_config(base_url: str) -> Mapping[str, Any]:
+    return {
+        "schemas": [f"{_META}:ServiceProviderConfig"],
+        "patch": {"supported": True},
+        "bulk": {"supported": False, "maxOperations": 0, "maxPayloadSize": 0},
+        "filter": {"supported": True, "maxResults": MOST_LISTED},
+        "changePassword": {"supported": False},
+        "sort": {"supported": True},
+        "etag": {"supported": True},
+        "authenticationSchemes": [
+            {
+                "type": "oauthbearertoken",
+                "name": "SCIM token",
+                "description": "A token of the organization, sent as a Bearer token (RFC 6750).",
+                "specUri": "https://www.rfc-editor.org/info/rfc6750",
+                "primary": True,
+            }
+        ],
+        "meta": {"resourceType": "ServiceProviderConfig", "location": f"{base_url}{BASE_PATH}/ServiceProviderConfig"},
+    }
+
+
+def resource_types(base_url: str) -> Sequence[Mapping[str, Any]]:
+    return [
+        _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA),
+        _resource_type(base_url, "Group", "Groups", "The organization itself, with its members.", GROUP_SCHEMA),
+    ]
+
+
+def schemas(base_url: str) -> Sequence[Mapping[str, Any]]:
+    return [
+        _schema(base_url, USER_SCHEMA, "User", "A person", _USER_ATTRIBUTES),
+        _schema(base_url, GROUP_SCHEMA, "Group", "The organization", _GROUP_ATTRIBUTES),
+    ]
+
+
+def _resource_type(base_url: str, name: str, endpoint: str, description: str, schema: str) -> Mapping[str, Any]:
+    return {
+        "schemas": [f"{_META}:ResourceType"],
+        "id": name,
+        "name": name,
+        "endpoint": f"/{endpoint}",
+        "description": description,
+        "schema": schema,
+        "schemaExtensions": [],
+        "meta": {"resourceType": "ResourceType", "location": f"{base_url}{BASE_PATH}/ResourceTypes/{name}"},
+    }
+
+
+def _schema(base_url: str, urn: str, name: str, description: str, attributes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return {
+        "schemas": [f"{_META}:Schema"],
+        "id": urn,
+        "name": name,
+        "description": description,
+        "attributes": attributes,
+        "meta": {"resourceType": "Schema", "location": f"{base_url}{BASE_PATH}/Schemas/{urn}"},
+    }
+
+
+def _attribute(name: str, description: str, kind: str = "string", **changes: Any) -> Mapping[str, Any]:
+    described = {
+        "name": name,
+        "type": kind,
+        "multiValued": False,
+        "description": description,
+        "required": False,
+        "mutability": "readWrite",
+        "returned": "default",
+    }
+    if kind == "string":
+        described |= {"caseExact": False, "uniqueness": "none"}
+    return {**described, **changes}
+
+
+_USER_ATTRIBUTES: Final = (
+    _attribute("userName", "The e-mail address that the person signs in with.", required=True, uniqueness="server"),
+    _attribute(
+        "name",
+        "The parts of the person's name.",
+        "complex",
+        subAttributes=[
+            _attribute("formatted", "The whole name."),
+            _attribute("givenName", "The given name."),
+            _attribute("familyName", "The family name."),
+        ],
+    ),
+    _attribute("displayName", "The name to show."),
+    _attribute(
+        "emails",
+        "The work address: the userName, unless another one is stated. There is always one, also if you leave it out.",
+        "complex",
+        multiValued=True,
+        required=True,
+        subAttributes=[
+            _attribute("value", "The address.", required=True),
+            _attribute("type", "Always work.", canonicalValues=["work"]),
+            _attribute("primary", "Always true.", "boolean"),
+        ],
+    ),
+    _attribute("active", "Whether the person is a member of the organization. A new one is if you leave it out.", "boolean", required=True),
+)
+
+_GROUP_ATTRIBUTES: Final = (
+    _attribute("displayName", "The name of the organization.", mutability="readOnly"),
+    _attribute(
+        "members",
+        "Those who are members of the organization.",
+        "complex",
+        multiValued=True,
+        subAttributes=[
+            _attribute("value", "The id of the user.", mutability="immutable", caseExact=True),
+            _attribute("$ref", "The address of the user.", "reference", mutability="immutable", caseExact=True, referenceTypes=["User"]),
+            _attribute("type", "Always User.", mutability="immutable", canonicalValues=["User"]),
+        ],
+    ),
+)

@@ -1,0 +1,353 @@
+"""People as a directory sees them: what it may say of them, and how a change of its becomes what is kept.
+
+A person has one address, which they sign in with: it is the `userName`. A directory may state another one as the work address; that is
+only data, and mail does not go there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from core.domain.email import Email
+from core.domain.errors import Forbidden
+from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.patches import Operation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Account
+from core.domain.json import Json
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.roles import BuiltInRole
+
+USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+WORK: Final = "work"
+_LONGEST_EMAIL: Final = 254
+# For each organization: each addition sends a mail to an address that a directory typed.
+ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request=2)
+# Stands where the way to sign in would stand if the person had registered.
+THROUGH_SCIM: Final = "scim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a directory says of somebody. `work_email` is None where it is the address that they sign in with."""
+
+    user_name: str
+    work_email: str | None = None
+    external_id: str | None = None
+    formatted: str | None = None
+    given_name: str | None = None
+    family_name: str | None = None
+    display_name: str | None = None
+    active: bool = True
+
+    @property
+    def email(self) -> str:
+        return self.work_email or self.user_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionedUser:
+    """Somebody whom the directory of an organization knows: a member, or one who no longer is."""
+
+    id: UserId
+    profile: Profile
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldUser:
+    """The same, with what decides what may be done to them. All of it stays as it is until the unit of work ends."""
+
+    user: ProvisionedUser
+    account: Account
+    role: str
+    """Empty for those who are not members."""
+    is_deactivated: bool
+    in_group: bool
+    """Counts for those who are deactivated; a member is in the group."""
+    is_own: bool
+    """The account came to be through this organization's directory, and nothing else holds it."""
+
+    @property
+    def is_member(self) -> bool:
+        return bool(self.role)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the group has them."""
+        return self.is_member or (self.is_deactivated and self.in_group)
+
+    @property
+    def runs_organization(self) -> bool:
+        return self.role in {BuiltInRole.OWNER, BuiltInRole.ADMIN}
+
+    def require_ordinary(self) -> None:
+        """Raises `Forbidden` for people whose place in the organization no directory decides."""
+        if self.runs_organization:
+            raise Forbidden("Owners and admins are not managed by SCIM: change their role or remove them in the organization first")
+
+    def require_own(self) -> None:
+        """Raises `Mutability`."""
+        if not self.is_own:
+            raise Mutability("userName: the person uses this account elsewhere too, and only they can change its address")
+
+
+class Leaving(StrEnum):
+    """Why somebody is no longer a member."""
+
+    DEACTIVATED = "deactivated"
+    LEFT_GROUP = "left_group"
+    DELETED = "deleted"
+
+
+class Fate(StrEnum):
+    """What became of the account."""
+
+    CREATED = "created"
+    KEPT = "kept"
+    DEACTIVATED = "deactivated"
+    ACTIVATED = "activated"
+    DELETED = "deleted"
+
+
+def patched(before: Profile, user: str, operations: Sequence[Operation]) -> Profile:
+    """The profile after these operations on the resource with this id, or a refusal, and then none of them has happened."""
+    require_operations(operations)
+    draft = _Draft(before, user)
+    for operation in operations:
+        draft.apply(operation)
+    return draft.profile()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A whole resource as a directory sends it."""
+
+    user_name: str
+    emails: Sequence[Mapping[str, Any]] = ()
+    external_id: str | None = None
+    formatted: str | None = None
+    given_name: str | None = None
+    family_name: str | None = None
+    display_name: str | None = None
+    active: bool | None = None
+
+
+def stated_profile(stated: Stated, before: Profile | None = None) -> Profile:
+    """The profile that a whole resource states. What it leaves out is taken away, but whether somebody is active is only ever said."""
+    if not stated.user_name.strip():
+        raise InvalidValue("userName: required")
+    email = _chosen(stated.emails) if stated.emails else None
+    active = stated.active if stated.active is not None else before.active if before is not None else True
+    return Profile(
+        user_name=stated.user_name.strip(),
+        work_email=None if email is None or _are_same(email, stated.user_name.strip()) else email,
+        external_id=text_of("externalId", stated.external_id),
+        formatted=text_of("name.formatted", stated.formatted),
+        given_name=text_of("name.givenName", stated.given_name),
+        family_name=text_of("name.familyName", stated.family_name),
+        display_name=text_of("displayName", stated.display_name),
+        active=active,
+    )
+
+
+_TEXTS: Final[Mapping[tuple[str, str | None], tuple[str, str]]] = {
+    ("externalid", None): ("external_id", "externalId"),
+    ("displayname", None): ("display_name", "displayName"),
+    ("name", "formatted"): ("formatted", "name.formatted"),
+    ("name", "givenname"): ("given_name", "name.givenName"),
+    ("name", "familyname"): ("family_name", "name.familyName"),
+}
+_NAMES: Final = ("formatted", "given_name", "family_name")
+_OUR_EMAIL: Final = re.compile(r"\s*(?:type\s+eq\s+\"work\"|primary\s+eq\s+true)\s*", re.IGNORECASE)
+_READ_ONLY: Final = frozenset({"id", "meta", "schemas", "groups"})
+
+
+class _Draft:
+    """The operations, one after the other."""
+
+    def __init__(self, before: Profile, user: str) -> None:
+        self._before = before
+        self._user = user
+        self._now = before
+        self._user_name: str | None = None
+        self._email: str | None = None
+        self._email_is_removed = False
+
+    def apply(self, operation: Operation) -> None:
+        verb = operation.verb
+        if operation.path:
+            self._change(verb, parse_path(operation.path, USER_SCHEMA), operation.value)
+        elif verb is Verb.REMOVE:
+            raise NoTarget("path: an operation that removes names what")
+        else:
+            for name, value in fields_of(operation.value).items():
+                self._change(verb, parse_path(name, USER_SCHEMA), value)
+
+    def profile(self) -> Profile:
+        """Where only the address or only the work address is stated, both are meant, unless they differed before."""
+        before, now, email = self._before, self._now, self._email
+        if self._user_name is not None:
+            now = replace(now, user_name=self._user_name)
+        elif email is not None and before.work_email is None:
+            now = replace(now, user_name=email)
+        if email is not None:
+            now = replace(now, work_email=email)
+        elif self._email_is_removed:
+            if before.work_email is None:
+                raise Mutability("emails: the person signs in with this address; replace it instead")
+            now = replace(now, work_email=None)
+        if now.work_email is not None and _are_same(now.work_email, now.user_name):
+            now = replace(now, work_email=None)
+        return now
+
+    def _change(self, verb: Verb, path: Path, value: Any) -> None:
+        if verb is Verb.REMOVE:
+            value = None
+        if path.attribute == "emails":
+            self._change_emails(verb, path, value)
+        elif path.filter is not None:
+            raise InvalidPath(f"path: only emails are selected by a filter, not {path.attribute}")
+        elif (path.attribute, path.part) in _TEXTS:
+            field, name = _TEXTS[path.attribute, path.part]
+            self._set(field, text_of(name, value))
+        elif (path.attribute, path.part) == ("name", None):
+            self._change_name(verb, value)
+        elif (path.attribute, path.part) == ("active", None):
+            if verb is Verb.REMOVE:
+                raise Mutability("active: required")
+            self._now = replace(self._now, active=truth(value))
+        elif (path.attribute, path.part) == ("username", None):
+            self._user_name = _address("userName", value)
+        elif path.attribute in _READ_ONLY and path.part is None:
+            self._require_same(path.attribute, value)
+        else:
+            raise InvalidPath(f"path: {path.attribute}{'.' + path.part if path.part else ''} is not kept here")
+
+    def _set(self, field: str, text: str | None) -> None:
+        changes: dict[str, Any] = {field: text}
+        self._now = replace(self._now, **changes)
+
+    def _change_name(self, verb: Verb, value: Any) -> None:
+        if value is None:
+            for field in _NAMES:
+                self._set(field, None)
+            return
+        for part, inner in fields_of(value).items():
+            self._change(verb, Path("name", None, part.lower()), inner)
+
+    def _change_emails(self, verb: Verb, path: Path, value: Any) -> None:
+        if path.filter is not None and not _OUR_EMAIL.fullmatch(path.filter):
+            raise NoTarget("path: the only address here is the primary one, of the type work")
+        if path.part not in {None, "value"}:
+            self._require_as_it_is(path.part or "", value)
+        elif verb is Verb.REMOVE or value is None or value in ([], ()):
+            self._email, self._email_is_removed = None, True
+        else:
+            self._email, self._email_is_removed = _one_address(value), False
+
+    def _require_as_it_is(self, part: str, value: Any) -> None:
+        if part == "type" and isinstance(value, str) and value.lower() == WORK:
+            return
+        if part == "primary" and (value is True or (isinstance(value, str) and value.lower() == "true")):
+            return
+        if part in {"type", "primary"}:
+            raise Mutability("emails: there is one address, the primary one, of the type work")
+        raise InvalidPath(f"path: emails.{part} is not kept here")
+
+    def _require_same(self, attribute: str, value: Any) -> None:
+        """Some directories send back what they read."""
+        if attribute == "id" and value == self._user:
+            return
+        if attribute == "schemas" and isinstance(value, Sequence) and USER_SCHEMA in value:
+            return
+        raise Mutability(f"{attribute}: cannot be changed")
+
+
+def _one_address(value: Any) -> str:
+    """Raises `InvalidValue`."""
+    if isinstance(value, str):
+        return _address("emails", value)
+    listed = [value] if isinstance(value, Mapping) else value
+    if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
+        raise InvalidValue("emails: a list of objects with a value")
+    if len({Email(_address("emails", one.get("value"))).key for one in listed}) > 1:
+        raise InvalidValue("emails: one address is kept, that of the type work")
+    return _chosen(listed)
+
+
+def _chosen(emails: Sequence[Mapping[str, Any]]) -> str:
+    """Of one or more, that which is meant for work, else the primary one, else the first."""
+    chosen = min(emails, key=lambda one: (str(one.get("type") or "").lower() != WORK, one.get("primary") is not True))
+    return _address("emails", chosen.get("value"))
+
+
+def _address(name: str, value: Any) -> str:
+    """Raises `InvalidValue`. Whether mail could reach it is asked of the address that somebody signs in with."""
+    text = value.strip() if isinstance(value, str) else ""
+    if not 3 <= len(text) <= _LONGEST_EMAIL or "@" not in text[1:-1] or text_of(name, text) is None:
+        raise InvalidValue(f"{name}: not an e-mail address")
+    return text
+
+
+def _are_same(one: str, other: str) -> bool:
+    return Email(one).key == Email(other).key
+
+
+def user_signed_up(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+    """Only the directory has acted."""
+    return Event(
+        "user.signup.success",
+        actor,
+        Target("user", str(user)),
+        holder.organization,
+        {"provider": THROUGH_SCIM, "scim_token_id": str(holder.token)},
+    )
+
+
+def user_joined(user: UserId, account: Fate, holder: ScimHolder, actor: Actor) -> Event:
+    return _event("user.joined", user, holder, actor, {"role": BuiltInRole.MEMBER.value, "account": account.value})
+
+
+def user_left(held: HeldUser, why: Leaving, account: Fate, holder: ScimHolder, actor: Actor) -> Event:
+    return _event("user.removed", held.user.id, holder, actor, {"role": held.role, "why": why.value, "account": account.value})
+
+
+def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+    return _event("user.email.changed", user, holder, actor, {})
+
+
+def profile_changed(user: UserId, before: Profile, after: Profile, holder: ScimHolder, actor: Actor) -> Event:
+    """Which attributes changed, and not what they say."""
+    changed: list[Json] = [name for field, name in _TOLD.items() if getattr(before, field) != getattr(after, field)]
+    return _event("user.profile.updated", user, holder, actor, {"changed": changed})
+
+
+def listing_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+    """Somebody who is deactivated came into the group, or left it."""
+    return _event("user.profile.updated", user, holder, actor, {"changed": ["groups"]})
+
+
+_TOLD: Final = {
+    "work_email": "emails",
+    "external_id": "externalId",
+    "formatted": "name.formatted",
+    "given_name": "name.givenName",
+    "family_name": "name.familyName",
+    "display_name": "displayName",
+}
+
+
+def has_other_profile(before: Profile, after: Profile) -> bool:
+    return any(getattr(before, field) != getattr(after, field) for field in _TOLD)
+
+
+def _event(name: str, user: UserId, holder: ScimHolder, actor: Actor, details: Mapping[str, Json]) -> Event:
+    told = {**details, "through": THROUGH_SCIM, "scim_token_id": str(holder.token)}
+    return Event(name, actor, Target("user", str(user)), holder.organization, told)

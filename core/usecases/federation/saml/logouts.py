@@ -1,0 +1,375 @@
+"""Single logout: asked for by a service provider, or by the person here; told to all service providers of the session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import NotFound, OrganizationNotActive
+from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.exchanges import ExchangeKind
+from core.domain.federation.saml.logouts import Origin, Route, Stop, flow_and_stop, message_id, restored
+from core.domain.federation.saml.messages import (
+    REMEMBERED,
+    Envelope,
+    LogoutRequest,
+    LogoutResponse,
+    MessageRefused,
+    OurLogoutRequest,
+    OurLogoutResponse,
+    Status,
+    relay_state,
+    require_signature,
+    require_taken,
+    require_unexpired,
+)
+from core.domain.identifiers import SamlSessionId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.sessions import session_ended
+from core.domain.identity.sign_in import ServiceName
+from core.domain.secrets import Token
+from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
+from core.usecases.federation.saml.recording import Recorder
+from core.usecases.federation.saml.sign_in import FLOW_LIFETIME
+from core.usecases.identity.flows import Flows
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.federation.saml.configurations import Configured, Participant, SamlLookup
+from ports.federation.saml.documents import SamlDocuments
+from ports.ids import Ids
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_ID_BYTES: Final = 20
+_SUCCESS: Final = Status.SUCCESS.value
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message for a service provider: in a form with these fields, or in the address where there are none."""
+
+    url: str
+    fields: dict[str, str]
+    service_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Everybody was told, and nobody waits for an answer."""
+
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bounced:
+    """Who is signed in in this browser has to be known, and the form of another site brings no cookies: it comes back with a GET."""
+
+
+Next = Told | Finished | Bounced
+
+
+class SamlLogouts:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: SamlLookup,
+        documents: SamlDocuments,
+        *,
+        recorder: Recorder,
+        flows: Flows,
+        keyring: KeyRing,
+        issuer: str,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._documents = documents
+        self._recorder = recorder
+        self._flows = flows
+        self._keyring = keyring
+        self._issuer = issuer
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, with_cookies: bool) -> Next:
+        """A service provider wants somebody signed out. Signed with a certificate that we know, its word is enough; otherwise it counts
+        only for the person who is signed in in this browser. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
+        """
+        configured = await self._lookup.public(place.organization, place.service, fetched=None)
+        configuration, _ = require_usable(configured)
+        assert configured is not None  # noqa: S101 - for the type checker: it is usable
+        request: LogoutRequest | None = None
+        try:
+            request = await self._documents.read_logout_request(envelope, tuple(configuration.signing_certificates))
+            now = self._clock.now()
+            require_taken(request.head, configuration, self._destination(place), now)
+            require_signature(request.head, configuration)
+            require_unexpired(request.not_on_or_after, now)
+            relay_state(envelope.relay_state)
+            if not request.head.signed and not with_cookies:
+                return Bounced()
+            return await self._ended(configured, request, envelope, caller=caller, client=client)
+        except MessageRefused as refusal:
+            if refusal.words != _REPEATED:
+                message = "" if request is None else request.head.id
+                await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding, refusal, message)
+            raise
+
+    async def answered(self, place: ServiceName, envelope: Envelope) -> Next:
+        """A service provider says how its sign-out went. Raises what `asked` does, and `FlowOver`."""
+        configured = await self._lookup.public(place.organization, place.service, fetched=None)
+        configuration, _ = require_usable(configured)
+        assert configured is not None  # noqa: S101 - for the type checker: it is usable
+        response: LogoutResponse | None = None
+        try:
+            response = await self._documents.read_logout_response(envelope, tuple(configuration.signing_certificates))
+            require_taken(response.head, configuration, self._destination(place), self._clock.now())
+            # An answer that is to be signed and is not says nothing that counts.
+            require_signature(response.head, configuration)
+        except MessageRefused as refusal:
+            message = "" if response is None else response.head.id
+            await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding, refusal, message)
+            raise
+        asked = flow_and_stop(response.in_response_to)
+        flow = None if asked is None else await self._lookup.logout(asked[0])
+        if asked is None or flow is None or flow.completed_at is not None:
+            raise FlowOver
+        route = restored(flow.request)
+        # A page that is loaded again sends its answer again: then the sign-out is where it was.
+        if route.done == asked[1] and route.current is not None and route.current.place == place:
+            route = route.passed(well=response.status == _SUCCESS)
+            async with self._unit_of_work() as uow:
+                await uow.saml.keep_logout(flow.id, route.stored())
+                await self._recorder.record(
+                    uow,
+                    configured.service,
+                    ExchangeKind.LOGOUT_RESPONSE,
+                    envelope.binding,
+                    reason="" if response.status == _SUCCESS else "the service provider could not sign the person out",
+                    message=response.head.id,
+                    in_response_to=response.in_response_to or "",
+                )
+                await uow.commit()
+        return await self._next(flow, route)
+
+    async def sign_out(self, caller: Caller, client: Client, browser: Token) -> Flow | None:
+        """The person signs out here. Ends their session and all that was opened from it. Returns the sign-out's way through the service
+        providers; None when there are none. May be repeated.
+        """
+        async with self._unit_of_work() as uow:
+            participants = await uow.saml.participants(caller.session)
+            await self._revoke(uow, caller.user, [caller.session], client, caller.user)
+            flow = None
+            if participants:
+                await uow.saml.end([one.session_index for one in participants])
+                flow = self._flow(Route(_stops(participants), partial=_untold(participants)))
+                await uow.flows.add(flow, browser.digest())
+            await uow.commit()
+        return flow
+
+    async def go_on(self, flow: Flow) -> Next:
+        """From where a sign-out is. Raises `FlowOver`."""
+        if flow.purpose is not FlowPurpose.SAML_LOGOUT or flow.completed_at is not None:
+            raise FlowOver
+        return await self._next(flow, restored(flow.request))
+
+    async def _ended(
+        self, configured: Configured, request: LogoutRequest, envelope: Envelope, *, caller: Caller | None, client: Client
+    ) -> Next:
+        binding, state = envelope.binding, envelope.relay_state
+        place = ServiceName(configured.organization_slug, configured.service_slug)
+        origin = Origin(place, request.head.id, state)
+        async with self._unit_of_work() as uow:
+            await self._take(uow, configured, request, binding)
+            found = await self._meant(uow, configured, request, caller)
+            others: list[Participant] = []
+            for user, sessions in _by_person(found).items():
+                for session in sessions:
+                    others += [one for one in await uow.saml.participants(session) if one.service != configured.service]
+                await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
+                await uow.saml.end_sessions_in(configured.service, user)
+            await uow.saml.end([one.session_index for one in [*found, *others]])
+            reason = "" if found or request.head.signed else "nobody of this name is signed in there by this browser"
+            advice = "Sign logout requests, and upload metadata with the certificate" if reason else ""
+            await self._recorder.record(
+                uow,
+                configured.service,
+                ExchangeKind.LOGOUT_REQUEST,
+                binding,
+                reason=reason,
+                advice=advice,
+                message=request.head.id,
+            )
+            flow = self._flow(Route(_stops(others), origin, partial=_untold(others)))
+            await uow.flows.add(flow, sha256(flow.id.bytes).digest())
+            await uow.commit()
+        if reason:
+            return await self._answer(flow, origin, Status.UNKNOWN_PRINCIPAL)
+        return await self._next(flow, restored(flow.request))
+
+    async def _take(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, binding: Binding) -> None:
+        digest = sha256(request.head.id.encode()).digest()
+        if await uow.saml.take(configured.service, digest, SamlSessionId(self._ids.new()), self._clock.now() + REMEMBERED):
+            return
+        refusal = MessageRefused("its ID was used before", "Each request needs an ID of its own", words=_REPEATED)
+        await self._recorder.record(
+            uow,
+            configured.service,
+            ExchangeKind.LOGOUT_REQUEST,
+            binding,
+            reason=refusal.reason,
+            advice=refusal.advice,
+            message=request.head.id,
+        )
+        await uow.commit()
+        raise refusal
+
+    async def _meant(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, caller: Caller | None) -> Sequence[Participant]:
+        indexes = _indexes(request.session_indexes)
+        if request.head.signed:
+            if request.session_indexes and not indexes:
+                return []
+            return await uow.saml.participants_named(configured.service, request.name_id, indexes)
+        if caller is None:
+            return []
+        return [
+            one
+            for one in await uow.saml.participants(caller.session)
+            if one.service == configured.service
+            and one.name_id.text == request.name_id
+            and (not request.session_indexes or one.session_index in indexes)
+        ]
+
+    async def _revoke(self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None) -> None:
+        """A request that opens a session from one of these waits, and finds it ended."""
+        await uow.accounts.hold(user)
+        for session in sessions:
+            if await uow.sessions.revoke(session, user):
+                organization = await uow.sessions.organization(session)
+                await uow.record(session_ended(user, organization, client.actor(actor), session))
+
+    async def _next(self, flow: Flow, route: Route) -> Next:
+        """What the browser carries next. Whoever cannot be told any more is passed by."""
+        while (stop := route.current) is not None:
+            told = await self._tell(flow, route, stop)
+            if told is not None:
+                return told
+            route = route.passed(well=False)
+            async with self._unit_of_work() as uow:
+                await uow.saml.keep_logout(flow.id, route.stored())
+                await uow.commit()
+        if route.origin is not None:
+            return await self._answer(flow, route.origin, route.status)
+        await self._flows.complete(flow)
+        return Finished(route.partial)
+
+    async def _tell(self, flow: Flow, route: Route, stop: Stop) -> Told | None:
+        configured = await self._lookup.public(stop.place.organization, stop.place.service, fetched=None)
+        try:
+            configuration, signer = require_usable(configured)
+        except (NotFound, OrganizationNotActive):
+            return None
+        if configured is None or configuration.slo_url is None:
+            return None
+        message = OurLogoutRequest(
+            id=message_id(flow.id, route.done),
+            issuer=identity_provider(self._issuer, stop.place.organization, stop.place.service),
+            destination=configuration.slo_url,
+            issued_at=self._clock.now(),
+            name_id=stop.name_id,
+            session_index=stop.session_index,
+        )
+        redirect = configuration.slo_binding is Binding.REDIRECT
+        written = await self._documents.write_logout(message, opened(self._keyring, signer), relay_state=None, redirect=redirect)
+        async with self._unit_of_work() as uow:
+            await self._recorder.record(
+                uow,
+                configured.service,
+                ExchangeKind.OUR_LOGOUT_REQUEST,
+                configuration.slo_binding,
+                message=message.id,
+                certificate=signer.certificate.id,
+            )
+            await uow.commit()
+        return Told(written if redirect else configuration.slo_url, {} if redirect else {"SAMLRequest": written}, configured.service_name)
+
+    async def _answer(self, flow: Flow, origin: Origin, status: Status) -> Next:
+        configured = await self._lookup.public(origin.place.organization, origin.place.service, fetched=None)
+        configuration, signer = require_usable(configured)
+        assert configured is not None  # noqa: S101 - for the type checker: it is usable
+        url = configuration.slo_response_url or configuration.slo_url
+        if url is None:
+            await self._flows.complete(flow)
+            return Finished(status is not Status.SUCCESS)
+        message = OurLogoutResponse(
+            id=f"_{self._secrets.key_bytes(_ID_BYTES).hex()}",
+            issuer=identity_provider(self._issuer, origin.place.organization, origin.place.service),
+            destination=url,
+            in_response_to=origin.request_id,
+            issued_at=self._clock.now(),
+            status=status,
+        )
+        redirect = configuration.slo_binding is Binding.REDIRECT
+        written = await self._documents.write_logout(
+            message, opened(self._keyring, signer), relay_state=origin.relay_state, redirect=redirect
+        )
+        async with self._unit_of_work() as uow:
+            await uow.flows.complete(flow.id, self._clock.now())
+            await self._recorder.record(
+                uow,
+                configured.service,
+                ExchangeKind.OUR_LOGOUT_RESPONSE,
+                configuration.slo_binding,
+                status=status,
+                message=message.id,
+                in_response_to=origin.request_id,
+                certificate=signer.certificate.id,
+            )
+            await uow.commit()
+        state = {} if origin.relay_state is None else {"RelayState": origin.relay_state}
+        return Told(written if redirect else url, {} if redirect else {"SAMLResponse": written, **state}, configured.service_name)
+
+    def _flow(self, route: Route) -> Flow:
+        return self._flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
+
+    def _destination(self, place: ServiceName) -> str:
+        return f"{identity_provider(self._issuer, place.organization, place.service)}/slo"
+
+
+_REPEATED: Final = "saml_repeated"
+
+
+def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
+    return tuple(
+        Stop(ServiceName(one.organization_slug, one.service_slug), one.name_id, str(one.session_index))
+        for one in participants
+        if one.slo_url is not None
+    )
+
+
+def _untold(participants: Sequence[Participant]) -> bool:
+    return any(one.slo_url is None for one in participants)
+
+
+def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[SessionId]]:
+    people: dict[UserId, list[SessionId]] = {}
+    for one in participants:
+        people.setdefault(one.user, []).append(one.session)
+    return people
+
+
+def _indexes(texts: Sequence[str]) -> list[SamlSessionId]:
+    """Those that can be ours."""
+    found = []
+    for text in texts:
+        try:
+            found.append(SamlSessionId(UUID(text)))
+        except ValueError:
+            continue
+    return found

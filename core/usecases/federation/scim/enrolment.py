@@ -1,0 +1,67 @@
+"""How people become members by a directory's word, and no longer are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.errors import TeamLimitExceeded
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.users import Fate, HeldUser, Leaving, user_joined, user_left
+from core.domain.identifiers import MembershipId
+from core.domain.record.events import Actor, Event
+from core.domain.tenancy.invitations import revoked
+from core.usecases.identity.account_access import end_access
+from ports.federation.scim.users import Capacity
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """Within one unit of work, which holds the organization and the people."""
+
+    uow: UnitOfWork
+    ids: Ids
+    holder: ScimHolder
+    actor: Actor
+    now: datetime
+
+    async def enter(self, capacity: Capacity, people: Sequence[HeldUser]) -> Sequence[Event]:
+        """In the role member. Raises `TeamLimitExceeded`."""
+        require_room(capacity, len(people))
+        members = {held.user.id: MembershipId(self.ids.new()) for held in people}
+        await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)
+        return [user_joined(held.user.id, _revived(held), self.holder, self.actor) for held in people]
+
+    async def leave(self, people: Sequence[HeldUser], why: Leaving) -> Sequence[Event]:
+        """Invitations to them, and what they have opened in the organization, end as well. Nobody can sign in any more to an account that
+        is the directory's own. Raises `Forbidden` for owners and admins.
+        """
+        for held in people:
+            held.require_ordinary()
+        organization, users = self.holder.organization, [held.user.id for held in people]
+        cancelled = await self.uow.invitations.cancel_to(organization, users, self.now)
+        own = [held.user.id for held in people if held.is_own]
+        for user in own:
+            await end_access(self.uow, user, self.now)
+        if own:
+            await self.uow.provisioned_users.deactivate_accounts(organization, own, self.now)
+        await self.uow.provisioned_users.leave(organization, users, self.now, deactivated=why is Leaving.DEACTIVATED)
+        return [
+            *(revoked(one, self.actor) for one in cancelled),
+            *(user_left(held, why, _ended(held), self.holder, self.actor) for held in people),
+        ]
+
+
+def require_room(capacity: Capacity, more: int) -> None:
+    """Raises `TeamLimitExceeded`."""
+    if more > 0 and capacity.members + more > capacity.limit.max_users:
+        raise TeamLimitExceeded
+
+
+def _revived(held: HeldUser) -> Fate:
+    return Fate.ACTIVATED if held.is_own and held.account.deactivated_at is not None else Fate.KEPT
+
+
+def _ended(held: HeldUser) -> Fate:
+    return Fate.DEACTIVATED if held.is_own else Fate.KEPT

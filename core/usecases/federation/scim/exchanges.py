@@ -1,0 +1,16 @@
+"""The last exchanges with an organization's directories, for those who look after them."""
+
+from collections.abc import Sequence
+
+from core.domain.federation.scim.exchanges import ScimExchange
+from core.domain.tenancy.members import Member
+from ports.federation.scim.exchanges import ScimExchangeStore
+
+
+class ScimExchanges:
+    def __init__(self, store: ScimExchangeStore) -> None:
+        self._store = store
+
+    async def list(self, member: Member, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
+        """Newest first; with `refused`, only those that were."""
+        return await self._store.list(member.organization, limit, refused=refused)

@@ -1,0 +1,134 @@
+"""The one group of a directory: the organization, whose members it adds and removes."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from core.domain.changes import Unchanged
+from core.domain.errors import NotFound
+from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.filters import Comparison, Field, Filter, comparisons, holds
+from core.domain.federation.scim.groups import Group, GroupChange, group_change, group_external_id_changed, moves, user_id
+from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.resources import group_version, require_version, users_address
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.users import Leaving, listing_changed
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.record.events import Actor, Event
+from core.usecases.federation.scim.enrolment import Enrolment
+from ports.clock import Clock
+from ports.federation.scim.users import FoundGroup, ProvisionedUserLookup, Touched
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_UNKNOWN = "There is no such group: the one group is the organization"
+
+
+class ScimGroups:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ProvisionedUserLookup, *, base_url: str, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._members_address = users_address(base_url)
+        self._clock = clock
+        self._ids = ids
+
+    async def get(self, holder: ScimHolder, group: OrganizationId, *, with_members: bool) -> FoundGroup:
+        """Raises `NotFound`."""
+        _require_ours(holder, group)
+        return await self._found(holder, with_members=with_members)
+
+    async def list(self, holder: ScimHolder, wanted: Filter | None, *, with_members: bool) -> Sequence[FoundGroup]:
+        """The group, unless the filter leaves it out."""
+        asked = [one for one in comparisons(wanted) if one.field is Field.MEMBER] if wanted is not None else []
+        members = [user for one in asked if (user := _user(one)) is not None]
+        found = await self._found(holder, members=members, with_members=with_members)
+        if wanted is not None:
+            values: Mapping[Field, Collection[str | bool]] = {
+                Field.ID: {str(found.group.organization)},
+                Field.DISPLAY_NAME: {found.group.name},
+                Field.EXTERNAL_ID: {found.group.external_id} if found.group.external_id is not None else (),
+                Field.MEMBER: {one.value for one in asked if _user(one) in found.included},
+            }
+            if not holds(wanted, values):
+                return ()
+        return (found,)
+
+    async def replace(
+        self, holder: ScimHolder, group: OrganizationId, change: GroupChange, version: str | None, actor: Actor, *, with_members: bool
+    ) -> FoundGroup:
+        """Raises what `patch` does."""
+        _require_ours(holder, group)
+        return await self._change(holder, lambda _: change, version, actor, with_members=with_members)
+
+    async def patch(
+        self,
+        holder: ScimHolder,
+        group: OrganizationId,
+        operations: Sequence[Operation],
+        version: str | None,
+        actor: Actor,
+        *,
+        with_members: bool,
+    ) -> FoundGroup:
+        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for owners and admins who would leave,
+        `InvalidValue` for people whom the directory does not know, `TeamLimitExceeded`, and what the operations themselves deserve.
+        """
+        _require_ours(holder, group)
+        return await self._change(holder, partial(group_change, operations=operations), version, actor, with_members=with_members)
+
+    async def _change(
+        self, holder: ScimHolder, change: Callable[[Group | None], GroupChange], version: str | None, actor: Actor, *, with_members: bool
+    ) -> FoundGroup:
+        # What is asked for does not depend on the group. Whether its name or id is told rightly does, and is asked once it is known.
+        asked = change(None)
+        async with self._unit_of_work() as uow:
+            touched = await uow.provisioned_users.hold_group(holder.organization, asked)
+            if touched is None:
+                raise NotFound(_UNKNOWN)
+            require_version(version, group_version(touched.group))
+            change(touched.group)
+            if touched.known < len(asked.plus):
+                raise InvalidValue("members: the organization has no user with one of these ids; create the user first")
+            events = await self._carry_out(uow, holder, asked, touched, actor)
+            if events:
+                await uow.record_all(events)
+                await uow.commit()
+        return await self._found(holder, with_members=with_members)
+
+    async def _carry_out(self, uow: UnitOfWork, holder: ScimHolder, change: GroupChange, touched: Touched, actor: Actor) -> Sequence[Event]:
+        now = self._clock.now()
+        move = moves(change, touched.users.values())
+        enrolment = Enrolment(uow, self._ids, holder, actor, now)
+        events: list[Event] = []
+        if move.leaving:
+            events += await enrolment.leave(move.leaving, Leaving.LEFT_GROUP)
+        if move.entering:
+            capacity = replace(touched.capacity, members=touched.capacity.members - len(move.leaving))
+            events += await enrolment.enter(capacity, move.entering)
+        for people, is_listed in ((move.listed, True), (move.unlisted, False)):
+            if people:
+                await uow.provisioned_users.list_in_group(holder.organization, [one.user.id for one in people], now, listed=is_listed)
+                events += [listing_changed(one.user.id, holder, actor) for one in people]
+        if not isinstance(change.external_id, Unchanged) and change.external_id != touched.group.external_id:
+            await uow.provisioned_users.save_group(holder.organization, change.external_id, now)
+            events.append(group_external_id_changed(holder.organization, actor))
+        return events
+
+    async def _found(self, holder: ScimHolder, *, members: Sequence[UserId] = (), with_members: bool) -> FoundGroup:
+        found = await self._lookup.group(holder.organization, self._members_address if with_members else None, members)
+        if found is None:
+            raise NotFound(_UNKNOWN)
+        return found
+
+
+def _require_ours(holder: ScimHolder, group: OrganizationId) -> None:
+    if group != holder.organization:
+        raise NotFound(_UNKNOWN)
+
+
+def _user(one: Comparison) -> UserId | None:
+    """None for what is nobody's id."""
+    try:
+        return user_id(one.value)
+    except InvalidValue:
+        return None

@@ -1,0 +1,113 @@
+"""SCIM tokens: made and deleted by members, and presented by directories on every request."""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.federation.scim.tokens import (
+    KIND,
+    ScimHolder,
+    ScimToken,
+    require_future,
+    require_room,
+    scim_token_created,
+    scim_token_deleted,
+    token_name,
+)
+from core.domain.identifiers import ScimTokenId
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.federation.scim.tokens import ScimTokenLookup
+from ports.ids import Ids
+from ports.presence import Presence
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+@dataclass(frozen=True, slots=True)
+class NewScimToken:
+    """The only moment at which the token itself is known."""
+
+    token: ScimToken
+    text: Token
+
+
+class ScimTokens:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ScimTokenLookup,
+        presence: Presence[ScimTokenId],
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._presence = presence
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    async def resolve(self, token: Token) -> ScimHolder:
+        """The token's holder. Raises `Unauthorized` when there is no such token or it has expired, and `OrganizationNotActive`."""
+        digest = token.digest()
+        now = self._clock.now()
+        known = await self._lookup.find(digest)
+        if known is None or not hmac.compare_digest(known.digest, digest) or known.is_expired(now):
+            # One answer for both cases: only the holder of a good token may learn more.
+            raise Unauthorized("The SCIM token is not valid")
+        if not known.organization_is_active:
+            raise OrganizationNotActive
+        self._presence.seen(known.holder.token, now)
+        return known.holder
+
+    async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewScimToken:
+        """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage members and integrations."""
+        name = token_name(name)
+        now = self._clock.now()
+        require_future(expires_at, now)
+        async with self._unit_of_work() as uow:
+            # A directory brings and removes members: whoever lets it may do so themselves.
+            if Capability.MEMBERS_MANAGE not in await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE):
+                raise Forbidden("A directory manages members: that takes the right to manage them")
+            while True:
+                text = self._secrets.key(KIND)
+                token = ScimToken(
+                    id=ScimTokenId(self._ids.new()),
+                    organization=member.organization,
+                    name=name,
+                    prefix=text.reveal().rpartition("_")[0],
+                    expires_at=expires_at,
+                    created_by=member.user,
+                    created_at=now,
+                )
+                count = await uow.scim_tokens.add(token, text.digest())
+                if count is not None:
+                    break
+                # The prefix is taken, which happens once in two thousand million for each existing token. Draw another.
+            require_room(count)
+            await uow.record(scim_token_created(token, actor))
+            await uow.commit()
+        return NewScimToken(token, text)
+
+    async def list(self, member: Member) -> Sequence[ScimToken]:
+        """Newest first, expired ones included."""
+        return await self._lookup.list(member.organization)
+
+    async def delete(self, member: Member, token: ScimTokenId, actor: Actor) -> None:
+        """It is refused from the next request on. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+            deleted = await uow.scim_tokens.delete(member.organization, token)
+            if deleted is None:
+                raise NotFound("There is no such SCIM token")
+            await uow.record(scim_token_deleted(deleted, actor))
+            await uow.commit()

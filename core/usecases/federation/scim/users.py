@@ -1,0 +1,276 @@
+"""The people of an organization as its directory manages them."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
+from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.filters import Filter, pins
+from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.resources import require_version, user_version
+from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.users import (
+    ADDITIONS,
+    Fate,
+    HeldUser,
+    Leaving,
+    Profile,
+    ProvisionedUser,
+    Stated,
+    email_changed,
+    has_other_profile,
+    patched,
+    profile_changed,
+    stated_profile,
+    user_joined,
+    user_left,
+    user_signed_up,
+)
+from core.domain.identifiers import MembershipId, PrivacyRequestId, UserId
+from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.accounts import Account, unverified_account
+from core.domain.identity.links import Links
+from core.domain.identity.privacy import forget_job
+from core.domain.pages import Listed
+from core.domain.record.events import Actor, Event
+from core.domain.tenancy.invitations import revoked
+from core.usecases.federation.scim.enrolment import Enrolment, require_room
+from core.usecases.identity.account_access import end_access
+from core.usecases.identity.accounts import Accounts
+from ports.clock import Clock
+from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserLookup
+from ports.identity.accounts import EmailSyntax
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.rate_limits import SharedBuckets
+from ports.turns import Turns
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_KNOWN: Final = "userName: the organization has a user with this address"
+# How far a list can be read without a look at everybody before.
+_LAST: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a directory asks for. `start` counts from 1."""
+
+    filter: Filter | None
+    order: Order
+    start: int
+    count: int
+
+    @property
+    def is_dear(self) -> bool:
+        """It looks at everybody."""
+        return self.order != Order() if self.filter is None else pins(self.filter) is None
+
+
+class ScimUsers:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: ProvisionedUserLookup,
+        accounts: Accounts,
+        *,
+        syntax: EmailSyntax,
+        buckets: SharedBuckets,
+        turns: Turns,
+        templates: MailTemplates,
+        links: Links,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._accounts = accounts
+        self._syntax = syntax
+        self._buckets = buckets
+        self._turns = turns
+        self._templates = templates
+        self._links = links
+        self._clock = clock
+        self._ids = ids
+
+    async def get(self, holder: ScimHolder, user: UserId) -> ProvisionedUser:
+        """Raises `NotFound` for a person whom the directory does not know."""
+        found = await self._lookup.get(holder.organization, user)
+        if found is None:
+            raise NotFound(UNKNOWN)
+        return found
+
+    async def list(self, holder: ScimHolder, search: Search) -> Listed[ProvisionedUser]:
+        """Raises `Overloaded` when too many searches are under way that look at everybody."""
+        offset = min(max(search.start, 1) - 1, _LAST)
+        async with self._turns.take(holder.organization) if search.is_dear else nullcontext():
+            return await self._lookup.list(holder.organization, search.filter, search.order, offset, search.count)
+
+    async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
+        """The person becomes a member, with a new account if the address has none. An account that exists is not changed. Raises
+        `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`, `InvalidValue`, and `RateLimited`.
+        """
+        profile = stated_profile(stated)
+        email = self._email(profile.user_name)
+        wait = await self._buckets.take(ADDITIONS, str(holder.organization))
+        if wait > 0:
+            raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
+        while True:
+            async with self._unit_of_work() as uow:
+                newcomer = await uow.provisioned_users.hold_address(holder.organization, email)
+                if newcomer is None:
+                    raise NotFound(_GONE)
+                if newcomer.is_known:
+                    raise Conflict(_KNOWN)
+                if profile.active:
+                    require_room(newcomer.capacity, 1)
+                enrolment = Enrolment(uow, self._ids, holder, actor, self._clock.now())
+                created = await self._create(enrolment, newcomer, email, profile)
+            if created is not None:
+                return created
+            # Somebody registered with this address at this moment.
+
+    async def replace(self, holder: ScimHolder, user: UserId, stated: Stated, version: str | None, actor: Actor) -> ProvisionedUser:
+        """Raises what `patch` does."""
+        async with self._unit_of_work() as uow:
+            capacity, held = await self._held(uow, holder, user, version)
+            profile = stated_profile(stated, held.user.profile)
+            return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
+
+    async def patch(
+        self, holder: ScimHolder, user: UserId, operations: Sequence[Operation], version: str | None, actor: Actor
+    ) -> ProvisionedUser:
+        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for the membership of owners and admins,
+        `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
+        """
+        async with self._unit_of_work() as uow:
+            capacity, held = await self._held(uow, holder, user, version)
+            profile = patched(held.user.profile, str(user), operations)
+            return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
+
+    async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
+        """The account itself goes if it came to be through this directory and nothing else holds it. Otherwise the person leaves the
+        organization. Raises `NotFound`, `PreconditionFailed`, `Forbidden`.
+        """
+        async with self._unit_of_work() as uow:
+            _, held = await self._held(uow, holder, user, version)
+            held.require_ordinary()
+            now = self._clock.now()
+            events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
+            if held.is_own:
+                request = PrivacyRequestId(self._ids.new())
+                await uow.service_users.delete_account(user, request, now)
+                await uow.jobs.add(forget_job(request))
+            else:
+                await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
+                await uow.provisioned_users.forget(holder.organization, user)
+            fate = Fate.DELETED if held.is_own else Fate.KEPT
+            await uow.record_all([*events, user_left(held, Leaving.DELETED, fate, holder, actor)])
+            await uow.commit()
+
+    async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: Profile) -> ProvisionedUser | None:
+        """None when the account appeared at this moment."""
+        uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
+        account = newcomer.account or unverified_account(UserId(self._ids.new()), email, now)
+        events: list[Event] = []
+        if newcomer.account is None:
+            if not await uow.accounts.add(account, None, origin_organization=holder.organization):
+                return None
+            events.append(user_signed_up(account.id, holder, actor))
+        elif account.email_verified_at is None and account.deactivated_at is None:
+            await self._accounts.disown_unverified(uow, account.id, actor)
+        users = uow.provisioned_users
+        if profile.active:
+            await users.enter(holder.organization, {account.id: MembershipId(self._ids.new())}, now)
+            events.append(user_joined(account.id, Fate.CREATED if newcomer.account is None else Fate.KEPT, holder, actor))
+            await self._welcome(enrolment, newcomer, account)
+        else:
+            await users.leave(holder.organization, [account.id], now, deactivated=True)
+            if newcomer.account is None:
+                await users.deactivate_accounts(holder.organization, [account.id], now)
+        await users.save(holder.organization, account.id, profile, now)
+        if events:
+            await uow.record_all(events)
+        await uow.commit()
+        # The address as the person wrote it, where there is one already.
+        shown = replace(profile, user_name=account.email.address)
+        return ProvisionedUser(id=account.id, profile=shown, created_at=now, updated_at=now)
+
+    async def _welcome(self, enrolment: Enrolment, newcomer: Newcomer, account: Account) -> None:
+        """With a link to choose a password, which proves the address, for whoever has not proved it. Others need none."""
+        uow, holder = enrolment.uow, enrolment.holder
+        if account.email_verified_at is None:
+            await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, account.email, holder.organization_slug, account.language).as_job())
+            return
+        mail = self._templates.mail(
+            "joined",
+            account.email.address,
+            language=account.language or enrolment.actor.language,
+            branding=newcomer.branding,
+            link=self._links.frontend_url,
+        )
+        await uow.jobs.add(mail.as_job())
+
+    async def _held(self, uow: UnitOfWork, holder: ScimHolder, user: UserId, version: str | None) -> tuple[Capacity, HeldUser]:
+        found = await uow.provisioned_users.hold(holder.organization, user)
+        if found is None:
+            raise NotFound(UNKNOWN)
+        require_version(version, user_version(found[1].user.profile))
+        return found
+
+    async def _change(self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: Profile) -> ProvisionedUser:
+        """One save for everything that differs."""
+        uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
+        user, before = held.user.id, held.user.profile
+        email = self._email(after.user_name) if after.user_name != before.user_name else held.account.email
+        if email.key == held.account.email.key and not held.is_own:
+            # Another spelling of the same address changes nothing for anybody.
+            after = replace(after, user_name=before.user_name)
+        if after == before:
+            return held.user
+        events: list[Event] = []
+        if after.user_name != before.user_name:
+            events += await self._move(enrolment, held, email)
+        if after.active and not before.active:
+            events += await enrolment.enter(capacity, [held])
+        elif before.active and not after.active:
+            events += await enrolment.leave([held], Leaving.DEACTIVATED)
+        if has_other_profile(before, after):
+            events.append(profile_changed(user, before, after, holder, actor))
+        await uow.provisioned_users.save(holder.organization, user, after, now)
+        await uow.record_all(events)
+        await uow.commit()
+        return replace(held.user, profile=after, updated_at=now)
+
+    async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
+        """Another address. The holder of the earlier one is told, and has nothing left of the account."""
+        uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
+        held.require_ordinary()
+        held.require_own()
+        user, old = held.user.id, held.account.email
+        change = await uow.provisioned_users.change_address(holder.organization, user, email, now)
+        if change is AddressChange.KNOWN:
+            raise Conflict(_KNOWN)
+        if change is AddressChange.TAKEN:
+            raise InvalidValue("userName: this address cannot be used")
+        await end_access(uow, user, now)
+        language = held.account.language or actor.language
+        mail = self._templates.mail(
+            "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None
+        )
+        await uow.jobs.add(mail.as_job())
+        await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, holder.organization_slug, held.account.language).as_job())
+        return [email_changed(user, holder, actor)]
+
+    def _email(self, text: str) -> Email:
+        """Raises `InvalidValue`."""
+        try:
+            return self._syntax.parse(text)
+        except BadRequest as refusal:
+            raise InvalidValue("userName: must be an e-mail address", detail=refusal.detail) from None
+
+
+UNKNOWN: Final = "The organization has no such user"
+_GONE: Final = "The organization is gone"

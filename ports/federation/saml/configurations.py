@@ -1,0 +1,177 @@
+"""Where the configurations of SAML, its certificates and its exchanges are kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.federation.saml.certificates import Certificate, Signer
+from core.domain.federation.saml.configurations import Configuration
+from core.domain.federation.saml.exchanges import Exchange
+from core.domain.federation.saml.messages import NameId
+from core.domain.federation.saml.sign_in import Meeting
+from core.domain.identifiers import (
+    FlowId,
+    LoginEventId,
+    OrganizationId,
+    SamlCertificateId,
+    SamlSessionId,
+    ServiceId,
+    SessionId,
+    UserId,
+)
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow
+from core.domain.identity.sign_in import ServiceName
+from core.domain.json import Json
+from core.domain.languages import Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """A service and what SAML has of it."""
+
+    service: ServiceId
+    organization_slug: str
+    service_slug: str
+    service_name: str
+    organization_is_active: bool
+    configuration: Configuration | None
+    active: Signer | None
+    next: Signer | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entering:
+    """Somebody who goes to a service provider with an assertion."""
+
+    session_index: SamlSessionId
+    """For the first time from this session; afterwards the earlier one stays."""
+    service: ServiceId
+    user: UserId
+    session: SessionId
+    name_id: NameId
+    login_event: LoginEventId
+    certificate: SamlCertificateId
+    address: str | None
+    user_agent: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    session_index: SamlSessionId
+    organization: OrganizationId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant:
+    """A service provider that somebody was sent to from a session."""
+
+    session_index: SamlSessionId
+    session: SessionId
+    user: UserId
+    service: ServiceId
+    organization_slug: str
+    service_slug: str
+    name_id: NameId
+    slo_url: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiring:
+    """A certificate that ends soon, and who is told."""
+
+    certificate: Certificate
+    warned_days: int | None
+    organization: OrganizationId
+    organization_name: str
+    service_slug: str
+    service_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    email: Email
+    language: Language | None
+
+
+class SamlStore(Protocol):
+    """Part of the unit of work. What belongs to a service's configuration is changed with the service held."""
+
+    async def configuration(self, service: ServiceId) -> Configuration | None: ...
+
+    async def save(self, configuration: Configuration) -> None:
+        """Adds it, or changes the one that is there."""
+
+    async def certificates(self, service: ServiceId) -> Sequence[Certificate]: ...
+
+    async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:
+        """In place of the one in its state, which is deleted with its key."""
+
+    async def activate_next(self, service: ServiceId) -> Certificate | None:
+        """The next certificate becomes the active one, which is deleted with its key. None when there is no next one."""
+
+    async def delete_certificates(self, service: ServiceId) -> None: ...
+
+    async def take(self, service: ServiceId, digest: bytes, id: SamlSessionId, expires_at: datetime) -> bool:  # noqa: A002 - the noun's own word
+        """Remembers a request. False when it was taken before: of many at once, one gets True."""
+
+    async def enter(self, entering: Entering) -> Entered | None:
+        """The sign-in to the service on record. None when the person, their session or the service is gone, or does not let them in."""
+
+    async def exchanged(self, exchange: Exchange) -> None:
+        """Puts it on record, and drops what is older than the last fifty. Nobody waits for it."""
+
+    async def participants(self, session: SessionId) -> Sequence[Participant]:
+        """Of a session and what was opened from it; those that can be told of a sign-out have an address for it."""
+
+    async def participants_named(self, service: ServiceId, name_id: str, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
+        """Of a service, by what it calls a person: in these sessions, or in all living ones."""
+
+    async def end(self, participants: Sequence[SamlSessionId]) -> None:
+        """They are no participants any more."""
+
+    async def end_sessions_in(self, service: ServiceId, user: UserId) -> None:
+        """Those that the service's own application was given. After the account is held."""
+
+    async def keep_logout(self, flow: FlowId, request: Mapping[str, Json]) -> None:
+        """How far a sign-out has come."""
+
+    async def warned(self, certificate: SamlCertificateId, days: int) -> bool:
+        """Of two at once, one gets True."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+class SamlLookup(Protocol):
+    """Outside any unit of work: one statement, one round trip."""
+
+    async def of_service(self, organization: OrganizationId, service_slug: str) -> Configured | None:
+        """None when the organization has no such service."""
+
+    async def public(self, organization_slug: str, service_slug: str, *, fetched: datetime | None) -> Configured | None:
+        """By its address. With `fetched`, it is put on record that somebody has read its metadata, once a minute at most."""
+
+    async def meet(
+        self, organization_slug: str, service_slug: str, caller: Caller | None, session: SessionId | None = None
+    ) -> Meeting | None:
+        """With the caller, or with the person of a living session. None when there is no such service, or it has no configuration."""
+
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
+        """Newest first. None when the organization has no such service."""
+
+    async def logout(self, flow: FlowId) -> Flow | None:
+        """A sign-out on its way, whoever's browser brings its next message."""
+
+    async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
+        """A flow that a form of another site has begun becomes this browser's. Of two browsers, one gets True."""
+
+    async def waiting(self, flow: FlowId) -> ServiceName | None:
+        """The service of a request that waits for a sign-in, in a browser that has it. None for any other flow."""
+
+    async def expiring(self, before: datetime, limit: int) -> Sequence[Expiring]: ...
+
+    async def all(self) -> Sequence[Configured]:
+        """Of all services that have a configuration, by their names. For operators."""
