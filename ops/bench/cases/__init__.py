@@ -15,6 +15,7 @@ from ops.bench.cases import (
     pages,
     peers,
     providers,
+    saml,
     scale,
     scim,
     services,
@@ -67,6 +68,7 @@ CASES: Final[Mapping[str, Case]] = {
     "billing": billing.billing,
     "pages": pages.pages,
     "scim": scim.scim,
+    "saml": saml.saml,
     "peers": peers.peers,
     "providers": providers.providers,
 }

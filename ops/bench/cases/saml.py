@@ -1,0 +1,152 @@
+"""SAML: what a sign-in to a service provider costs, and what two hundred of them at once do to others."""
+
+import time
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import cycle, islice
+from operator import attrgetter
+from secrets import token_urlsafe
+from typing import Final
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import psycopg
+import trio
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from core.domain.secrets import Token
+from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
+from ops.bench.cases.federation import make_shop
+from ops.bench.cases.identity import people
+from ops.bench.fill import Person
+from ops.bench.harness import Options, Server, directory, serving
+from ops.bench.inside import bearer
+from ops.bench.load import Tally, Target, ask_each, drive, fetch, percentile
+from ops.bench.paired import Contestant, Side, each_once, take_turns
+from ops.bench.report import Figure, at_least, at_most
+from ops.bench.shared_postgres import shared_postgres
+
+PEOPLE: Final = 200
+CONNECTIONS: Final = 8
+AT_ONCE: Final = 200
+TURNS: Final = 5
+SIGNATURES: Final = 300
+ENTITY: Final = "https://crm.bench.test/saml"
+CPU: Final = attrgetter("server")
+_PATH: Final = "/api/organizations/acme/services/shop/saml"
+
+
+async def saml(options: Options) -> Sequence[Figure]:
+    """A request from a browser that is signed in, answered by a form with response and assertion signed: against two bare RSA-2048
+    signatures in the same run. Then two hundred at once, and what somebody else waits for meanwhile.
+    """
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(directory())
+        postgres = stack.enter_context(shared_postgres(place))
+        data_dir = place / "postern"
+        data_dir.mkdir()
+        server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
+        persons = await people(server, PEOPLE)
+        shop = await trio.to_thread.run_sync(make_shop, server, persons)
+        await trio.to_thread.run_sync(_owned, server.database_url, shop.organization, persons[0])
+        await _configure(server, persons[0])
+        cookies = await trio.to_thread.run_sync(_browsers, server.database_url, persons)
+        exchanges = _exchanges(server, cookies)
+        contestant = Contestant(
+            "exchange", Side(server.pid, "postern", postgres), each_once(exchanges, CONNECTIONS, max(2.0, options.seconds))
+        )
+        await take_turns([contestant], TURNS)
+        signing = await trio.to_thread.run_sync(_two_signatures)
+        alone, beside, answered = await _health(server, exchanges)
+    spent = contestant.median(CPU)
+    return [
+        Figure("an exchange, CPU", spent, "µs", beside=contestant.described()),
+        Figure("two bare signatures, CPU", signing, "µs"),
+        Figure("its rate against that of two bare signatures", signing / spent, bar=at_least(0.33)),
+        Figure("/health/live alone, 99th percentile", alone * 1e3, "ms"),
+        Figure(f"/health/live while {AT_ONCE} are at once, 99th percentile", beside * 1e3, "ms"),
+        Figure("beside them against alone", beside / alone, bar=at_most(3)),
+        Figure("exchanges at once that were answered with a form", answered.requests, bar=at_least(AT_ONCE)),
+        Figure("requests that failed", contestant.failures + answered.summary().failures, bar=at_most(0)),
+    ]
+
+
+def _owned(url: str, organization: UUID, owner: Person) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update all_organizations set owner_user_id = %s where id = %s", [owner.user, organization])
+        connection.execute(
+            "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %s, %s, 'owner', now())",
+            [organization, owner.user],
+        )
+        connection.execute(
+            "insert into relations (organization_id, user_id, relation, object_type, object_id)"
+            " values (%s, %s, 'owner', 'organization', %s)",
+            [organization, owner.user, organization],
+        )
+
+
+async def _configure(server: Server, owner: Person) -> None:
+    target = replace(server.target(_PATH), headers=await bearer(server, owner))
+    wanted = {"enabled": True, "entity_id": ENTITY, "acs_url": f"{ENTITY}/acs", "sign_assertions": True, "sign_response": True}
+    for asked in (target.posting(wanted), replace(target, path=f"{_PATH}/certificate").posting({})):
+        answer = await fetch(asked)
+        assert answer is not None, asked.path  # noqa: S101 - of the benchmark's own making
+        assert answer.status in {200, 201}, answer  # noqa: S101
+
+
+def _browsers(url: str, persons: Sequence[Person]) -> Sequence[str]:
+    made = [Token(token_urlsafe(32)) for _ in persons]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "update sessions set authenticated_by = '{pwd}', proved_at = now() where id = any (%s)", [[one.session for one in persons]]
+        )
+        connection.cursor().executemany(
+            "insert into browser_sessions (digest, session_id) values (%s, %s)",
+            [(token.digest(), person.session) for token, person in zip(made, persons, strict=True)],
+        )
+        connection.execute("analyze")
+    return [f"{SESSION_COOKIE}={token.reveal()}" for token in made]
+
+
+def _exchanges(server: Server, cookies: Sequence[str]) -> Iterator[Target]:
+    """Each request once, with an id of its own."""
+    destination = f"http://127.0.0.1:{server.port}/saml/acme/shop/sso"
+    for cookie in cycle(cookies):
+        document = (
+            '<samlp:AuthnRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"'
+            f' ID="_{uuid4().hex}" Version="2.0" IssueInstant="{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}" Destination="{destination}"'
+            f' AssertionConsumerServiceURL="{ENTITY}/acs"><saml:Issuer>{ENTITY}</saml:Issuer></samlp:AuthnRequest>'
+        )
+        packing = zlib.compressobj(9, zlib.DEFLATED, -15)
+        packed = b64encode(packing.compress(document.encode()) + packing.flush()).decode()
+        yield server.target(f"/saml/acme/shop/sso?{urlencode({'SAMLRequest': packed, 'RelayState': 'x'})}", {"Cookie": cookie})
+
+
+def _two_signatures() -> float:
+    """Microseconds."""
+    key, message = rsa.generate_private_key(65537, 2048), bytes(400)
+    began = time.thread_time()
+    for _ in range(2 * SIGNATURES):
+        key.sign(message, padding.PKCS1v15(), hashes.SHA256())
+    return (time.thread_time() - began) / SIGNATURES * 1e6
+
+
+async def _health(server: Server, exchanges: Iterator[Target]) -> tuple[float, float, Tally]:
+    target = server.target("/health/live")
+    alone, beside, answered, over = Tally(), Tally(), Tally(), trio.Event()
+    await drive(target, alone, connections=1, seconds=5, pause=0.005)
+
+    async def others() -> None:
+        for _ in range(5):
+            await ask_each(islice(exchanges, AT_ONCE), answered, connections=AT_ONCE)
+        over.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        await drive(target, beside, connections=1, seconds=120, pause=0.005, until=over)
+    return percentile(alone.latencies, 99), percentile(beside.latencies, 99), answered
