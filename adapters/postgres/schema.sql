@@ -197,7 +197,10 @@ create table all_services (
     id_token_alg          text        not null default 'RS256' check (id_token_alg in ('RS256', 'ES256')),
     post_logout_redirect_uris text[]  not null default '{}',
     backchannel_logout_uri text,                            -- null: it is not told of sessions that end
-    backchannel_logout_session_required boolean not null default false
+    backchannel_logout_session_required boolean not null default false,
+    jwks_uri              text,                             -- where `jwks` is published, and was read last
+    jwks_fetched_at       timestamptz,
+    constraint all_services_published_keys check (jwks_uri is null or (jwks is not null and jwks_fetched_at is not null))
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
 create index services_oldest on all_services (org_id, created_at, id);
@@ -212,7 +215,7 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
-           backchannel_logout_uri, backchannel_logout_session_required
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at
       from all_services
      where deleted_at is null;
 

@@ -8,7 +8,7 @@ from adapters.crypto.client_assertions import JwtClientAssertions
 from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
-from adapters.postgres.federation.clients import PostgresClients, PostgresUsedAssertions
+from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
 from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
@@ -81,7 +81,9 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         client_lookup,
         JwtClientAssertions(),
         PostgresUsedAssertions(pool, ids),
-        clock,
+        foundation.key_sets,
+        PostgresKeptKeys(pool),
+        clock=clock,
         audiences=assertion_audiences(settings.public_url),
     )
     authorization_codes = AuthorizationCodes(

@@ -15,6 +15,7 @@ from adapters.email_syntax import LibraryEmailSyntax
 from adapters.mail.organizations import GuardedPost
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.outbound.key_sets import GuardedKeySets
 from adapters.outbound.names import SystemNames
 from adapters.outbound.trust import Trust
 from adapters.postgres.branding import PostgresBrandings
@@ -48,6 +49,7 @@ from ports.outbound import OperatorsOutbound, Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.services.published_keys import KeySets
 from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
@@ -77,6 +79,7 @@ class Foundation:
     mail_templates: MailTemplates
     mail: MailTransport
     outbound: Outbound
+    key_sets: KeySets
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -132,6 +135,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url),
             mail=mail,
             outbound=outbound,
+            key_sets=GuardedKeySets(outbound),
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,

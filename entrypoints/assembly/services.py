@@ -69,7 +69,9 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         ids=ids,
     )
     return Services(
-        services=OrganizationServices(new_unit_of_work, PostgresServices(pool), foundation.outbound, clock, ids),
+        services=OrganizationServices(
+            new_unit_of_work, PostgresServices(pool), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
+        ),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
         client_secrets=ClientSecrets(new_unit_of_work, PostgresClientSecrets(pool), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),

@@ -1,17 +1,21 @@
 """Clients in PostgreSQL: the look-up that every request of a client makes, and the assertions that were used."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
+
+from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.statements import ask, ask_in_order, tell
 from core.domain.federation.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
+from core.domain.json import Json
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
 from ports.ids import Ids
 
@@ -32,6 +36,8 @@ class ClientRow(NamedTuple):
     jwks: dict[str, Any] | None
     has_secret: bool
     secret_matches: bool
+    jwks_uri: str | None
+    jwks_fetched_at: datetime | None
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -47,6 +53,8 @@ class ClientRow(NamedTuple):
             keys=self.jwks,
             has_secret=self.has_secret,
             secret_matches=self.secret_matches,
+            keys_uri=self.jwks_uri,
+            keys_fetched_at=self.jwks_fetched_at,
         )
 
 
@@ -71,6 +79,16 @@ class PostgresClients:
             key = client, _ = asked[place - 1]
             found[key] = row.client(client)
         return found
+
+
+class PostgresKeptKeys:
+    """Implements `ports.services.published_keys.KeptKeys`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def keep(self, service: ServiceId, url: str, keys: Mapping[str, Json], at: datetime) -> None:
+        await tell(self._pool, _KEEP, {"service": service, "url": url, "keys": Jsonb(keys), "at": at})
 
 
 class PostgresUsedAssertions:
@@ -98,7 +116,8 @@ CLIENT: Final = """
            exists (
                select from client_secrets
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
-           )
+           ),
+           services.jwks_uri, services.jwks_fetched_at
 """
 
 # From `asked.client`.
@@ -112,6 +131,13 @@ FIND: Final[LiteralString] = f"""
     select asked.place, {CLIENT}
       from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
            {ITS_SERVICE}
+"""
+
+# Not what an earlier address has said: somebody may have changed it meanwhile.
+_KEEP: Final = """
+    update services
+       set jwks = %(keys)s, jwks_fetched_at = %(at)s
+     where id = %(service)s and jwks_uri = %(url)s and jwks_fetched_at < %(at)s
 """
 
 _USE: Final = """

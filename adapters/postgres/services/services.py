@@ -52,6 +52,8 @@ class ServiceRow:
     post_logout_redirect_uris: list[str]
     backchannel_logout_uri: str | None
     backchannel_logout_session_required: bool
+    jwks_uri: str | None
+    jwks_fetched_at: datetime | None
 
     def service(self) -> Service:
         return Service(
@@ -69,6 +71,8 @@ class ServiceRow:
             sign_in_policy=SignInPolicy(self.sign_in_policy),
             trusted=self.trusted,
             jwks=self.jwks,
+            jwks_uri=self.jwks_uri,
+            jwks_fetched_at=self.jwks_fetched_at,
             id_token_alg=IdTokenAlgorithm(self.id_token_alg),
             post_logout_redirect_uris=tuple(self.post_logout_redirect_uris),
             backchannel_logout_uri=self.backchannel_logout_uri,
@@ -85,7 +89,8 @@ SERVICE: Final = """
            services.officesuite_scopes, services.redirect_uris, services.device_activation_uri,
            services.created_at as service_created_at, services.updated_at as service_updated_at, services.sign_in_policy,
            services.trusted, services.jwks, services.id_token_alg, services.post_logout_redirect_uris,
-           services.backchannel_logout_uri, services.backchannel_logout_session_required"""
+           services.backchannel_logout_uri, services.backchannel_logout_session_required, services.jwks_uri,
+           services.jwks_fetched_at"""
 
 
 class ServiceRows:
@@ -216,6 +221,8 @@ def _columns(service: Service) -> dict[str, Any]:
         "sign_in_policy": service.sign_in_policy.value,
         "trusted": service.trusted,
         "jwks": None if service.jwks is None else Jsonb(service.jwks),
+        "jwks_uri": service.jwks_uri,
+        "jwks_fetched_at": service.jwks_fetched_at,
         "id_token_alg": service.id_token_alg.value,
         "post_logout_redirect_uris": list(service.post_logout_redirect_uris),
         "backchannel_logout_uri": service.backchannel_logout_uri,
@@ -241,12 +248,11 @@ _ADD: Final[LiteralString] = f"""
              insert into all_services
                     (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
                      device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, backchannel_logout_uri,
-                     backchannel_logout_session_required, created_at, updated_at)
+                     backchannel_logout_session_required, jwks_uri, jwks_fetched_at, created_at, updated_at)
              values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
                      %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
                      %(id_token_alg)s, %(post_logout_redirect_uris)s, %(backchannel_logout_uri)s,
-                     %(backchannel_logout_session_required)s, %(created_at)s,
-                     %(updated_at)s)
+                     %(backchannel_logout_session_required)s, %(jwks_uri)s, %(jwks_fetched_at)s, %(created_at)s, %(updated_at)s)
                  on conflict (org_id, slug) where deleted_at is null do nothing
           returning id
          ),
@@ -268,7 +274,8 @@ _SAVE: Final[LiteralString] = f"""
                 set name = %(name)s, service_type = %(type)s, codehost_scopes = %(codehost_scopes)s, websuite_scopes = %(websuite_scopes)s,
                     officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
                     device_activation_uri = %(device_activation_uri)s, sign_in_policy = %(sign_in_policy)s, trusted = %(trusted)s,
-                    jwks = %(jwks)s, id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
+                    jwks = %(jwks)s, jwks_uri = %(jwks_uri)s, jwks_fetched_at = %(jwks_fetched_at)s,
+                    id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
                     backchannel_logout_uri = %(backchannel_logout_uri)s,
                     backchannel_logout_session_required = %(backchannel_logout_session_required)s, updated_at = %(updated_at)s
               where id = %(id)s

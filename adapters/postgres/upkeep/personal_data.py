@@ -260,6 +260,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),
         *(
             "all_services.jwks",
+            "all_services.jwks_uri",
             "all_services.post_logout_redirect_uris",
             "all_services.backchannel_logout_uri",
             "authorization_codes.redirect_uri",

@@ -15,6 +15,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.domain.services.client_keys import KEYS_LIFETIME
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -61,6 +62,9 @@ class RegisteredClient:
     keys: Mapping[str, Json] | None
     has_secret: bool
     secret_matches: bool
+    keys_uri: str | None = None
+    """Where the keys are published."""
+    keys_fetched_at: datetime | None = None
 
     @property
     def is_public(self) -> bool:
@@ -68,6 +72,9 @@ class RegisteredClient:
         if not self.service_type.is_confidential:
             return True
         return self.service_type is ServiceType.WEB and not self.has_secret and self.keys is None
+
+    def has_old_keys(self, now: datetime) -> bool:
+        return self.keys_fetched_at is None or now - self.keys_fetched_at > KEYS_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)

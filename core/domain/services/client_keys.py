@@ -1,14 +1,26 @@
-"""The public keys that a service signs its client assertions with (RFC 7523), as a JSON Web Key Set that its makers store here."""
+"""The public keys that a service signs its client assertions with (RFC 7523), as a JSON Web Key Set that its makers store here, or publish
+under an address.
+"""
 
+import json
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.json import Json
+from core.domain.outbound.destinations import Destination, NotADestination, destination
 
 MOST_KEYS: Final = 10
+# Of a published set, which may have keys for other purposes, too.
+MOST_PUBLISHED: Final = 50
+LARGEST_SET: Final = 64 << 10
+# In which a published set arrives.
+PATIENCE: Final = timedelta(seconds=5)
+# A published set is read again when it is older, and whenever an assertion names a key that it does not have.
+KEYS_LIFETIME: Final = timedelta(hours=1)
 LONGEST_KEY_ID: Final = 200
 # In bytes. A smaller RSA key can be broken; a larger one costs us more than it protects.
 SMALLEST_MODULUS: Final = 256
@@ -32,6 +44,42 @@ def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
     if len(kept) > 1 and (None in ids or len(set(ids)) < len(ids)):
         raise BadRequest("jwks: of several keys, each needs a `kid` of its own")
     return {"keys": kept}
+
+
+def keys_destination(url: str) -> Destination:
+    """Where a set is published. Raises `BadRequest`."""
+    try:
+        return destination(url)
+    except NotADestination as refusal:
+        raise BadRequest(f"jwks_uri: {refusal}") from None
+
+
+def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
+    """Of a published set, the keys that can verify assertions. What is for other purposes is passed over. Raises `BadRequest`."""
+    if status != 200:
+        raise BadRequest(f"jwks_uri: answers with status {status}")
+    if len(body) > LARGEST_SET:
+        raise BadRequest(f"jwks_uri: answers with more than {LARGEST_SET >> 10} KiB")
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadRequest("jwks_uri: does not answer with JSON") from None
+    keys = given.get("keys") if isinstance(given, dict) else None
+    if not isinstance(keys, list):
+        raise BadRequest("jwks_uri: does not answer with a JSON Web Key Set (RFC 7517)")
+    kept: dict[Any, dict[str, Json]] = {}
+    for one in keys[:MOST_PUBLISHED]:
+        try:
+            key = _key(one, "jwks_uri")
+        except BadRequest:
+            continue
+        kept.setdefault(key.get("kid"), key)
+    if len(kept) > 1:
+        # An assertion could not say that it means this one.
+        kept.pop(None, None)
+    if not kept:
+        raise BadRequest("jwks_uri: publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures")
+    return {"keys": list(kept.values())[:MOST_KEYS]}
 
 
 def _key(given: Any, field: str) -> dict[str, Json]:

@@ -96,6 +96,9 @@ class Service:
     """The organization's own: its members are not asked whether they consent."""
     jwks: Mapping[str, Json] | None = None
     """The public keys that the client signs its assertions with. None: it does not authenticate in this way."""
+    jwks_uri: str | None = None
+    """Where these keys are published. They are those that were there last. None: they are kept here alone."""
+    jwks_fetched_at: datetime | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     post_logout_redirect_uris: Sequence[str] = ()
     """Where browsers may be sent after signing out. Empty: to any of `redirect_uris`."""
@@ -122,10 +125,16 @@ class NewService:
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
     jwks: Mapping[str, Any] | None = None
+    jwks_uri: str | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     post_logout_redirect_uris: Sequence[str] = ()
     backchannel_logout_uri: str | None = None
     backchannel_logout_session_required: bool = False
+
+    def with_published(self, keys: Mapping[str, Any]) -> "NewService":
+        """With the keys that are published under its address. Raises `BadRequest`."""
+        _require_one_source(self.jwks, self.jwks_uri)
+        return replace(self, jwks=keys)
 
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
         """As it is kept. Raises `BadRequest`."""
@@ -145,6 +154,8 @@ class NewService:
                 sign_in_policy=self.sign_in_policy,
                 trusted=self.trusted,
                 jwks=self.jwks,
+                jwks_uri=self.jwks_uri,
+                jwks_fetched_at=None if self.jwks_uri is None else now,
                 id_token_alg=self.id_token_alg,
                 post_logout_redirect_uris=self.post_logout_redirect_uris,
                 backchannel_logout_uri=self.backchannel_logout_uri,
@@ -169,10 +180,16 @@ class ServiceChange:
     sign_in_policy: SignInPolicy | Unchanged = UNCHANGED
     trusted: bool | Unchanged = UNCHANGED
     jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
+    jwks_uri: str | Unchanged | None = UNCHANGED
     id_token_alg: IdTokenAlgorithm | Unchanged = UNCHANGED
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+
+    def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
+        """With the keys that are published under its address. Raises `BadRequest`."""
+        _require_one_source(None if self.jwks is UNCHANGED else self.jwks, self.jwks_uri)
+        return replace(self, jwks=keys)
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -248,8 +265,16 @@ def service_name(text: str) -> str:
 
 def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     """The service unchanged when nothing differs. Raises `BadRequest`."""
-    after = _checked(replace(service, **change.said))
-    return service if after == service else replace(after, updated_at=now)
+    said = {**change.said}
+    if isinstance(change.jwks_uri, str):
+        said["jwks_fetched_at"] = now
+    elif "jwks" in said:
+        said |= {"jwks_uri": None, "jwks_fetched_at": None}
+    elif "jwks_uri" in said and service.jwks_uri is not None:
+        # They were published there, and nobody has sent them.
+        said |= {"jwks": None, "jwks_fetched_at": None}
+    after = _checked(replace(service, **said))
+    return service if after == replace(service, jwks_fetched_at=after.jwks_fetched_at) else replace(after, updated_at=now)
 
 
 def logout_destination(uri: str) -> Destination:
@@ -279,7 +304,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in ("sign_in_policy", "trusted", "id_token_alg", "backchannel_logout_session_required"):
+    for name in ("sign_in_policy", "trusted", "id_token_alg", "jwks_uri", "backchannel_logout_session_required"):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:
@@ -366,6 +391,11 @@ def _logout_uri(service: Service) -> str | None:
     if logout_destination(uri).scheme != "https" and not service.service_type.is_confidential:
         raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service")
     return uri
+
+
+def _require_one_source(jwks: object, jwks_uri: object) -> None:
+    if jwks is not None and isinstance(jwks_uri, str):
+        raise BadRequest("jwks: the keys are sent here or published under jwks_uri, not both")
 
 
 def _keys_of(service: Service, given: Mapping[str, Any]) -> Mapping[str, Json]:

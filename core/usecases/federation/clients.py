@@ -1,7 +1,8 @@
 """Clients: who calls the token endpoint and its neighbours."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from core.domain.errors import Unauthorized
 from core.domain.federation.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
@@ -13,9 +14,11 @@ from core.domain.federation.clients import (
     used_assertion,
 )
 from core.domain.federation.oauth_errors import client_refused
+from core.domain.json import Json
 from core.domain.secrets import Token
 from ports.clock import Clock
 from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
+from ports.services.published_keys import KeptKeys, KeySets
 
 
 class Clients:
@@ -24,14 +27,18 @@ class Clients:
         lookup: ClientLookup,
         assertions: ClientAssertions,
         used: UsedAssertions,
-        clock: Clock,
+        key_sets: KeySets,
+        kept_keys: KeptKeys,
         *,
+        clock: Clock,
         audiences: Collection[str],
     ) -> None:
         """`audiences` are whom an assertion may be for."""
         self._lookup = lookup
         self._assertions = assertions
         self._used = used
+        self._key_sets = key_sets
+        self._kept_keys = kept_keys
         self._clock = clock
         self._audiences = frozenset(audiences)
 
@@ -52,12 +59,33 @@ class Clients:
         """The same for a client that was looked up together with something else."""
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:
-            claims = self._assertions.verify(credentials.assertion, client.keys)
+            claims = await self._verified(credentials.assertion, client, client.keys)
             assertion = used_assertion(claims, client.client, self._audiences, self._clock.now())
             if not await self._used.use(client.service, assertion):
                 raise client_refused("the assertion was used before")
         require_open(client)
         return AuthenticatedClient(client, credentials.method)
+
+    async def _verified(self, assertion: str, client: RegisteredClient, keys: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Published keys are read again when they are old, and when none of them verifies: the client may have a new one since."""
+        if client.keys_uri is None:
+            return self._assertions.verify(assertion, keys)
+        if not client.has_old_keys(self._clock.now()):
+            try:
+                return self._assertions.verify(assertion, keys)
+            except Unauthorized:
+                renewed = await self._renewed(client, client.keys_uri)
+                if renewed is None or renewed == keys:
+                    raise
+                return self._assertions.verify(assertion, renewed)
+        renewed = await self._renewed(client, client.keys_uri)
+        return self._assertions.verify(assertion, keys if renewed is None else renewed)
+
+    async def _renewed(self, client: RegisteredClient, url: str) -> Mapping[str, Json] | None:
+        renewed = await self._key_sets.renewed(url)
+        if renewed is not None:
+            await self._kept_keys.keep(client.service, url, renewed, self._clock.now())
+        return renewed
 
 
 def require_credential(client: AuthenticatedClient) -> None:

@@ -1,12 +1,15 @@
 """Services as the members of their organization see them: created, listed, changed, and deleted by the owner."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
 from core.domain.identifiers import ClientId, PlanId, ServiceId
+from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.record.events import Actor
+from core.domain.services.client_keys import PATIENCE
 from core.domain.services.client_secrets import require_none
 from core.domain.services.plans import Plan, default_plan, plan_created
 from core.domain.services.services import (
@@ -30,11 +33,21 @@ from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.outbound import Outbound
+from ports.outbound import Failure, Outbound, OutboundFailed
+from ports.services.published_keys import KeySets
 from ports.services.services import ServiceLookup, ServiceRegister
 from ports.unit_of_work import UnitOfWorkFactory
 
 Found = TypeVar("Found")
+
+_NOT_FETCHED: Final = {
+    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
+    Failure.UNRESOLVED: "there is no such host",
+    Failure.UNREACHABLE: "the host could not be reached",
+    Failure.TLS: "the host has no certificate that we trust",
+    Failure.TIMEOUT: f"the keys did not arrive within {PATIENCE.total_seconds():g} seconds",
+    Failure.MALFORMED: "the host gave no answer in HTTP",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +58,13 @@ class CreatedService:
 
 
 class OrganizationServices:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, outbound: Outbound, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, outbound: Outbound, key_sets: KeySets, *, clock: Clock, ids: Ids
+    ) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._outbound = outbound
+        self._key_sets = key_sets
         self._clock = clock
         self._ids = ids
 
@@ -57,6 +73,8 @@ class OrganizationServices:
         slug.
         """
         now = self._clock.now()
+        if wanted.jwks_uri is not None:
+            wanted = wanted.with_published(await self._published(wanted.jwks_uri))
         service = wanted.service(ServiceId(self._ids.new()), member.organization, ClientId(self._ids.new()), now)
         self._require_callable(service)
         plan = default_plan(PlanId(self._ids.new()), service.id, now)
@@ -95,6 +113,8 @@ class OrganizationServices:
         """
         if not change.said:
             raise BadRequest("Send at least one field")
+        if isinstance(change.jwks_uri, str):
+            change = change.with_published(await self._published(change.jwks_uri))
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             before = found(await uow.services.hold(member.organization, slug))
@@ -123,6 +143,13 @@ class OrganizationServices:
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
             await uow.commit()
+
+    async def _published(self, url: str) -> Mapping[str, Json]:
+        """Fetched whenever the address is sent. Raises `BadRequest`."""
+        try:
+            return await self._key_sets.fetch(url)
+        except OutboundFailed as failed:
+            raise BadRequest(f"jwks_uri: {_NOT_FETCHED[failed.failure]}", detail=failed.failure.value) from None
 
     def _require_callable(self, service: Service) -> None:
         uri = service.backchannel_logout_uri

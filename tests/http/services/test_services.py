@@ -82,6 +82,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: House) -
         "sign_in_policy": "anyone",
         "trusted": False,
         "jwks": None,
+        "jwks_uri": None,
         "id_token_alg": "RS256",
         "post_logout_redirect_uris": [],
         "backchannel_logout_uri": None,
@@ -570,6 +571,7 @@ async def test_what_a_service_says_of_itself_as_a_client(house: House) -> None:
         "sign_in_policy": "anyone",
         "trusted": False,
         "jwks": None,
+        "jwks_uri": None,
         "id_token_alg": "RS256",
         "post_logout_redirect_uris": [],
     }

@@ -105,6 +105,10 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """Whether members of the organization are spared the question whether the application may know who they are."""
     jwks: ClientKeys | None = None
     """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
+    jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | None = None
+    """Where the application publishes these keys, in place of `jwks`. They are fetched at once, and again when they are an hour old or an
+    assertion is signed with another one.
+    """
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     """What the application's ID tokens are signed with."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
@@ -137,7 +141,13 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether members of the organization are spared the question whether the application may know who they are."""
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
-    """The public keys that the application signs its client assertions with, as a JSON Web Key Set; null removes them."""
+    """The public keys that the application signs its client assertions with, as a JSON Web Key Set; null removes them. They take the place
+    of published ones.
+    """
+    jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
+    """Where the application publishes these keys, in place of `jwks`. They are fetched whenever you send this. Null removes the
+    address and the keys that came from it.
+    """
     id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """What the application's ID tokens are signed with."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
@@ -179,6 +189,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether members of the organization are spared the question whether the application may know who they are."""
     jwks: ClientKeys | None
     """The public keys that the application signs its client assertions with; null if there are none."""
+    jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None
+    """Where the application publishes these keys; null if it does not."""
     id_token_alg: Annotated[IdTokenAlgorithm, example("RS256")]
     """What the application's ID tokens are signed with."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
@@ -258,6 +270,7 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
         sign_in_policy=body.sign_in_policy,
         trusted=body.trusted,
         jwks=body.jwks,
+        jwks_uri=body.jwks_uri,
         id_token_alg=body.id_token_alg,
         post_logout_redirect_uris=body.post_logout_redirect_uris,
         backchannel_logout_uri=body.backchannel_logout_uri,
@@ -300,6 +313,7 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
         sign_in_policy=changed(body.sign_in_policy),
         trusted=changed(body.trusted),
         jwks=changed(body.jwks),
+        jwks_uri=changed(body.jwks_uri),
         id_token_alg=changed(body.id_token_alg),
         post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
         backchannel_logout_uri=changed(body.backchannel_logout_uri),
@@ -335,6 +349,7 @@ def service_record(service: Service) -> ServiceRecord:
         sign_in_policy=service.sign_in_policy,
         trusted=service.trusted,
         jwks=None if service.jwks is None else dict(service.jwks),
+        jwks_uri=service.jwks_uri,
         id_token_alg=service.id_token_alg,
         post_logout_redirect_uris=service.post_logout_redirect_uris,
         backchannel_logout_uri=service.backchannel_logout_uri,
