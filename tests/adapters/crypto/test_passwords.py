@@ -107,10 +107,12 @@ async def test_without_a_hash_the_answer_is_no_after_the_same_work() -> None:
     passwords = hasher(Argon2Parameters(), metrics=metrics)
     encoded = await passwords.hash(Password("correct horse"))
     taken: dict[str | None, list[float]] = {encoded: [], None: []}
-    for _ in range(8):  # in turns, so that a busy machine slows both
+    for _ in range(200):  # in turns, until a busy machine has let each of them through undisturbed
         for known, times in taken.items():
             assert not await passwords.verify(known, Password("wrong horse"))
             times.append(metrics.hashed[-1][0])
+        if min(taken[None]) == pytest.approx(min(taken[encoded]), rel=0.5):
+            return
     assert min(taken[None]) == pytest.approx(min(taken[encoded]), rel=0.5)
 
 
