@@ -151,6 +151,8 @@ class PaymentProvider:
                     return 400, _error("invalid_request_error", None)
                 found["status"] = "expired"
                 return 200, found
+            case "GET", ["checkout", "sessions", session]:
+                return 200, self.sessions[str(session)]
             case "POST", ["billing_portal", "sessions"]:
                 return 200, {"id": "bps_1", "url": f"https://billing.example/{form['customer']}?back={form['return_url']}"}
             case "GET", ["subscriptions"]:

@@ -71,6 +71,10 @@ class HostedCheckout:
     async def close_checkout(self, checkout: str) -> None:
         await self._post(f"/v1/checkout/sessions/{quote(checkout, safe='')}/expire", {}, None)
 
+    async def is_checkout_paid(self, checkout: str) -> bool:
+        session, _ = await self._call("GET", f"/v1/checkout/sessions/{quote(checkout, safe='')}")
+        return session.get("status") == "complete"
+
     async def open_portal(self, customer: str, return_url: str) -> str:
         session = await self._post("/v1/billing_portal/sessions", {"customer": customer, "return_url": return_url}, None)
         return _text(session, "url")

@@ -68,12 +68,15 @@ class Customer:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout that somebody began. `external_id` is None until the provider has answered."""
+    """A checkout that somebody began. `external_id` is None until the provider has answered. `has_led_somewhere`: we have heard of a
+    subscription since, so it may have been paid long ago.
+    """
 
     id: UUID
     digest: str
     external_id: str | None
     asked_at: datetime
+    has_led_somewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ class BillingStore(Protocol):
 
     async def portal(self, organization: OrganizationId) -> Portal: ...
 
-    async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> None: ...
+    async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
+        """False when the person has begun another one meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +284,9 @@ class PaymentProvider(Protocol):
     async def open_checkout(self, checkout: NewCheckout) -> OpenedCheckout: ...
 
     async def close_checkout(self, checkout: str) -> None:
-        """So that nobody can pay there any more."""
+        """So that nobody can pay there any more. One that is closed, or paid, is refused."""
+
+    async def is_checkout_paid(self, checkout: str) -> bool: ...
 
     async def open_portal(self, customer: str, return_url: str) -> str: ...
 

@@ -65,11 +65,14 @@ class _Offer:
     checkout_digest: str | None
     checkout_external_id: str | None
     checkout_asked_at: datetime | None
+    has_led_somewhere: bool
 
     def checkout(self) -> Checkout | None:
         if self.checkout_id is None or self.checkout_digest is None or self.checkout_asked_at is None:
             return None
-        return Checkout(self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at)
+        return Checkout(
+            self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +213,9 @@ class BillingRows:
         (row,) = await self._transaction.ask(_Portal, _PORTAL, {"organization": organization})
         return Portal(row.customer, row.redirect_uris)
 
-    async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> None:
+    async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
         parameters = {"service": service, "user": user, "id": checkout, "external_id": external_id}
-        await self._transaction.tell(_ANSWER_CHECKOUT, parameters)
+        return bool(await self._transaction.ask(IdRow, _ANSWER_CHECKOUT, parameters))
 
 
 def _look(look: Snapshot | None) -> Jsonb | None:
@@ -403,6 +406,7 @@ _READER: Final = """
      where users.id = %(user)s and users.deactivated_at is null
 """
 
+# What lives at the provider counts, also where somebody has set our own record to something else through the API.
 _OFFER: Final = """
     select organizations.id as organization_id, services.id as service_id, services.redirect_uris,
            organizations.status = 'active' as is_active, plans.id as plan_id, plans.service_id as plan_service_id,
@@ -410,10 +414,20 @@ _OFFER: Final = """
            exists (
                select
                  from billing_subscriptions
-                 join subscriptions on subscriptions.id = billing_subscriptions.subscription_id
+                 left join subscriptions on subscriptions.id = billing_subscriptions.subscription_id
                 where billing_subscriptions.service_id = services.id and billing_subscriptions.user_id = %(user)s
-                  and subscriptions.status in ('active', 'past_due')
+                  and not billing_subscriptions.is_over
+                  and (
+                          facets #>> '{seen,snapshot,status}' in ('active', 'trialing', 'past_due', 'unpaid')
+                       or (subscriptions.status in ('active', 'past_due') and subscriptions.overridden_at is null)
+                      )
            ) as has_living,
+           exists (
+               select
+                 from billing_subscriptions
+                where billing_subscriptions.service_id = services.id and billing_subscriptions.user_id = %(user)s
+                  and billing_subscriptions.created_at >= billing_checkouts.asked_at
+           ) as has_led_somewhere,
            billing_customers.external_id as customer, billing_checkouts.id as checkout_id, billing_checkouts.digest as checkout_digest,
            billing_checkouts.external_id as checkout_external_id, billing_checkouts.asked_at as checkout_asked_at
       from organizations
@@ -470,4 +484,5 @@ _ANSWER_CHECKOUT: Final = """
     update billing_checkouts
        set external_id = %(external_id)s
      where service_id = %(service)s and user_id = %(user)s and id = %(id)s
+ returning id
 """

@@ -78,11 +78,23 @@ class Checkouts:
                 await self._forget(wish, offer, checkout, customer)
                 continue
             async with self._unit_of_work() as uow:
-                await uow.billing.answer_checkout(offer.service, wish.user, checkout.id, opened.id)
+                is_last = await uow.billing.answer_checkout(offer.service, wish.user, checkout.id, opened.id)
                 await uow.commit()
+            if not is_last:
+                await self._abandon(opened)
+                break
             log.info("checkout_opened", service=str(offer.service), plan=str(wish.plan), session_id=opened.id)
             return opened
         raise BillingFailed("Other checkouts of this person are under way: try again")
+
+    async def _abandon(self, opened: OpenedCheckout) -> None:
+        """The person has begun another one while the provider opened this, and is to pay for one only. Nobody learns of this one, so it does
+        no harm if it stays open.
+        """
+        try:
+            await self._required().close_checkout(opened.id)
+        except (PaymentRefused, PaymentUnavailable) as failure:
+            log.info("checkout_left_open", session_id=opened.id, reason=str(failure))
 
     async def _begun(self, wish: Wish) -> tuple[Offer, Checkout | None, str]:
         """The checkout is None when it is to be tried again."""
@@ -93,7 +105,7 @@ class Checkouts:
             if self._provider is None:
                 raise BillingFailed(NOT_SET_UP)
             last = offer.last
-            if last is not None and is_repeated(wish.digest, last.digest, last.asked_at, now):
+            if last is not None and not last.has_led_somewhere and is_repeated(wish.digest, last.digest, last.asked_at, now):
                 return offer, last, price
             if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
                 checkout = Checkout(self._ids.new(), wish.digest, None, now)
@@ -106,18 +118,26 @@ class Checkouts:
         return offer, None, price
 
     async def _close(self, wish: Wish, offer: Offer, last: Checkout) -> None:
-        """So that nobody pays twice. Raises `BadRequest` when it has been paid."""
-        provider = self._required()
+        """So that nobody pays twice. Raises `BadRequest` when it has been paid, and we have not heard of its subscription."""
+        external_id = last.external_id or ""
         try:
-            await provider.close_checkout(last.external_id or "")
+            if not await self._closed(external_id) and not last.has_led_somewhere and await self._required().is_checkout_paid(external_id):
+                raise BadRequest("The last checkout of this person has been completed: wait for its subscription")
         except PaymentRefused as refused:
-            if refused.status in _UNAUTHORIZED:
-                raise _failed(refused) from None
-            if refused.code != _MISSING:
-                raise BadRequest("The last checkout of this person has been completed: wait for its subscription") from None
+            raise _failed(refused) from None
         except PaymentUnavailable as away:
             raise _unavailable(away) from None
         await self._forget(wish, offer, last, None)
+
+    async def _closed(self, external_id: str) -> bool:
+        """False when it was not open: it has been paid, or somebody else has closed it just now."""
+        try:
+            await self._required().close_checkout(external_id)
+        except PaymentRefused as refused:
+            if refused.status in _UNAUTHORIZED:
+                raise
+            return refused.code == _MISSING
+        return True
 
     async def _opened(self, wish: Wish, offer: Offer, checkout: Checkout, price: str, customer: str) -> OpenedCheckout:
         provider = self._required()

@@ -234,3 +234,58 @@ async def test_round_trips(counter: Counter) -> None:
     assert (await counter.checkout(by=counter.admin)).status == 200
     trips.stop()
     assert trips.count <= 5
+
+
+def open_sessions(counter: Counter) -> list[str]:
+    return [name for name, session in counter.provider.sessions.items() if session["status"] == "open"]
+
+
+async def test_two_wishes_at_once_leave_one_checkout_open(counter: Counter) -> None:
+    """Each person pays once, however late the provider answers the first."""
+    assert (await counter.checkout(by=counter.admin)).status == 200
+    counter.provider.trouble = lambda _method, path: "late" if path.endswith("sessions") else None
+    answers = await all_at_once(lambda: counter.checkout(counter.pro), lambda: counter.checkout(counter.team))
+    assert sorted(answer.status for answer in answers) == [200, 500]
+    (given,) = [answer.json()["session_id"] for answer in answers if answer.status == 200]
+    assert open_sessions(counter)[1:] == [given]
+
+
+async def test_a_checkout_that_nobody_learns_of_may_stay_open(counter: Counter) -> None:
+    assert (await counter.checkout(by=counter.admin)).status == 200
+    counter.provider.trouble = lambda _method, path: "late" if path.endswith("sessions") else "fail" if path.endswith("expire") else None
+    answers = await all_at_once(lambda: counter.checkout(counter.pro), lambda: counter.checkout(counter.team))
+    assert sorted(answer.status for answer in answers) == [200, 500]
+    assert counter.log.events("checkout_left_open")
+
+
+async def test_another_wish_sent_twice_is_one_checkout(counter: Counter) -> None:
+    """Whoever comes second finds the last checkout closed, which does not mean that it was paid."""
+    assert (await counter.checkout()).status == 200
+    counter.provider.trouble = lambda _method, path: "late" if path.endswith("expire") else None
+    answers = await all_at_once(*[lambda: counter.checkout(counter.team)] * 3)
+    assert len({answer.ok()["session_id"] for answer in answers}) == len(open_sessions(counter)) == 1
+
+
+async def test_who_has_cancelled_may_buy_again_at_once(counter: Counter) -> None:
+    counter.provider.customers[counter.customer()] = {"metadata": {}}
+    first = (await counter.checkout()).ok()
+    counter.provider.sessions[first["session_id"]]["status"] = "complete"
+    bought = counter.bought(counter.member)
+    await counter.tell("customer.subscription.created", bought)
+    assert (await counter.checkout()).status == 400
+    bought.update(status="canceled", ended_at=bought["created"])
+    await counter.tell("customer.subscription.deleted", bought)
+    second = (await counter.checkout()).ok()
+    assert open_sessions(counter) == [second["session_id"]]
+    assert (await counter.checkout(counter.team)).status == 200
+
+
+async def test_what_the_provider_bills_counts_whatever_the_api_says_of_it(counter: Counter) -> None:
+    ada = counter.user()
+    counter.customer()
+    await counter.tell("customer.subscription.created", counter.bought(ada))
+    await counter.ask("PATCH", f"/{ada.user}", {"status": "cancelled"})
+    token = await counter.tenants.token_in(ada, counter.shop)
+    body = {"plan_id": str(counter.team), "success_url": f"{APP}/", "cancel_url": f"{APP}/"}
+    answer = await counter.client.post(CHECKOUT, body, token=token)
+    assert (answer.status, "portal" in answer.json()["error"]) == (400, True)
