@@ -146,7 +146,8 @@ def _differs(snapshot: Snapshot, known: _Known | None) -> bool:
     if known is None:
         return snapshot.claims
     facets = Facets.of_json(known.facets)
-    return not known.is_released and (facets.seen is None or facets.seen.snapshot != snapshot or not known.agrees)
+    is_as_known = facets.seen is not None and facets.seen.snapshot == snapshot and not facets.is_doubtful
+    return not known.is_released and not (is_as_known and known.agrees)
 
 
 # Of any number of copies that arrive at once, one is kept, and the others learn so.

@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from core.domain.services.billing import AGAIN, SWEEP
+from core.domain.services.billing_news import Snapshot
 from core.usecases.services.billing import Billing
 from ports.clock import Clock
 from ports.metrics import Metrics
@@ -54,7 +55,9 @@ class BillingReconciliation:
                 self._metrics.billing_check("refused")
                 await self._inbox.checked(subject, self._clock.now() + AGAIN)
             else:
-                await self._take_in(look)
+                # Also where it is as we know it: that settles doubts, and when to ask again.
+                for found, snapshot in look.subscriptions.items():
+                    await self._observe(found, snapshot, look)
         return bool(claimed)
 
     async def cancel_one(self) -> bool:
@@ -115,10 +118,14 @@ class BillingReconciliation:
             if subject not in differing:
                 self._metrics.billing_check("same")
                 continue
-            if await self._billing.observe(subject, snapshot, int(look.at.timestamp())):
-                changed += 1
-                self._metrics.billing_check("drifted")
-                log.warning("billing_drift", subject=subject, status=snapshot.status)
-            else:
-                self._metrics.billing_check("same")
+            changed += await self._observe(subject, snapshot, look)
         return changed
+
+    async def _observe(self, subject: str, snapshot: Snapshot, look: Look) -> bool:
+        """True when a record of ours changed."""
+        if not await self._billing.observe(subject, snapshot, int(look.at.timestamp())):
+            self._metrics.billing_check("same")
+            return False
+        self._metrics.billing_check("drifted")
+        log.warning("billing_drift", subject=subject, status=snapshot.status)
+        return True

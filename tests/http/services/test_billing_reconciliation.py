@@ -83,6 +83,27 @@ async def test_news_of_a_renewal_may_be_hours_late(counter: Counter) -> None:
     assert not await counter.postern.services.billing_reconciliation.check_one()
 
 
+async def test_as_long_as_the_answer_stays_the_same_we_ask_once_an_hour(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    await counter.tell(CREATED, counter.bought(ada, end=now - HOUR), now - 100)
+    assert await counter.postern.services.billing_reconciliation.check_one()
+    (row,) = counter.people.rows("select extract(epoch from check_at - now()) as again from billing_subscriptions")
+    assert HOUR - 100 < row["again"] <= HOUR
+
+
+@pytest.mark.parametrize("sweep", [True, False])
+async def test_the_providers_word_ends_doubts_also_where_we_had_guessed_well(counter: Counter, *, sweep: bool) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 100)
+    await counter.tell(UPDATED, {**bought, "status": "past_due"}, now - 100)
+    await counter.tell(UPDATED, bought, now - 100)
+    services = counter.postern.services
+    assert await (services.billing_reconciliation.sweep_page() if sweep else services.billing_reconciliation.check_one())
+    (row,) = counter.people.rows("select facets -> 'is_doubtful' as doubtful, check_at > now() as later from billing_subscriptions")
+    assert row == {"doubtful": False, "later": True}
+    assert (await counter.own(ada))["status"] == "active"
+
+
 async def test_a_provider_that_does_not_know_it_ends_nothing(counter: Counter) -> None:
     ada, now = counter.user(), int(time())
     bought = counter.bought(ada, end=now - HOUR)
