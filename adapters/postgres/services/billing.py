@@ -70,9 +70,7 @@ class _Offer:
     def checkout(self) -> Checkout | None:
         if self.checkout_id is None or self.checkout_digest is None or self.checkout_asked_at is None:
             return None
-        return Checkout(
-            self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere
-        )
+        return Checkout(self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere)
 
 
 @dataclass(frozen=True, slots=True)

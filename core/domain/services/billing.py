@@ -320,6 +320,14 @@ def override_holds(one: Managed, before: Facets) -> bool:
     return one.facets == before or state.news_at < int(one.overridden_at.timestamp())
 
 
+def kept_by_override(overridden: Sequence[Managed], leader: Managed | None) -> set[str]:
+    """The ids of those whose record stays as somebody set it through the API. Where the provider's word makes another one live, none stays
+    that was kept alive by hand: only one lives.
+    """
+    one_lives = leader is not None and leader.external_id not in {one.external_id for one in overridden}
+    return {one.external_id for one in overridden if not one_lives or one.record is None or not one.record.status.lives}
+
+
 def next_check(facets: Facets, now: datetime, *, told: bool) -> datetime | None:
     """When to ask the provider about this one by itself. None when the daily look at all of them is enough. `told` is False after we have
     just asked.

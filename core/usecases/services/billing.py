@@ -20,6 +20,7 @@ from core.domain.services.billing import (
     Wanted,
     chosen_plan,
     is_late,
+    kept_by_override,
     leading,
     next_check,
     override_holds,
@@ -165,12 +166,13 @@ class Billing:
         together = [own, *held.others]
         leader = leading(together)
         plans = {plan.id: plan for plan in held.plans}
+        overridden = [one for one in held.others if one.overridden_at is not None]
+        kept = kept_by_override([own, *overridden] if override_holds(own, held.own.facets) else overridden, leader)
         wanted = [
             wish
             for one in together
             if one.plan is not None and (wish := wanted_of(one, plans[one.plan], leader)) is not None
-            if one.external_id != own.external_id or not override_holds(own, held.own.facets)
-            if one.external_id == own.external_id or one.overridden_at is None
+            if one.external_id not in kept
         ]
         wanted.sort(key=lambda wish: (wish.status.lives, wish.started, wish.of.external_id))
         occasion = Occasion(buyer.organization, buyer.service_slug)

@@ -86,6 +86,37 @@ async def test_the_providers_words_become_ours(counter: Counter, status: str, sh
     assert [row["status"] for row in counter.records(ada)] == ([] if shown is None else [shown])
 
 
+async def test_what_was_kept_alive_by_hand_makes_room_for_what_is_paid_for(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    over = counter.bought(ada, created=now - 100)
+    await counter.tell(CREATED, over, now - 100)
+    over.update(status="canceled", ended_at=now - 50)
+    await counter.tell(DELETED, over, now - 50)
+    # Days of grace, given by the service.
+    assert (await counter.ask("PATCH", f"/{ada.user}", {"status": "active"})).status == 200
+    paid_for = counter.bought(ada, counter.team, "price_team", created=now - 10)
+    await counter.tell(CREATED, paid_for, now - 10)
+    await counter.tell(UPDATED, paid_for, now - 5)
+    assert [(row["name"], row["status"]) for row in counter.records(ada)] == [("Pro", "cancelled"), ("Team", "active")]
+    assert len(counter.told_about("subscription.created")) == 2
+    # Until the provider says otherwise, what is then set by hand holds, also beside another one.
+    assert (await counter.ask("PATCH", f"/{ada.user}", {"status": "expired"})).status == 200
+    await counter.tell(UPDATED, over, now - 49)
+    assert [row["status"] for row in counter.records(ada)] == ["cancelled", "expired"]
+
+
+async def test_one_that_comes_alive_again_makes_an_end_of_the_one_that_was_kept_alive_by_hand(counter: Counter) -> None:
+    ada, now = counter.user(), int(time())
+    first = counter.bought(ada, created=now - 100, status="paused")
+    second = counter.bought(ada, counter.team, "price_team", created=now - 90, status="paused")
+    await counter.tell(CREATED, first, now - 100)
+    await counter.tell(CREATED, second, now - 90)
+    assert (await counter.ask("PATCH", f"/{ada.user}", {"status": "active"})).status == 200
+    first["status"] = "active"
+    await counter.tell(UPDATED, first, now - 50)
+    assert [(row["name"], row["status"]) for row in counter.records(ada)] == [("Pro", "active"), ("Team", "expired")]
+
+
 async def test_who_signs_and_when_decides(counter: Counter) -> None:
     event = counter.provider.event(CREATED, counter.bought(counter.user()))
     body, now = json.dumps(event).encode(), int(time())
