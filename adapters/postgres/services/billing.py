@@ -379,11 +379,19 @@ _READ: Final = """
            ) as plans
 """
 
+# Whoever is forgotten pays for nothing, also not for what they had begun to buy before.
 _SAVE: Final = """
     update billing_subscriptions
        set customer = %(customer)s, facets = %(facets)s, plan_id = %(plan)s, is_over = %(is_over)s, check_at = %(check_at)s,
            updated_at = %(at)s, org_id = coalesce(%(organization)s::uuid, org_id),
-           service_id = coalesce(%(service)s::uuid, service_id), user_id = coalesce(%(user)s::uuid, user_id)
+           service_id = coalesce(%(service)s::uuid, service_id), user_id = coalesce(%(user)s::uuid, user_id),
+           cancel_at = case
+                           when %(is_over)s then null
+                           when released_at is null and exists (
+                               select from users where id = coalesce(%(user)s::uuid, user_id) and anonymized_at is not null
+                           ) then coalesce(cancel_at, %(at)s)
+                           else cancel_at
+                       end
      where external_id = %(subject)s
 """
 

@@ -88,8 +88,8 @@ class Checkouts:
         raise BillingFailed("Other checkouts of this person are under way: try again")
 
     async def _abandon(self, opened: OpenedCheckout) -> None:
-        """The person has begun another one while the provider opened this, and is to pay for one only. Nobody learns of this one, so it does
-        no harm if it stays open.
+        """The person has begun another one while the provider opened this, and is to pay for one only. Nobody learns of this one, so it
+        does no harm if it stays open.
         """
         try:
             await self._required().close_checkout(opened.id)

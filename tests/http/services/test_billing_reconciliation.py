@@ -180,6 +180,22 @@ async def test_nobody_pays_for_a_person_who_was_forgotten(counter: Counter) -> N
     assert [row["status"] for row in counter.records(people[0])] == ["cancelled"]
 
 
+async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Counter) -> None:
+    """The page of the provider was open, and somebody paid there afterwards."""
+    ada = counter.user()
+    foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
+    request = await privacy.forget(UserId(ada.user), Asker(operator="root"), SYSTEM)
+    remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+    assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
+    bought = counter.bought(ada)
+    await counter.tell(CREATED, bought)
+    await reconciler(counter).ask_all()
+    assert bought["status"] == "canceled"
+    await counter.tell("customer.subscription.deleted", bought, int(time()) + 1)
+    assert [row["status"] for row in counter.records(ada)] == ["cancelled"]
+    assert counter.people.rows("select external_id from billing_subscriptions where cancel_at is not null") == []
+
+
 async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) -> None:
     ada, bob = counter.user(), counter.user()
     bought = counter.bought(ada)
