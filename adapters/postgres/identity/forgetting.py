@@ -57,8 +57,9 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     f"update impersonations set reason = '{FORGOTTEN_USER_AGENT}' where user_id = %(user)s",
 )
 
+# Without its salt, so that the commitment which a SIEM has received says nothing of what was there.
 _LOGIN: Final[LiteralString] = (
-    f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, device_id = null"
+    f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, device_id = null, salt = null"
 )
 _FACTOR: Final[LiteralString] = f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', details = '{{}}'"
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres import locks
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.record.going import IS_GOING, target_user
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, tell
 from adapters.postgres.storable import storable_text
@@ -129,7 +130,7 @@ _AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 _MOMENT: Final = "to_char({} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
 # What may be forgotten of a sign-in, as the text that its commitment covers. A deleted account and the end of the retention delete the row,
-# with the salt.
+# with the salt; forgetting the person takes the salt away.
 _PERSONAL: Final[LiteralString] = """jsonb_build_array(
                login_events.user_id, host(login_events.address), login_events.user_agent, login_events.country, login_events.city,
                login_events.device_id
@@ -160,9 +161,9 @@ _NUMBER: Final[LiteralString] = f"""
                         'success', login_events.success, 'reason', login_events.reason, 'flagged', login_events.flagged,
                         'risk_factors', to_jsonb(login_events.risk_factors), 'created_at', {_MOMENT.format("login_events.created_at")}
                     ) as content,
-                    sha256(uuid_send(login_events.salt) || convert_to({_PERSONAL}, 'UTF8')) as commitment
+                    sha256(uuid_send(coalesce(login_events.salt, gen_random_uuid())) || convert_to({_PERSONAL}, 'UTF8')) as commitment
                from taken
-               join login_events on login_events.id = taken.event_id and login_events.salt is not null
+               join login_events on login_events.id = taken.event_id
          ),
          counts as (
              select export_id, count(*) as entries from told group by export_id
@@ -251,7 +252,15 @@ _AUDIT_ENTRIES: Final[LiteralString] = f"""
                          where audit_entries.id = links.entry_id and audit_entries.organization_id = links.chain_id
                          limit 1
                     ) as entries on true
-               left join lateral (select * from audit_personal where audit_personal.entry_id = entries.id limit 1) as personal on true
+               left join lateral (
+                        select *
+                          from audit_personal
+                         where audit_personal.entry_id = entries.id
+                           -- Of people who are being forgotten, what is still there does not leave.
+                           and not {IS_GOING.format(user="audit_personal.actor_id")}
+                           and (entries.action = 'user.anonymized' or not {IS_GOING.format(user=target_user("entries"))})
+                         limit 1
+                    ) as personal on true
               where links.chain_id = %(organization)s and links.sequence > %(after)s
               order by links.sequence
               limit %(most)s
@@ -273,7 +282,13 @@ _SIGN_IN_ENTRIES: Final[LiteralString] = f"""
            case when login_events.id is not null then {_PERSONAL} end as personal,
            encode(uuid_send(login_events.salt), 'hex') as salt
       from sign_in_links as links
-      left join lateral (select * from login_events where login_events.id = links.event_id limit 1) as login_events on true
+      left join lateral (
+               select *
+                 from login_events
+                where login_events.id = links.event_id and login_events.salt is not null
+                  and not {IS_GOING.format(user="login_events.user_id")}
+                limit 1
+           ) as login_events on true
      where links.export_id = %(export)s and links.sequence > %(after)s
      order by links.sequence
      limit %(most)s

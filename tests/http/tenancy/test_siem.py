@@ -21,7 +21,8 @@ from adapters.postgres.upkeep.housekeeping import ReceivedSignIns
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
 from core.domain.identity.login_events import LoginEvent
-from core.domain.record.events import Actor, Event, Target
+from core.domain.identity.privacy import Asker
+from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem_export import Stream, canonical
 from entrypoints.bootstrap import Postern
@@ -76,7 +77,7 @@ class House(Neighbours):
         while await self.postern.record.audit.link():
             pass
 
-    def signs_in(self, *, to: Tenant | None = None, count: int = 1) -> None:
+    def signs_in(self, *, to: Tenant | None = None, count: int = 1, of: Person | None = None) -> None:
         """As a sign-in logs it, in the statements of its own transaction."""
         self.people.change(
             """
@@ -90,7 +91,7 @@ class House(Neighbours):
             insert into sign_in_pending (event_id, export_id)
             select logged.id, siem_configurations.id from logged join siem_configurations on org_id = organization_id
             """,
-            self.owner.user,
+            (of or self.owner).user,
             (to or self.acme).id,
             count,
         )
@@ -418,6 +419,38 @@ async def test_what_is_forgotten_leaves_a_commitment(house: House, tmp_path: Pat
     assert ("sign_in", 1) in {(one["stream"], one["sequence"]) for one in gone}
     assert "grace" not in json.dumps(records)
     assert sequences(records, "sign_in") == [1, 2]
+    assert (await verified(house, records, tmp_path))[0] == 0
+
+
+@pytest.mark.parametrize("job", ["done", "under way", "before the numbers"])
+async def test_of_people_who_were_forgotten_only_commitments_leave(house: House, tmp_path: Path, job: str) -> None:
+    member = house.resident(house.acme, "member")
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver), is_active=False)
+        house.signs_in(count=2, of=member)
+        async with house.postern.foundation.unit_of_work() as uow:
+            actor = Actor(UserId(member.user), address="192.0.2.9", user_agent="Chrome")
+            await uow.record(Event("role.created", actor, Target("role", str(uuid4())), OrganizationId(house.acme.id), {}))
+            await uow.commit()
+        if job != "before the numbers":
+            while await house.postern.tenancy.siem_export.number():
+                pass
+        if job == "under way":
+            # The job has not reached them.
+            house.people.change(
+                "insert into privacy_requests (id, user_id, requested_at, email_keys) values (gen_random_uuid(), %s, now(), '{}')",
+                member.user,
+            )
+        else:
+            await house.postern.identity.privacy.forget(UserId(member.user), Asker(operator="root"), SYSTEM)
+        await house.link()
+        await house.configured(url(receiver))
+        async with house.forwarding():
+            await house.done()
+        records = lines(receiver.calls)
+    assert sequences(records, "sign_in") == [1, 2]
+    assert [one["personal"] for one in records if one["stream"] == "sign_in" and "digest" in one] == [None, None]
+    assert "192.0.2.9" not in json.dumps(records)
     assert (await verified(house, records, tmp_path))[0] == 0
 
 
