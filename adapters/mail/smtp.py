@@ -12,7 +12,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import IO, Final
 
 import structlog
 import trio
@@ -71,6 +71,8 @@ class TimeOuts:
     whole: float = 120.0
 
 
+# Of one answer, however many lines it has. A server names some dozen extensions.
+_LONGEST_ANSWER: Final = 64 << 10
 # Each is a thread and a connection while a mail is on its way.
 _THREADS: Final = 8
 _GOODBYE: Final = 1.0
@@ -167,7 +169,7 @@ class Conversation:
         opened = self._opened or socket.create_connection((self._server.host, self._server.port), self._time_outs.connect)
         self._keep(opened)
         opened.settimeout(self._time_outs.command)
-        client = self._client = smtplib.SMTP(local_hostname=_our_name(opened), timeout=self._time_outs.command)
+        client = self._client = _Client(local_hostname=_our_name(opened), timeout=self._time_outs.command)
         client.sock = opened
         if self._server.security is Security.TLS:
             self._shake_hands(client)
@@ -271,6 +273,33 @@ class Conversation:
         text = f"The mail server answered {_code(reply)} to {step}"
         # 530 means "authentication required" (RFC 4954): a fault in our settings again.
         return MailRefused(text) if 500 <= reply[0] < 600 and reply[0] != 530 else MailDelayed(text)
+
+
+class _Client(smtplib.SMTP):
+    """The standard library's reads as many lines of an answer as there are, and keeps them all."""
+
+    def getreply(self) -> Reply:
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock.makefile("rb"))
+        if self.file is not None:
+            self.file.left = _LONGEST_ANSWER
+        return super().getreply()
+
+
+class _Bounded:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.left = 0
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self.left -= len(line)
+        if self.left < 0:
+            raise MailDelayed("The mail server's answer does not end")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _our_name(opened: socket.socket) -> str:

@@ -3,7 +3,7 @@
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
@@ -147,6 +147,22 @@ async def test_a_server_that_hangs_holds_nobody_longer_than_this() -> None:
         ours = Posting(port, PUBLIC, time_outs=TimeOuts(5, 5, 0.2))
         with trio.fail_after(5):
             assert "longer than" in await ours.failure()
+
+
+async def test_an_answer_that_does_not_end_is_not_read_to_its_end() -> None:
+    sent: list[int] = []
+
+    def telling(connection: socket.socket) -> None:
+        line = b"220-" + b"x" * 4000 + b"\r\n"
+        with suppress(OSError):
+            for _ in range(20_000):
+                connection.sendall(line)
+                sent.append(len(line))
+
+    with scripted_server(telling) as port:
+        assert "does not end" in await Posting(port, PUBLIC).failure()
+    # What is on its way in the buffers of both sides, and not the eighty million bytes that it had to say.
+    assert sum(sent) < 20_000_000
 
 
 async def test_a_port_where_nobody_listens() -> None:
