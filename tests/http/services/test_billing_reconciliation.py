@@ -70,6 +70,13 @@ async def test_news_that_were_lost_are_found_by_the_daily_look(counter: Counter)
     assert len(counter.told()) == 6
 
 
+async def test_a_page_is_read_in_no_time(counter: Counter) -> None:
+    for _ in range(45):
+        counter.provider.subscribe("cus_of_another", "price_x", {})
+    assert (await counter.postern.services.billing_reconciliation.reconcile()).looked_at == 45
+    assert asked(counter) == ["GET /v1/subscriptions"] * 3
+
+
 async def test_news_of_a_renewal_may_be_hours_late(counter: Counter) -> None:
     ada, now = counter.user(), int(time())
     bought = counter.bought(ada, created=now - 2 * MONTH, end=now - 6 * HOUR)
