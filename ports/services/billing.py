@@ -217,6 +217,9 @@ class BillingInbox(Protocol):
 
     async def cancelled(self, subject: str) -> None: ...
 
+    async def cancel_again(self, living: Sequence[str]) -> int:
+        """Those of them that nobody is to pay for any more, and that we took for cancelled. Returns how many."""
+
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
         """Where the daily look goes on. None when it is not due, or somebody else has it."""
 

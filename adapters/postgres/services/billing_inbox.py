@@ -134,6 +134,9 @@ class PostgresBillingInbox:
     async def cancelled(self, subject: str) -> None:
         await tell(self._pool, _CANCELLED, {"subject": subject})
 
+    async def cancel_again(self, living: Sequence[str]) -> int:
+        return await tell(self._pool, _CANCEL_AGAIN, {"subjects": list(living)})
+
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
         rows = await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease})
         return (rows[0].cursor,) if rows else None
@@ -243,6 +246,14 @@ _CLAIM_CANCELLATIONS: Final = """
 """
 
 _CANCELLED: Final = "update billing_subscriptions set cancel_at = null, updated_at = now() where external_id = %(subject)s"
+
+# A key of another account finds nothing to cancel, and takes it for cancelled.
+_CANCEL_AGAIN: Final = """
+    update billing_subscriptions
+       set cancel_at = now(), updated_at = now()
+     where external_id = any (%(subjects)s) and cancel_at is null
+       and (released_at is not null or exists (select from users where users.id = user_id and anonymized_at is not null))
+"""
 
 # One row, made by the first. Its lease keeps others away while somebody reads a page.
 _CLAIM_SWEEP: Final = """

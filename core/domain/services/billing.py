@@ -34,7 +34,6 @@ _STATUSES: Final[Mapping[str, SubscriptionStatus | None]] = {
     "paused": SubscriptionStatus.EXPIRED,
     "canceled": SubscriptionStatus.CANCELLED,
 }
-_FINAL: Final = frozenset({"canceled", "incomplete_expired"})
 # Among news of the same second. A first payment makes `incomplete` `active` within one, and nothing follows the final ones.
 _RANKS: Final[Mapping[str, int]] = {"incomplete": 0, "canceled": 20, "incomplete_expired": 20}
 _RANK: Final = 10
@@ -160,7 +159,7 @@ class Facets:
         snapshot, seen_at = self.seen.snapshot, self.seen.place[0]
         # A word that is new to us ends nothing.
         status = _STATUSES.get(snapshot.status, SubscriptionStatus.PAST_DUE)
-        is_over = self.deleted is not None or snapshot.status in _FINAL
+        is_over = self.deleted is not None or snapshot.is_over
         end = snapshot.end
         if self.deleted is not None:
             status = SubscriptionStatus.CANCELLED

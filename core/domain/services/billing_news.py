@@ -21,6 +21,7 @@ LONGEST_ID: Final = 255
 # The year 9999, in seconds.
 _LATEST: Final = 253_402_300_799
 _OTHER: Final = "other"
+_FINAL: Final = frozenset({"canceled", "incomplete_expired"})
 
 
 class NewsType(StrEnum):
@@ -85,6 +86,10 @@ class Snapshot:
     price: str | None
     names: Named | None
     claims: bool
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in _FINAL
 
     def as_json(self) -> dict[str, Json]:
         parts: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}

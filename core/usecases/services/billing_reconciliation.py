@@ -113,6 +113,9 @@ class BillingReconciliation:
     async def _take_in(self, look: Look) -> int:
         """How many of our records changed."""
         changed = 0
+        again = await self._inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
+        if again:
+            log.warning("billing_cancellation_lost", subscriptions=again)
         differing = set(await self._inbox.differs(look.subscriptions))
         for subject, snapshot in look.subscriptions.items():
             if subject not in differing:

@@ -203,6 +203,24 @@ async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Co
     assert counter.people.rows("select external_id from billing_subscriptions where cancel_at is not null") == []
 
 
+async def test_a_cancellation_that_came_to_nothing_is_made_up_for(counter: Counter) -> None:
+    """With a key of another account, the provider knows nothing of it."""
+    ada = counter.user()
+    bought = counter.bought(ada)
+    await counter.tell(CREATED, bought)
+    counter.people.change("delete from service_users where user_id = %s", ada.user)
+    elsewhere = counter.provider.subscriptions.pop(bought["id"])
+    await reconciler(counter).ask_all()
+    assert counter.people.rows("select external_id from billing_subscriptions where cancel_at is not null") == []
+    counter.provider.subscriptions[bought["id"]] = elsewhere
+    counter.people.change("update billing_sweeps set due_at = now()")
+    await reconciler(counter).ask_all()
+    assert bought["status"] == "canceled"
+    assert len(counter.log.events("billing_cancellation_lost")) == 1
+    assert (await counter.postern.services.billing_reconciliation.reconcile()).changed == 0
+    assert counter.people.rows("select external_id from billing_subscriptions where cancel_at is not null") == []
+
+
 async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) -> None:
     ada, bob = counter.user(), counter.user()
     bought = counter.bought(ada)
