@@ -22,8 +22,8 @@ FORGET_JOB: Final = "privacy.forget"
 PLACEHOLDER_DOMAIN: Final = "deleted.local"
 # In the request itself of each log; a job does the rest. Enough for nearly everybody, and done within a second.
 MOST_AT_ONCE: Final = 10_000
-# What an export reads at a time.
-PAGE: Final = 500
+# What an export reads at a time: more would keep the event loop for longer than others should wait.
+PAGE: Final = 100
 # Of second factors, and of memberships. Only automated accounts have more.
 MOST_LISTED: Final = 10_000
 
