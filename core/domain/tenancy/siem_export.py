@@ -26,6 +26,9 @@ _FIRST_PAUSE: Final = timedelta(seconds=5)
 _LONGEST_PAUSE: Final = timedelta(minutes=10)
 _LONGEST_ERROR: Final = 300
 _ALREADY_THERE: Final = 409
+# Datadog takes a thousand items at once, of which the head is one, and indexes none whose time is more than 18 hours ago.
+_MOST_ITEMS_OF_DATADOG: Final = 1000
+_OLDEST_OF_DATADOG: Final = timedelta(hours=17)
 
 
 class Stream(StrEnum):
@@ -105,8 +108,9 @@ def head_claims(export: Export, stream: Stream, end: Cursor, now: datetime, issu
 class Batch:
     """Entries that leave together, one after the other."""
 
-    def __init__(self, provider: Provider, export: Export, stream: Stream, after: Cursor) -> None:
+    def __init__(self, provider: Provider, export: Export, stream: Stream, after: Cursor, now: datetime) -> None:
         self._provider = provider
+        self._now = now
         self._export = export
         self._stream = stream
         self._items: list[bytes] = []
@@ -118,7 +122,7 @@ class Batch:
 
     def add(self, one: Numbered) -> None:
         record, self.end = record_of(self._export, self._stream, self.end, one)
-        self._items.append(_wrapped(self._provider, record, one.at))
+        self._items.append(_wrapped(self._provider, record, _shown_time(self._provider, one.at, self._now)))
         self.oldest = self.oldest or one.at
 
     def body(self, head: str, now: datetime) -> bytes:
@@ -131,6 +135,11 @@ def test_body(provider: Provider, export: Export, now: datetime) -> bytes:
     """Of no sequence, and in no chain."""
     record = {**export.place("test", 0), "message": "Postern can send here"}
     return joined(provider, [_wrapped(provider, record, now)])
+
+
+def _shown_time(provider: Provider, at: datetime | None, now: datetime) -> datetime | None:
+    """None where the receiver would throw the entry away for its age, and so takes the time of arrival. The record has the entry's own."""
+    return None if provider is Provider.DATADOG and at is not None and now - at > _OLDEST_OF_DATADOG else at
 
 
 def _wrapped(provider: Provider, record: Mapping[str, Json], at: datetime | None) -> bytes:
@@ -190,9 +199,13 @@ def refusal(provider: Provider, status: int, body: bytes) -> str | None:
     # Answers 200 also when it has refused some of the items, or all.
     try:
         told: Any = json.loads(body)
-        failed = [item for one in told.get("items", ()) for item in one.values() if _failed(item)] if told.get("errors") else []
+        items = [item for one in told["items"] for item in one.values()] if told["errors"] else None
+        failed = [item for item in items or () if _failed(item)]
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return f"answered {status}, but not as a bulk interface does"
+    if items == []:
+        # The configured address may ask for less of an answer. What was refused must show.
+        return f"answered {status}, but not which entries it refused"
     if not failed:
         return None
     error = failed[0].get("error")
@@ -214,6 +227,7 @@ def pause_after(failures: int, spread: float, retry_after: str | None, now: date
     return pause if rest is None else max(pause, rest)
 
 
-def most_of_a_batch(batch_size: int, failures: int) -> int:
+def most_of_a_batch(provider: Provider, batch_size: int, failures: int) -> int:
     """Fewer after each failure, since the size may be what the receiver refuses."""
-    return max(1, batch_size >> min(failures, 10))
+    most = min(batch_size, _MOST_ITEMS_OF_DATADOG - 1) if provider is Provider.DATADOG else batch_size
+    return max(1, most >> min(failures, 10))

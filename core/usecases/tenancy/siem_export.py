@@ -133,9 +133,9 @@ class SiemExport:
 
     async def _next(self, forwarding: Forwarding, stream: Stream) -> Batch | None:
         after = forwarding.reached[stream]
-        most = most_of_a_batch(forwarding.claimed.batch_size, forwarding.failures)
+        most = most_of_a_batch(forwarding.claimed.provider, forwarding.claimed.batch_size, forwarding.failures)
         entries = await self._queue.entries(forwarding.claimed, stream, after.sequence, most, MOST_BYTES)
-        batch = Batch(forwarding.claimed.provider, forwarding.export, stream, after)
+        batch = Batch(forwarding.claimed.provider, forwarding.export, stream, after, self._clock.now())
         for number, one in enumerate(entries, 1):
             batch.add(one)
             if number % _MADE_AT_ONCE == 0:

@@ -113,12 +113,12 @@ def test_each_digest_covers_the_one_before_and_no_personal_part() -> None:
 
 
 def test_the_same_entries_leave_in_the_same_chain_however_they_are_cut() -> None:
-    whole = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor())
+    whole = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
     for number in (1, 2, 3):
         whole.add(numbered(number))
-    first = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor())
+    first = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
     first.add(numbered(1))
-    rest = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, first.end)
+    rest = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, first.end, NOW)
     rest.add(numbered(2))
     rest.add(numbered(3))
     assert whole.end == rest.end
@@ -127,7 +127,7 @@ def test_the_same_entries_leave_in_the_same_chain_however_they_are_cut() -> None
 
 @pytest.mark.parametrize("provider", Provider)
 def test_an_entry_without_a_time_leaves_too(provider: Provider) -> None:
-    batch = Batch(provider, EXPORT, Stream.AUDIT, Cursor())
+    batch = Batch(provider, EXPORT, Stream.AUDIT, Cursor(), NOW)
     batch.add(numbered(1, at=None, entry=None, commitment=None, personal=None, salt=None))
     body = batch.body("a.b.c", NOW).decode()
     items = json.loads(body) if provider is Provider.DATADOG else [json.loads(line) for line in body.splitlines()]
@@ -155,6 +155,9 @@ def test_elastic_is_asked_for_a_short_answer_once() -> None:
         (Provider.ELASTIC, 200, b'{"errors": false}', None),
         (Provider.ELASTIC, 200, b"<html>", "answered 200, but not as a bulk interface does"),
         (Provider.ELASTIC, 200, b"[]", "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b'{"took": 3}', "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b'{"errors": true}', "answered 200, but not as a bulk interface does"),
+        (Provider.ELASTIC, 200, b'{"errors": true, "items": []}', "answered 200, but not which entries it refused"),
         (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {}}]}', "answered 200, but not as a bulk interface does"),
         (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 409}}]}', None),
         (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 429}}]}', "1 entries refused, the first with 429"),
@@ -171,4 +174,18 @@ def test_pauses_grow_to_ten_minutes_and_batches_shrink_to_one() -> None:
     assert pause_after(99, 1.0, None, NOW) == timedelta(minutes=11)
     assert pause_after(0, 0.0, "120", NOW) == timedelta(minutes=2)
     assert pause_after(5, 0.0, "1", NOW) == pauses[5]
-    assert [most_of_a_batch(500, failures) for failures in (0, 1, 2, 8, 9, 50)] == [500, 250, 125, 1, 1, 1]
+    assert [most_of_a_batch(Provider.GENERIC, 500, failures) for failures in (0, 1, 2, 8, 9, 50)] == [500, 250, 125, 1, 1, 1]
+    # The head is an item, too.
+    assert [most_of_a_batch(provider, 1000, 0) for provider in (Provider.ELASTIC, Provider.DATADOG)] == [1000, 999]
+
+
+@pytest.mark.parametrize(("age", "told"), [(1, True), (24, False)])
+def test_old_entries_have_no_time_for_a_receiver_that_would_throw_them_away(age: int, told: bool) -> None:
+    at = NOW - timedelta(hours=age)
+    log = Batch(Provider.DATADOG, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    index = Batch(Provider.ELASTIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    for batch in (log, index):
+        batch.add(numbered(1, at=at))
+        assert batch.oldest == at
+    assert ("timestamp" in json.loads(log.body("x", NOW))[0]) is told
+    assert "@timestamp" in json.loads(index.body("x", NOW).splitlines()[1])
