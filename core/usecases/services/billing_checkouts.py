@@ -48,9 +48,9 @@ class Wish:
     success_url: str
     cancel_url: str
 
-    @property
-    def digest(self) -> str:
-        return digest_of(str(self.plan), self.success_url, self.cancel_url)
+    def digest(self, price: str) -> str:
+        """With the plan's price, which may change while the checkout is open."""
+        return digest_of(str(self.plan), price, self.success_url, self.cancel_url)
 
 
 class Checkouts:
@@ -105,10 +105,10 @@ class Checkouts:
             if self._provider is None:
                 raise BillingFailed(NOT_SET_UP)
             last = offer.last
-            if last is not None and not last.has_led_somewhere and is_repeated(wish.digest, last.digest, last.asked_at, now):
+            if last is not None and not last.has_led_somewhere and is_repeated(wish.digest(price), last.digest, last.asked_at, now):
                 return offer, last, price
             if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
-                checkout = Checkout(self._ids.new(), wish.digest, None, now)
+                checkout = Checkout(self._ids.new(), wish.digest(price), None, now)
                 instead_of = None if last is None else last.id
                 if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
                     return offer, None, price

@@ -289,3 +289,11 @@ async def test_what_the_provider_bills_counts_whatever_the_api_says_of_it(counte
     body = {"plan_id": str(counter.team), "success_url": f"{APP}/", "cancel_url": f"{APP}/"}
     answer = await counter.client.post(CHECKOUT, body, token=token)
     assert (answer.status, "portal" in answer.json()["error"]) == (400, True)
+
+
+async def test_another_price_is_another_checkout(counter: Counter) -> None:
+    assert (await counter.checkout()).status == 200
+    counter.people.change("update plans set billing_price_id = 'price_pro_next' where id = %s", counter.pro)
+    second = (await counter.checkout()).ok()
+    assert open_sessions(counter) == [second["session_id"]]
+    assert counter.provider.sessions[second["session_id"]]["form"]["line_items[0][price]"] == "price_pro_next"
