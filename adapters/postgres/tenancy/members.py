@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.identity.second_factor_due import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
@@ -123,7 +124,10 @@ class MemberRows:
         return rows[0].membership() if rows else None
 
     async def remove(self, organization: OrganizationId, user: UserId) -> bool:
-        return bool(await self._transaction.ask(IdRow, _REMOVE, {"organization": organization, "user": user}))
+        parameters = {"organization": organization, "user": user}
+        removed = await self._transaction.ask(IdRow, _REMOVE, parameters)
+        await self._transaction.tell(_END_SESSIONS, parameters)
+        return bool(removed)
 
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
         parameters = {
@@ -306,6 +310,12 @@ _REMOVE: Final = """
          )
   select id from removed
 """
+
+# Of the organization's services that are for members alone, which learn of it. Those of the organization itself are refused from now on.
+_END_SESSIONS: Final[LiteralString] = revoking(
+    """user_id = %(user)s and organization_id = %(organization)s
+                and service_id = any (array(select id from services where org_id = %(organization)s and sign_in_policy = 'members'))"""
+)
 
 
 @dataclass(frozen=True, slots=True)

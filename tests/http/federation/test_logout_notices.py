@@ -14,6 +14,7 @@ import trio
 
 from actors.dispatcher import Dispatcher
 from adapters.postgres.upkeep.housekeeping import sweeps
+from core.domain.email import Email
 from core.domain.federation.logout_notices import MOST_ATTEMPTS
 from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import LOGOUT_TOPIC
@@ -235,6 +236,19 @@ async def _is_deleted(house: House, _tokens: dict[str, Any]) -> None:
     assert not house.people.rows("select from users where id = %s", house.ada.user)
 
 
+async def _is_removed(house: House, _tokens: dict[str, Any]) -> None:
+    """From the organization, whose members alone may use the shop."""
+    house.people.change("update all_services set sign_in_policy = 'members' where id = %s", house.shop.service.id)
+    house.tenants.join(house.ada, house.acme, "member")
+    (await house.request("POST", f"/api/organizations/acme/members/{house.ada.user}", by=house.owner)).ok()
+    # The other application is for anybody.
+    assert house.living() == 1
+
+
+async def _is_deactivated(house: House, _tokens: dict[str, Any]) -> None:
+    await house.postern.platform.account_administration.deactivate(Email(house.ada.email), "root")
+
+
 async def _expires(house: House, tokens: dict[str, Any]) -> None:
     session = claims_of(tokens["id_token"])["sid"]
     house.people.change("update sessions set expires_at = now() - interval '2 minutes' where id = %s", session)
@@ -247,7 +261,7 @@ async def _expires(house: House, tokens: dict[str, Any]) -> None:
     "ends",
     [
         *(_signs_out, _revokes, _everywhere, _loses_device, _takes_consent_back),
-        *(_is_signed_out_by_the_organization, _leaves, _is_deleted, _expires),
+        *(_is_signed_out_by_the_organization, _is_removed, _leaves, _is_deactivated, _is_deleted, _expires),
     ],
 )
 async def test_whatever_ends_a_session_tells_its_service(house: House, ends: Ending) -> None:
