@@ -8,11 +8,14 @@ from uuid import uuid4
 
 import pytest
 
+from entrypoints.bootstrap import open_postern
+from entrypoints.settings import read
 from tests.conftest import CapturedLog
 from tests.hostile_uris import ALWAYS
 from tests.http.cast import all_at_once
 from tests.http.people import Person
 from tests.http.services.paying import APP, CHECKOUT, PORTAL, Counter, counter_on
+from tests.http.signing_in import unlimited
 from tests.payment_provider import no_trouble
 
 
@@ -198,6 +201,23 @@ async def test_a_key_that_the_provider_does_not_accept(database_url: str, tmp_pa
         answer = await counter.checkout()
         assert (answer.status, "key" in answer.json()["error"]) == (500, True)
         assert b"Somebody's words" not in answer.body
+
+
+async def test_a_checkout_that_cannot_be_closed_is_in_the_way(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    """Both could be paid."""
+    async with counter_on(database_url, tmp_path, log) as counter:
+        assert (await counter.checkout()).status == 200
+        counter.provider.trouble = lambda _method, path: "fail" if path.endswith("expire") else None
+        answer = await counter.checkout(counter.team)
+        assert (answer.status, answer.error_code, len(counter.provider.sessions)) == (500, "BILLING_ERROR", 1)
+        counter.provider.trouble = no_trouble
+        # With another key of the operator's.
+        other = {**counter.environment, "POSTERN_BILLING_KEY": "sk_test_other"}
+        async with open_postern(read(other)) as postern:
+            token = await counter.tenants.token(counter.member)
+            body = {"plan_id": str(counter.team), "success_url": f"{APP}/welcome", "cancel_url": f"{APP}/pricing"}
+            answer = await unlimited(postern).post(CHECKOUT, body, token=token)
+            assert (answer.status, "key" in answer.json()["error"]) == (500, True)
 
 
 async def test_without_a_provider_everything_says_so(database_url: str, tmp_path: Path, log: CapturedLog) -> None:

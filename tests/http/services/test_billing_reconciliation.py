@@ -238,6 +238,33 @@ async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) ->
     assert (bought["status"], unpaid["status"]) == ("canceled", "canceled")
 
 
+async def test_a_key_that_the_provider_does_not_accept_changes_nothing(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    async with counter_on(database_url, tmp_path, log, POSTERN_BILLING_KEY="sk_test_other") as counter:
+        counter.customer()
+        ada, bob, now = counter.user(), counter.user(), int(time())
+        await counter.tell(CREATED, counter.bought(ada, end=now - HOUR))
+        await counter.tell(CREATED, counter.bought(bob))
+        counter.people.change("delete from service_users where user_id = %s", bob.user)
+        await reconciler(counter).ask_all()
+        assert (await counter.own(ada))["status"] == "active"
+        assert [len(log.events(f"billing_{what}")) for what in ("cancellation_refused", "subscription_unknown", "sweep_refused")] == [
+            1,
+            1,
+            1,
+        ]
+        # Each of them comes up again.
+        assert len(counter.people.rows("select external_id from billing_subscriptions where cancel_at > now() or check_at > now()")) == 2
+
+
+async def test_without_a_provider_nothing_is_asked(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    async with counter_on(database_url, tmp_path, log, POSTERN_BILLING_KEY="") as counter:
+        reconciliation = counter.postern.services.billing_reconciliation
+        assert not await reconciliation.cancel_one()
+        assert not await reconciliation.check_one()
+        assert not await reconciliation.sweep_page()
+        assert (await reconciliation.reconcile()).looked_at == 0
+
+
 async def test_the_actor_applies_asks_and_rests(counter: Counter) -> None:
     ada, bob = counter.user(), counter.user()
     counter.provider.trouble = lambda _method, _path: "fail"
