@@ -20,6 +20,7 @@ from core.domain.federation.saml.messages import MessageRefused
 
 Element = Any
 _ID: Final = "ID"
+_XML_ID: Final = "{http://www.w3.org/XML/1998/namespace}id"
 _SIGNATURE: Final = f"{{{DS}}}Signature"
 _WRONG: Final = "its signature does not verify with a certificate of the service provider"
 _RENEW: Final = "Upload the service provider's current metadata"
@@ -32,10 +33,10 @@ def verified(root: Element, certificates: Sequence[str]) -> bool:
         return False
     _require_form(root, signatures)
     for pem in certificates:
-        context = xmlsec.SignatureContext()
-        context.key = _public_key(pem)
-        context.register_id(root, _ID)
         try:
+            context = xmlsec.SignatureContext()
+            context.key = _public_key(pem)
+            context.register_id(root, _ID)
             context.verify(signatures[0])
         except xmlsec.Error:
             continue
@@ -114,7 +115,8 @@ def _require_form(root: Element, signatures: list[Element]) -> None:
     if method.get("Algorithm") != RSA_SHA256 or len(method):
         raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
     _require_reference(root, reference)
-    ids = [one.get(_ID) for one in root.iter() if one.get(_ID) is not None]
+    # libxml2 takes `xml:id` for an ID too, whether anybody has asked it to or not.
+    ids = [value for one in root.iter() for name in (_ID, _XML_ID) if (value := one.get(name)) is not None]
     if len(ids) != len(set(ids)):
         raise MessageRefused("it has the same ID twice")
 

@@ -102,6 +102,11 @@ def _resigned(change: Callable[[Any], None]) -> Callable[[], str]:
     return made
 
 
+def _same_xml_id(root: Any) -> None:
+    """libxml2 takes it for an ID as soon as it reads it."""
+    root.find(f"{{{SAML}}}Issuer").set("{http://www.w3.org/XML/1998/namespace}id", root.get("ID"))
+
+
 def _evil(root: Any) -> Any:
     """A request of the attacker's, unsigned, with what a good one has."""
     evil = etree.fromstring(authn_request(ID="_evil", AssertionConsumerServiceURL=_EVIL).encode())
@@ -238,6 +243,7 @@ _POSTED: Final[list[Attack]] = [
     ("HMAC with the certificate", _resigned(_set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2000/09/xmldsig#hmac-sha1"))),
     ("SHA-1", _resigned(_set(".//ds:DigestMethod", "Algorithm", "http://www.w3.org/2000/09/xmldsig#sha1"))),
     ("a truncated HMAC", _resigned(lambda one: etree.SubElement(one.find(".//{*}SignatureMethod"), f"{{{DS}}}HMACOutputLength"))),
+    ("an xml:id that is the message's ID", _changed(_same_xml_id)),
     ("a document type", _doctype("")),
     ("an internal entity", _doctype('<!ENTITY a "b">')),
     ("an external entity", _doctype('<!ENTITY a SYSTEM "file:///etc/passwd">', "<samlp:Extensions>&a;</samlp:Extensions>")),
