@@ -32,6 +32,7 @@ _ENDS_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _MOST_ELEMENTS: Final = 500
 _MOST_ATTRIBUTES: Final = 100
 _LONGEST_VALUE: Final = 1024
+_LARGEST_KEY: Final = 16_384
 _UPLOAD: Final = "Upload the service provider's metadata as XML in UTF-8, without a document type"
 
 
@@ -281,16 +282,17 @@ def _certificates(provider: Element, use: str) -> list[str]:
 
 
 def certificate_pem(text: str) -> str:
-    """An RSA certificate of at least 2048 bits, in PEM. Raises `BadRequest`."""
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey  # noqa: PLC0415 - for this alone
+    """An RSA certificate of at least 2048 bits, in PEM. Raises `BadRequest`, also for keys that OpenSSL loads and never uses."""
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - for this alone
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
-    from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415
+    from cryptography.x509 import InvalidVersion, load_der_x509_certificate  # noqa: PLC0415
 
     try:
         certificate = load_der_x509_certificate(b64decode("".join(text.split()), validate=True))
         key = certificate.public_key()
-    except ValueError:
+    except (ValueError, InvalidVersion, UnsupportedAlgorithm):
         raise BadRequest("metadata: a certificate cannot be read") from None
-    if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
-        raise BadRequest("metadata: certificates must be for RSA keys of at least 2048 bits")
+    if not isinstance(key, RSAPublicKey) or not 2048 <= key.key_size <= _LARGEST_KEY:
+        raise BadRequest(f"metadata: certificates must be for RSA keys of 2048 to {_LARGEST_KEY} bits")
     return certificate.public_bytes(Encoding.PEM).decode()

@@ -152,12 +152,16 @@ def _encrypt(root: Element, assertion: Element, certificate: str) -> None:
     information = xmlsec.template.encrypted_data_ensure_key_info(data, ns="ds")
     key = xmlsec.template.add_encrypted_key(information, xmlsec.constants.TransformRsaOaep)
     xmlsec.template.encrypted_data_ensure_cipher_value(key)
-    manager = xmlsec.KeysManager()
-    manager.add_key(xmlsec.Key.from_memory(certificate, xmlsec.constants.KeyDataFormatCertPem))
-    context = xmlsec.EncryptionContext(manager)
-    context.key = xmlsec.Key.generate(xmlsec.constants.KeyDataAes, 256, xmlsec.constants.KeyDataTypeSession)
     shell.append(data)
-    context.encrypt_binary(data, plain)
+    try:
+        manager = xmlsec.KeysManager()
+        manager.add_key(xmlsec.Key.from_memory(certificate, xmlsec.constants.KeyDataFormatCertPem))
+        context = xmlsec.EncryptionContext(manager)
+        context.key = xmlsec.Key.generate(xmlsec.constants.KeyDataAes, 256, xmlsec.constants.KeyDataTypeSession)
+        context.encrypt_binary(data, plain)
+    except xmlsec.Error:
+        # Some keys are well-formed and of no use, such as one whose modulus is even.
+        raise RequestDeclined(Status.RESPONDER, "The service provider's key for encryption cannot be used") from None
 
 
 def _address(destination: str, parameter: str, document: bytes, relay_state: str | None, signer: PrivateKey) -> str:

@@ -1,12 +1,16 @@
 """SAML as members manage it: configuration, certificates, metadata both ways, and what went back and forth."""
 
-from datetime import datetime, timedelta
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import signxml.exceptions
 import trio
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from lxml import etree
 
 from actors.saml_certificate_watcher import SamlCertificateWatcher
@@ -18,6 +22,7 @@ from tests.http.federation.providing import (
     NAMESPACES,
     SLO,
     SP,
+    Pair,
     Providing,
     asking,
     authn_request,
@@ -239,6 +244,52 @@ async def test_metadata_that_say_too_little_are_refused_in_words(provider: Provi
     answer = await provider.upload(document)
     assert refused(answer) == (400, "BAD_REQUEST")
     assert "metadata" in answer.json()["error"] or "entity_id" in answer.json()["error"]
+
+
+_RSA = bytes.fromhex("06092a864886f70d010101")
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        (bytes.fromhex("a003020102"), bytes.fromhex("a003020103")),
+        (_RSA, bytes.fromhex("06092a864886f70d01017f")),
+        (_RSA, bytes.fromhex("06092a864886f70d01010a")),
+    ],
+    ids=["a version that does not exist", "an unknown kind of key", "a key for RSA-PSS alone"],
+)
+async def test_certificates_that_cannot_be_read_are_refused_in_words(provider: Providing, part: bytes, other: bytes) -> None:
+    certificate = b64decode(pair().bare)
+    assert part in certificate
+    broken = b64encode(certificate.replace(part, other, 1))
+    for use in ({"signing": (pair(),)}, {"encryption": pair()}):
+        answer = await provider.upload(metadata(**use).replace(pair().bare.encode(), broken))
+        assert refused(answer) == (400, "BAD_REQUEST")
+        assert "certificate" in answer.json()["error"]
+
+
+def _with_key(numbers: rsa.RSAPublicNumbers) -> Pair:
+    name = x509.Name([])
+    made = (
+        x509.CertificateBuilder(name, name)
+        .public_key(numbers.public_key())
+        .serial_number(7)
+        .not_valid_before(datetime.now(UTC))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .sign(load_pem_private_key(pair().key.encode(), None), hashes.SHA256())  # type: ignore[arg-type]  # it is RSA
+    )
+    return Pair(made.public_bytes(Encoding.PEM).decode(), "")
+
+
+async def test_a_key_that_encrypts_nothing_is_refused_or_the_service_provider_is_told(provider: Providing) -> None:
+    answer = await provider.upload(metadata(encryption=_with_key(rsa.RSAPublicNumbers(65537, (1 << 20_000) + 1))))
+    assert refused(answer) == (400, "BAD_REQUEST")
+    # OpenSSL loads it, and does not use it.
+    (await provider.upload(metadata(encryption=_with_key(rsa.RSAPublicNumbers((1 << 2000) + 1, (1 << 4096) + 1))))).ok()
+    await provider.ready()
+    got = sent(await provider.signed_in(provider.people.add()).request("GET", asking()))
+    assert got.status == "Responder"
+    assert (await provider.exchanges())[0]["reason"] == "The service provider's key for encryption cannot be used"
 
 
 async def test_metadata_have_a_media_type_and_a_limit(provider: Providing) -> None:
