@@ -611,14 +611,18 @@ _DEACTIVATE: Final = """
      where id = any(%(users)s) and deactivated_at is null
 """
 
+# Whoever proves the new address need not be the one who chose the password, so that goes with the earlier address. Another spelling is the
+# same address.
 _CHANGE_ADDRESS: Final[LiteralString] = f"""
     with others as (
              select {_KNOWN_AMONG} as known from users where email_key = %(email_key)s and id <> %(user)s
          ),
          changed as (
              update users
-                set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
-                    updated_at = %(at)s
+                set email = %(email)s, email_key = %(email_key)s,
+                    email_verified_at = case when email_key = %(email_key)s then email_verified_at end,
+                    password_hash = case when email_key = %(email_key)s then password_hash end,
+                    pending_email = null, pending_email_key = null, updated_at = %(at)s
               where id = %(user)s and not exists (select from others)
           returning id
          )

@@ -245,7 +245,9 @@ class ScimUsers:
         return replace(held.user, profile=after, updated_at=now)
 
     async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
-        """Another address. The holder of the earlier one is told, and has nothing left of the account."""
+        """Another address. The holder of the earlier one is told, and has nothing left of the account, not even its password: the link that
+        is mailed to the new address proves it by choosing another.
+        """
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         held.require_ordinary()
         held.require_own()
@@ -255,13 +257,15 @@ class ScimUsers:
             raise Conflict(_KNOWN)
         if change is AddressChange.TAKEN:
             raise InvalidValue("userName: this address cannot be used")
+        if email.key == old.key:
+            return [email_changed(user, holder, actor)]
         await end_access(uow, user, now)
         language = held.account.language or actor.language
         mail = self._templates.mail(
             "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
-        await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, holder.organization_slug, held.account.language).as_job())
+        await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, held.account.language).as_job())
         return [email_changed(user, holder, actor)]
 
     def _email(self, text: str) -> Email:

@@ -14,6 +14,7 @@ from core.domain.federation.scim.users import Stated
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM
+from core.domain.secrets import Password
 from core.usecases.federation.scim import users as scim_users
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
@@ -21,6 +22,7 @@ from ports.federation.scim.users import Order
 from tests.http.client import Client, Received
 from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
 from tests.http.people import People, Person
+from tests.http.signing_in import PASSWORD, Browser
 
 ADA: Final = "ada@example.org"
 
@@ -266,8 +268,41 @@ async def test_an_account_of_its_own_can_be_moved_and_its_holder_is_told(directo
     (row,) = directory.people.rows("select revoked_at from sessions where id = %s", session.session)
     assert row["revoked_at"] is not None
     assert sorted(mails(directory)[2:]) == ["account.mail", "mail"]
-    spelled = (await directory.patch(ada["id"], {"op": "replace", "path": "userName", "value": "Lovelace@example.org"})).ok()
-    assert spelled["userName"] == "Lovelace@example.org"
+
+
+async def test_another_spelling_of_its_address_takes_nothing_from_anybody(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    directory.people.change("update users set email_verified_at = now(), password_hash = 'hash' where id = %s", ada["id"])
+    session = directory.tenants.session(Person(ada["id"], uuid4(), ADA), directory.tenant)
+    mailed = mails(directory)
+    spelled = (await directory.patch(ada["id"], {"op": "replace", "path": "userName", "value": "Ada@example.org"})).ok()
+    assert spelled["userName"] == "Ada@example.org"
+    kept = account(directory, ada["id"])
+    assert (kept["email"], kept["password_hash"]) == ("Ada@example.org", "hash")
+    assert kept["email_verified_at"] is not None
+    (row,) = directory.people.rows("select revoked_at from sessions where id = %s", session.session)
+    assert row["revoked_at"] is None
+    assert mails(directory) == mailed
+
+
+async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(directory: Directory) -> None:
+    """Opened by an accomplice, then moved to the address of a person who has not come yet, and who then follows the link that anybody may
+    have mailed to it.
+    """
+    trap = await directory.create(ADA)
+    hashed = await directory.postern.identity.passwords.hash(Password(PASSWORD))
+    directory.people.change("update users set email_verified_at = now(), password_hash = %s where id = %s", hashed, trap["id"])
+    accomplice = Browser(directory.client)
+    assert (await accomplice.login(Person(trap["id"], uuid4(), ADA))).status == 200
+    (await directory.patch(trap["id"], {"op": "replace", "path": "userName", "value": "victim@example.org"})).ok()
+    directory.people.change(
+        "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
+        " select sha256('link'), 'verify_email', id, email, now(), now() + interval '1 hour' from users where id = %s",
+        trap["id"],
+    )
+    assert (await directory.client.get("/auth/verify-email?token=link")).status == 200
+    assert account(directory, trap["id"])["email_verified_at"] is not None
+    assert (await accomplice.login(Person(trap["id"], uuid4(), "victim@example.org"))).status == 401
 
 
 @pytest.mark.parametrize("holder", ["membership", "service", "ownership", "platform", "directory"])
