@@ -230,10 +230,11 @@ FIND_HELD: Final[LiteralString] = f"""
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
 
+# Whoever proves the new address need not be the one who chose the password, so that goes with the earlier address.
 _CHANGE_EMAIL: Final = """
     update users
        set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
-           updated_at = %(at)s
+           password_hash = case when email_key = %(email_key)s then password_hash end, updated_at = %(at)s
      where id = %(user)s
  returning id
 """
