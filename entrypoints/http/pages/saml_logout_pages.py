@@ -1,17 +1,22 @@
 """`/saml/…/slo`: signing out at a service provider's request, and telling the others."""
 
+from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.saml.messages import MessageRefused
+from core.domain.identifiers import FlowId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sign_in import ServiceName
-from core.usecases.federation.saml.logouts import Bounced, Next, Told
+from core.domain.secrets import Token
+from core.usecases.federation.saml.logouts import Bounced, Next, Onward, Told
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import session_token
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -19,7 +24,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, flow_of
+from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, browser_secret, flow_of
 from entrypoints.http.pages.saml_messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml_pages import SamlPath, advice, has_cookies, own_caller
 
@@ -44,7 +49,14 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
 
 
 @page.get(
-    _SLO, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody}, tags=("saml",)
+    _SLO,
+    caller=BROWSER_OR_NOBODY,
+    limit=PAGE_LOADS,
+    policy=LEAVING,
+    advice=advice,
+    refuses=_REFUSES,
+    also={302: NoBody, 303: NoBody},
+    tags=("saml",),
 )
 async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out by SAML
@@ -55,10 +67,11 @@ async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | No
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     query = call.request.query_string
+    browser, headers = browser_secret(call, postern)
     if has(query, RESPONSE):
-        return told(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE)))
+        return told(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
     envelope = in_address(query, REQUEST)
-    return told(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, with_cookies=True))
+    return told(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers)
 
 
 @page.post(
@@ -80,29 +93,53 @@ async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Poster
     send no cookies with the form of another site.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
+    browser: Token | None = None
+    headers: Headers = ()
+    if has_cookies(call.request, postern):
+        browser, headers = browser_secret(call, postern)
     if has(call.body, RESPONSE):
-        return told(call, await postern.federation.saml_logouts.answered(place, in_form(call.body, RESPONSE)))
+        return told(call, await postern.federation.saml_logouts.answered(place, in_form(call.body, RESPONSE), browser))
     envelope = in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
-    with_cookies = has_cookies(call.request, postern)
-    outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, with_cookies=with_cookies)
+    outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, browser=browser)
     if isinstance(outcome, Bounced):
         path = _SLO.format(org_slug=place.organization, service_slug=place.service)
         return redirect(address(path, REQUEST, envelope))
-    return told(call, outcome)
+    return told(call, outcome, headers)
 
 
-@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody})
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Tell the service providers of a session that it has ended"""
-    flow = await flow_of(call, postern, call.query.flow)
+    try:
+        flow = await flow_of(call, postern, call.query.flow)
+    except FlowOver:
+        return await _claimed(call, postern)
     return told(call, await postern.federation.saml_logouts.go_on(flow))
 
 
-def told(call: AnyCall, outcome: Next) -> Page:
+async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """A sign-out that the form of another site has begun."""
+    browser, headers = browser_secret(call, postern)
+    session = session_token(call.request, postern.foundation.public_url)
+    try:
+        flow = FlowId(UUID(call.query.flow))
+    except ValueError:
+        raise FlowOver from None
+    return told(call, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
+
+
+def told(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
     """On to the service provider that is told, or to the page that says that all is done."""
+    answer = _told(call, outcome)
+    return replace(answer, headers=(*answer.headers, *headers))
+
+
+def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
+    if isinstance(outcome, Onward):
+        return redirect(f"{SIGN_OUT_ONWARD}?flow={outcome.flow}")
     if isinstance(outcome, Told):
         if not outcome.fields:
             return redirect(outcome.url, 302)

@@ -1,6 +1,6 @@
 """Where the configurations of SAML, its certificates and its exchanges are kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -167,6 +167,9 @@ class SamlLookup(Protocol):
 
     async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
         """A flow that a form of another site has begun becomes this browser's. Of two browsers, one gets True."""
+
+    async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
+        """Whether one of these people is signed in in the browser that has this token, or was until a moment ago."""
 
     async def waiting(self, flow: FlowId) -> ServiceName | None:
         """The service of a request that waits for a sign-in, in a browser that has it. None for any other flow."""

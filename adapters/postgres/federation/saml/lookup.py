@@ -1,6 +1,6 @@
 """What SAML looks up in PostgreSQL, each in one round trip."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -166,6 +166,9 @@ class PostgresSaml:
         parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow)}
         return bool(await ask(self._pool, IdRow, _CLAIM, parameters))
 
+    async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
+        return bool(await ask(self._pool, IdRow, _WAS_IN, {"digest": browser_session, "people": list(people)}))
+
     async def waiting(self, flow: FlowId) -> ServiceName | None:
         rows = await ask(self._pool, _Waiting, _WAITING, {"id": flow, "unclaimed": unclaimed_digest(flow)})
         return ServiceName(rows[0].organization, rows[0].service) if rows else None
@@ -243,6 +246,15 @@ _CLAIM: Final = """
        set browser_digest = %(browser_digest)s
      where id = %(id)s and browser_digest = %(unclaimed)s and expires_at > now()
  returning id
+"""
+
+# Their session has ended when the sign-out began, which is no longer ago than a flow lives.
+_WAS_IN: Final = """
+    select sessions.id
+      from browser_sessions
+      join sessions on sessions.id = browser_sessions.session_id
+     where browser_sessions.digest = %(digest)s and sessions.user_id = any (%(people)s::uuid[])
+       and coalesce(sessions.revoked_at > now() - interval '15 minutes', true)
 """
 
 _WAITING: Final = """

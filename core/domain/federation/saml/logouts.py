@@ -1,5 +1,6 @@
 """A sign-out on its way through the service providers of a session: each is told in turn by the person's browser, and says in turn how it
-went. Our own sessions have ended before the first is told.
+went. Our own sessions have ended before the first is told. Nobody but that browser carries what the next one is told: it says where else
+the person is, and by which name, which is no affair of the one before.
 """
 
 import re
@@ -10,7 +11,7 @@ from uuid import UUID
 
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import NameId, Status
-from core.domain.identifiers import FlowId
+from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
 
@@ -45,6 +46,8 @@ class Route:
     done: int = 0
     partial: bool = False
     """Somebody could not be told, or said that it did not work."""
+    people: Sequence[UserId] = ()
+    """Whose browser may carry it on, while it is not known yet which browser that is."""
 
     @property
     def current(self) -> Stop | None:
@@ -57,9 +60,14 @@ class Route:
     def passed(self, *, well: bool) -> "Route":
         return replace(self, done=self.done + 1, partial=self.partial or not well)
 
+    def abandoned(self) -> "Route":
+        """Nobody carries it on to those who are left."""
+        return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None)
+
     def stored(self) -> Mapping[str, Json]:
         origin = self.origin
         return {
+            "people": [str(user) for user in self.people],
             "stops": [
                 {
                     "organization": stop.place.organization,
@@ -100,6 +108,7 @@ def restored(kept: Mapping[str, Any]) -> Route:
         else Origin(ServiceName(origin["organization"], origin["service"]), origin["request_id"], origin["relay_state"]),
         done=kept["done"],
         partial=kept["partial"],
+        people=tuple(UserId(UUID(user)) for user in kept.get("people", ())),
     )
 
 

@@ -1,6 +1,7 @@
 """Single logout: asked for by a service provider, or by the person here; told to all service providers of the session."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -24,10 +25,10 @@ from core.domain.federation.saml.messages import (
     require_taken,
     require_unexpired,
 )
-from core.domain.identifiers import SamlSessionId, SessionId, UserId
+from core.domain.identifiers import FlowId, SamlSessionId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
@@ -68,7 +69,14 @@ class Bounced:
     """Who is signed in in this browser has to be known, and the form of another site brings no cookies: it comes back with a GET."""
 
 
-Next = Told | Finished | Bounced
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """The next one is told by the person's browser alone, and whether this is that browser shows when it comes back with a GET."""
+
+    flow: FlowId
+
+
+Next = Told | Finished | Bounced | Onward
 
 
 class SamlLogouts:
@@ -97,9 +105,10 @@ class SamlLogouts:
         self._ids = ids
         self._secrets = secrets
 
-    async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, with_cookies: bool) -> Next:
+    async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, browser: Token | None) -> Next:
         """A service provider wants somebody signed out. Signed with a certificate that we know, its word is enough; otherwise it counts
-        only for the person who is signed in in this browser. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
+        only for the person who is signed in in this browser. The others are told only by the person's own browser. `browser` is its secret
+        for flows; None where it would not have been sent. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
         """
         configured = await self._lookup.public(place.organization, place.service, fetched=None)
         configuration, _ = require_usable(configured)
@@ -112,16 +121,16 @@ class SamlLogouts:
             require_signature(request.head, configuration)
             require_unexpired(request.not_on_or_after, now)
             relay_state(envelope.relay_state)
-            if not request.head.signed and not with_cookies:
+            if not request.head.signed and browser is None:
                 return Bounced()
-            return await self._ended(configured, request, envelope, caller=caller, client=client)
+            return await self._ended(configured, request, envelope, caller=caller, client=client, browser=browser)
         except MessageRefused as refusal:
             if refusal.words != _REPEATED:
                 message = "" if request is None else request.head.id
                 await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding, refusal, message)
             raise
 
-    async def answered(self, place: ServiceName, envelope: Envelope) -> Next:
+    async def answered(self, place: ServiceName, envelope: Envelope, browser: Token | None) -> Next:
         """A service provider says how its sign-out went. Raises what `asked` does, and `FlowOver`."""
         configured = await self._lookup.public(place.organization, place.service, fetched=None)
         configuration, _ = require_usable(configured)
@@ -137,9 +146,9 @@ class SamlLogouts:
             await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding, refusal, message)
             raise
         asked = flow_and_stop(response.in_response_to)
-        flow = None if asked is None else await self._lookup.logout(asked[0])
-        if asked is None or flow is None or flow.completed_at is not None:
+        if asked is None:
             raise FlowOver
+        flow, is_its_browser = await self._brought(asked[0], browser)
         route = restored(flow.request)
         # A page that is loaded again sends its answer again: then the sign-out is where it was.
         if route.done == asked[1] and route.current is not None and route.current.place == place:
@@ -156,7 +165,19 @@ class SamlLogouts:
                     in_response_to=response.in_response_to or "",
                 )
                 await uow.commit()
-        return await self._next(flow, route)
+        return await self._next(flow, route) if is_its_browser else Onward(flow.id)
+
+    async def _brought(self, id_: FlowId, browser: Token | None) -> tuple[Flow, bool]:
+        """With whether this browser is the one that carries it. Raises `FlowOver`."""
+        flow = None
+        if browser is not None:
+            with suppress(FlowOver):
+                flow = await self._flows.find(id_, browser)
+        is_its_browser = flow is not None
+        flow = flow or await self._lookup.logout(id_)
+        if flow is None or flow.purpose is not FlowPurpose.SAML_LOGOUT or flow.completed_at is not None:
+            raise FlowOver
+        return flow, is_its_browser
 
     async def sign_out(self, caller: Caller, client: Client, browser: Token) -> Flow | None:
         """The person signs out here. Ends their session and all that was opened from it. Returns the sign-out's way through the service
@@ -179,8 +200,30 @@ class SamlLogouts:
             raise FlowOver
         return await self._next(flow, restored(flow.request))
 
+    async def claim(self, id_: FlowId, browser: Token, session: Token | None) -> Next:
+        """From where a sign-out is that the form of another site has begun, for the first browser that comes with it. In one that somebody
+        else uses, the others are not told. Raises `FlowOver`.
+        """
+        flow = await self._lookup.logout(id_)
+        if flow is None or flow.completed_at is not None or not await self._lookup.claim(id_, browser.digest()):
+            raise FlowOver
+        route = restored(flow.request)
+        if session is None or not await self._lookup.was_in(session.digest(), route.people):
+            route = route.abandoned()
+            async with self._unit_of_work() as uow:
+                await uow.saml.keep_logout(flow.id, route.stored())
+                await uow.commit()
+        return await self._next(flow, route)
+
     async def _ended(
-        self, configured: Configured, request: LogoutRequest, envelope: Envelope, *, caller: Caller | None, client: Client
+        self,
+        configured: Configured,
+        request: LogoutRequest,
+        envelope: Envelope,
+        *,
+        caller: Caller | None,
+        client: Client,
+        browser: Token | None,
     ) -> Next:
         binding, state = envelope.binding, envelope.relay_state
         place = ServiceName(configured.organization_slug, configured.service_slug)
@@ -189,7 +232,8 @@ class SamlLogouts:
             await self._take(uow, configured, request, binding)
             found = await self._meant(uow, configured, request, caller)
             others: list[Participant] = []
-            for user, sessions in _by_person(found).items():
+            people = _by_person(found)
+            for user, sessions in people.items():
                 for session in sessions:
                     others += [one for one in await uow.saml.participants(session) if one.service != configured.service]
                 await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
@@ -206,12 +250,17 @@ class SamlLogouts:
                 advice=advice,
                 message=request.head.id,
             )
-            flow = self._flow(Route(_stops(others), origin, partial=_untold(others)))
-            await uow.flows.add(flow, sha256(flow.id.bytes).digest())
+            route = Route(_stops(others), origin, partial=_untold(others), people=tuple(people))
+            if browser is not None and (caller is None or caller.user not in people):
+                route = route.abandoned()
+            flow = self._flow(route)
+            await uow.flows.add(flow, unclaimed_digest(flow.id) if browser is None else browser.digest())
             await uow.commit()
         if reason:
             return await self._answer(flow, origin, Status.UNKNOWN_PRINCIPAL)
-        return await self._next(flow, restored(flow.request))
+        if browser is None and route.current is not None:
+            return Onward(flow.id)
+        return await self._next(flow, route)
 
     async def _take(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, binding: Binding) -> None:
         digest = sha256(request.head.id.encode()).digest()

@@ -126,12 +126,75 @@ async def test_everybody_else_of_the_session_is_told(provider: Providing) -> Non
     assert asked.text("a:Issuer") == f"{BASE_URL}/saml/acme/wiki"
     assert asked.text("a:NameID") == name
     assert asked.root.find("{*}Signature") is not None
-    done = await provider.browser().request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
+    done = await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
     got = sent(done, SLO)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
     # Loaded again, the sign-out is over.
     again = await provider.browser().request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
     assert again.status == 400
+
+
+async def test_a_service_provider_learns_of_no_other_by_asking(provider: Providing) -> None:
+    """Its word ends the sessions. Who else is told, and by which name, is between the person's browser and us."""
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    await _second(provider)
+    for binding in ("redirect", "post"):
+        ada, grace = provider.people.add(), provider.people.add()
+        browser = provider.signed_in(ada)
+        name, index = await _entered(browser)
+        await _entered(browser, "wiki")
+        document = logout_request(name, index, ID=f"_{binding}")
+        # A server of its own, with a browser session of somebody else's at best.
+        server = provider.signed_in(grace)
+        if binding == "redirect":
+            answer = await server.request("GET", f"{slo()}?{in_query(document, signer=pair())}")
+        else:
+            body = urlencode(in_form(signed(document, pair()))).encode()
+            bounced = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
+            assert (bounced.status, bounced.body) == (303, b"")
+            answer = await server.request("GET", bounced.header("location") or "")
+            assert (await browser.request("GET", bounced.header("location") or "")).status == 400
+        assert b"wiki" not in answer.body
+        assert sent(answer, SLO).status == "PartialLogout"
+        assert _is_over(provider, ada)
+        assert not _is_over(provider, grace)
+
+
+async def test_the_form_of_another_site_leads_the_persons_browser_to_the_others(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    await _second(provider)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    body = urlencode(in_form(signed(logout_request(name, index, ID="_first"), pair()), "st")).encode()
+    bounced = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
+    assert _is_over(provider, ada)
+    asked = sent(await browser.request("GET", bounced.header("location") or ""), f"{SLO}/wiki", "SAMLRequest")
+    assert asked.text("a:NameID") == ada.email
+    got = sent(await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse")), SLO)
+    assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
+
+
+async def test_a_service_provider_learns_of_no_other_by_answering(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index), 'st')}"), f"{SLO}/wiki", "SAMLRequest")
+    answer = urlencode(in_form(_answer(asked, "wiki"), name="SAMLResponse")).encode()
+    bounced = [
+        await provider.unlimited.request("POST", slo("wiki"), body=answer, headers=headers) for headers in (_CROSS_SITE, _CROSS_SITE[:1])
+    ]
+    for one in bounced:
+        assert (one.status, one.body) == (303, b"")
+        is_page(await provider.browser().request("GET", one.header("location") or ""), 400)
+    # The form of another site brings no cookies: the person's browser goes on with a GET.
+    got = sent(await browser.request("GET", bounced[0].header("location") or ""), SLO)
+    assert (got.status, got.fields["RelayState"]) == ("Success", "st")
 
 
 async def test_a_service_provider_that_fails_makes_it_partial(provider: Providing) -> None:
@@ -142,7 +205,7 @@ async def test_a_service_provider_that_fails_makes_it_partial(provider: Providin
     await _entered(browser, "wiki")
     asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), f"{SLO}/wiki", "SAMLRequest")
     failed = in_form(_answer(asked, "wiki", "Responder"), name="SAMLResponse")
-    got = sent(await provider.browser().request("POST", slo("wiki"), failed), SLO)
+    got = sent(await browser.request("POST", slo("wiki"), failed), SLO)
     assert got.status == "PartialLogout"
     outer = got.root.find("{*}Status/{*}StatusCode")
     assert outer.get("Value").endswith(":Success")
