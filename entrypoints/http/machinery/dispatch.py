@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
 from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
+from entrypoints.http.machinery.large_bodies import beside_the_loop
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -234,7 +236,7 @@ class Dispatcher:
                     # The caller was admitted before the body, and a slow sender chooses how long ago that was. If the session has ended
                     # since, it has ended for this request, too.
                     caller = await self._admit(endpoint, request)
-                body = target.body.decode(sent)
+                body = await beside_the_loop(partial(target.body.decode, sent), sent)
                 if target.binds_forms is not None:
                     require_bound_form(target.binds_forms, request, self._postern, body)
                 return await self._handled(target, Call(request, caller, body, query, path))

@@ -16,4 +16,4 @@ def test_a_request_names_so_many_members_and_no_more() -> None:
     with pytest.raises(InvalidValue):
         whole_group(MANY, None)
     with pytest.raises(InvalidValue):
-        group_change(None, [Operation("add", "members", MANY[5:]), Operation("remove", "members", MANY[:5])])
+        group_change([Operation("add", "members", MANY[5:]), Operation("remove", "members", MANY[:5])])

@@ -203,6 +203,25 @@ def test_there_are_operations_and_not_too_many() -> None:
         change(*[("replace", "active", True)] * (MOST_OPERATIONS + 1))
 
 
+def _spellings(number: int) -> dict[str, Any]:
+    letters = "displayname"
+    return {"".join(one.upper() if bits >> at & 1 else one for at, one in enumerate(letters)): "x" for bits in range(number)}
+
+
+def test_one_request_is_done_in_a_moment() -> None:
+    """Each of these took a quarter of a second, in which nobody else had a turn."""
+    with pytest.raises(InvalidValue, match="attributes"):
+        change(("replace", None, _spellings(51)))
+    with pytest.raises(InvalidSyntax, match="changes"):
+        change(*[("replace", None, _spellings(50))] * 21)
+    many = [{"value": "ada@example.org"}] * 51
+    with pytest.raises(InvalidValue, match="emails"):
+        change(("replace", "emails", many))
+    with pytest.raises(InvalidValue, match="emails"):
+        stated_profile(Stated(user_name="ada@example.org", emails=many))
+    assert change(("replace", "emails", many[:50])) == ADA
+
+
 def test_a_work_address_of_its_own_is_only_data() -> None:
     apart = change(("replace", None, {"userName": "ada@example.org", "emails": "work@example.org"}))
     assert (apart.user_name, apart.work_email, apart.email) == ("ada@example.org", "work@example.org", "work@example.org")

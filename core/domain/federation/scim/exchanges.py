@@ -17,6 +17,8 @@ MOST_KEPT: Final = 1000
 REDACTED: Final = "…"
 _LONGEST_PATH: Final = 200
 _LONGEST_QUERY: Final = 2000
+# Of a path or filter in a body, which may have many of them.
+_LONGEST_TEXT: Final = 500
 _LONGEST_REASON: Final = 500
 # Of a list, and of the attributes of an object: enough to see its form.
 _MOST_SHOWN: Final = 10
@@ -89,7 +91,7 @@ def _shown_text(name: str, value: str) -> Json:
     if name in _SHOWN_AS_THEY_ARE and _NAME.fullmatch(value):
         return value
     if name in _PATHS:
-        return _without_texts(value)
+        return _without_texts(value[:_LONGEST_TEXT])
     return value if value.lower() in _WORDS or _ID.fullmatch(value) else REDACTED
 
 

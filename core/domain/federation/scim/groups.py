@@ -44,6 +44,8 @@ class GroupChange:
     plus: dict[UserId, None] = field(default_factory=dict)
     minus: dict[UserId, None] = field(default_factory=dict)
     external_id: str | Unchanged | None = UNCHANGED
+    told: list[tuple[str, Any]] = field(default_factory=list)
+    """What is said of attributes that a directory cannot change, and may send back."""
 
     def add(self, users: Sequence[UserId]) -> None:
         for user in users:
@@ -85,21 +87,19 @@ def moves(change: GroupChange, people: Iterable[HeldUser]) -> Moves:
     )
 
 
-def group_change(group: Group | None, operations: Sequence[Operation]) -> GroupChange:
-    """What the operations ask for, all of them together, or a refusal. `group` is None where it is not known yet: then nothing is compared
-    with it.
-    """
+def group_change(operations: Sequence[Operation]) -> GroupChange:
+    """What the operations ask for, all of them together, or a refusal. It does not depend on the group."""
     require_operations(operations)
     change = GroupChange()
     for operation in operations:
         verb = operation.verb
         if operation.path:
-            _change(change, group, verb, parse_path(operation.path, GROUP_SCHEMA), operation.value)
+            _change(change, verb, parse_path(operation.path, GROUP_SCHEMA), operation.value)
         elif verb is Verb.REMOVE:
             raise NoTarget("path: an operation that removes names what")
         else:
             for name, value in fields_of(operation.value).items():
-                _change(change, group, verb, parse_path(name, GROUP_SCHEMA), value)
+                _change(change, verb, parse_path(name, GROUP_SCHEMA), value)
     if len(change.plus) + len(change.minus) > MOST_MEMBERS:
         raise InvalidValue(f"members: at most {MOST_MEMBERS} in one request")
     return change
@@ -140,7 +140,7 @@ def user_id(value: Any) -> UserId:
         raise InvalidValue("members: the value is not the id of a user here") from None
 
 
-def _change(change: GroupChange, group: Group | None, verb: Verb, path: Path, value: Any) -> None:
+def _change(change: GroupChange, verb: Verb, path: Path, value: Any) -> None:
     attribute, part = path.attribute, path.part
     if attribute == "members" and part is None:
         _change_members(change, verb, path.filter, value)
@@ -149,7 +149,7 @@ def _change(change: GroupChange, group: Group | None, verb: Verb, path: Path, va
     elif attribute == "externalid":
         change.external_id = None if verb is Verb.REMOVE else text_of("externalId", value)
     elif attribute in {"displayname", "id", "schemas", "meta"}:
-        _require_same(group, attribute, value)
+        change.told.append((attribute, value))
     else:
         raise InvalidPath(f"path: {attribute} is not kept here")
 
@@ -174,17 +174,16 @@ def _selected(part: str) -> UserId:
     return user_id(found[1] if found[1] is not None else found[2])
 
 
-def _require_same(group: Group | None, attribute: str, value: Any) -> None:
-    """Directories send back what they read. The name is that of the organization."""
-    if group is None:
-        return
-    if attribute == "displayname" and value == group.name:
-        return
-    if attribute == "id" and value == str(group.organization):
-        return
-    if attribute == "schemas" and isinstance(value, Sequence) and GROUP_SCHEMA in value:
-        return
-    raise Mutability(f"{attribute}: the group is the organization, whose name and id a directory cannot change")
+def require_same(change: GroupChange, group: Group) -> None:
+    """Directories send back what they read. The name is that of the organization. Raises `Mutability`."""
+    for attribute, value in change.told:
+        if attribute == "displayname" and value == group.name:
+            continue
+        if attribute == "id" and value == str(group.organization):
+            continue
+        if attribute == "schemas" and isinstance(value, Sequence) and GROUP_SCHEMA in value:
+            continue
+        raise Mutability(f"{attribute}: the group is the organization, whose name and id a directory cannot change")
 
 
 def group_external_id_changed(organization: OrganizationId, actor: Actor) -> Event:

@@ -1,7 +1,6 @@
 """What is common to all changes by PATCH (RFC 7644 section 3.5.2): operations, paths, and values, in the dialects of large directories."""
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +10,11 @@ from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, Inval
 
 MOST_OPERATIONS: Final = 1000
 LONGEST_TEXT: Final = 256
+# In the value of one operation without a path: so many operations with so many attributes are still done in a moment.
+_MOST_ATTRIBUTES: Final = 50
 _LONGEST_PATH: Final = 500
+# Of Unicode's categories Cc and Cs.
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _PATH: Final = re.compile(r"\s*(?P<attribute>[A-Za-z][\w-]*)\s*(?:\[(?P<filter>[^\[\]]*)\])?(?:\.(?P<part>[A-Za-z$][\w-]*))?\s*")
 
 
@@ -81,7 +84,7 @@ def text_of(name: str, value: Any) -> str | None:
         raise InvalidValue(f"{name}: expected a text")
     if len(value) > LONGEST_TEXT:
         raise InvalidValue(f"{name}: at most {LONGEST_TEXT} characters")
-    if any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in value):
+    if _CONTROLS.search(value):
         raise InvalidValue(f"{name}: control characters cannot be kept")
     return value
 
@@ -90,4 +93,6 @@ def fields_of(value: Any) -> Mapping[str, Any]:
     """What an operation without a path sets. Raises `InvalidValue`."""
     if not isinstance(value, Mapping) or not value:
         raise InvalidValue("value: without a path, it names the attributes to set")
+    if len(value) > _MOST_ATTRIBUTES:
+        raise InvalidValue(f"value: at most {_MOST_ATTRIBUTES} attributes")
     return value

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.patches import Operation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import UserId
@@ -26,6 +26,10 @@ from core.domain.tenancy.roles import BuiltInRole
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 WORK: Final = "work"
 _LONGEST_EMAIL: Final = 254
+# One is kept.
+_MOST_EMAILS: Final = 50
+# By operations with a path and by those without.
+_MOST_CHANGES: Final = 1000
 # For each organization: each addition sends a mail to an address that a directory typed.
 ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request=2)
 # Stands where the way to sign in would stand if the person had registered.
@@ -143,6 +147,8 @@ def stated_profile(stated: Stated, before: Profile | None = None) -> Profile:
     """The profile that a whole resource states. What it leaves out is taken away, but whether somebody is active is only ever said."""
     if not stated.user_name.strip():
         raise InvalidValue("userName: required")
+    if len(stated.emails) > _MOST_EMAILS:
+        raise InvalidValue(f"emails: at most {_MOST_EMAILS}")
     email = _chosen(stated.emails) if stated.emails else None
     active = stated.active if stated.active is not None else before.active if before is not None else True
     return Profile(
@@ -179,6 +185,7 @@ class _Draft:
         self._user_name: str | None = None
         self._email: str | None = None
         self._email_is_removed = False
+        self._changes = 0
 
     def apply(self, operation: Operation) -> None:
         verb = operation.verb
@@ -208,6 +215,7 @@ class _Draft:
         return now
 
     def _change(self, verb: Verb, path: Path, value: Any) -> None:
+        self._count()
         if verb is Verb.REMOVE:
             value = None
         if path.attribute == "emails":
@@ -229,6 +237,11 @@ class _Draft:
             self._require_same(path.attribute, value)
         else:
             raise InvalidPath(f"path: {path.attribute}{'.' + path.part if path.part else ''} is not kept here")
+
+    def _count(self) -> None:
+        self._changes += 1
+        if self._changes > _MOST_CHANGES:
+            raise InvalidSyntax(f"Operations: at most {_MOST_CHANGES} changes")
 
     def _set(self, field: str, text: str | None) -> None:
         changes: dict[str, Any] = {field: text}
@@ -275,6 +288,8 @@ def _one_address(value: Any) -> str:
     if isinstance(value, str):
         return _address("emails", value)
     listed = [value] if isinstance(value, Mapping) else value
+    if isinstance(listed, Sequence) and len(listed) > _MOST_EMAILS:
+        raise InvalidValue(f"emails: at most {_MOST_EMAILS}")
     if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
         raise InvalidValue("emails: a list of objects with a value")
     if len({Email(_address("emails", one.get("value"))).key for one in listed}) > 1:

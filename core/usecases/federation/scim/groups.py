@@ -1,15 +1,13 @@
 """The one group of a directory: the organization, whose members it adds and removes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from core.domain.changes import Unchanged
 from core.domain.errors import NotFound
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import Comparison, Field, Filter, comparisons, holds
-from core.domain.federation.scim.groups import Group, GroupChange, group_change, group_external_id_changed, moves, user_id
-from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.groups import GroupChange, group_external_id_changed, moves, require_same, user_id
 from core.domain.federation.scim.resources import group_version, require_version, users_address
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import Leaving, listing_changed
@@ -53,40 +51,19 @@ class ScimGroups:
                 return ()
         return (found,)
 
-    async def replace(
-        self, holder: ScimHolder, group: OrganizationId, change: GroupChange, version: str | None, actor: Actor, *, with_members: bool
+    async def change(
+        self, holder: ScimHolder, group: OrganizationId, asked: GroupChange, version: str | None, actor: Actor, *, with_members: bool
     ) -> FoundGroup:
-        """Raises what `patch` does."""
-        _require_ours(holder, group)
-        return await self._change(holder, lambda _: change, version, actor, with_members=with_members)
-
-    async def patch(
-        self,
-        holder: ScimHolder,
-        group: OrganizationId,
-        operations: Sequence[Operation],
-        version: str | None,
-        actor: Actor,
-        *,
-        with_members: bool,
-    ) -> FoundGroup:
-        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for owners and admins who would leave,
-        `InvalidValue` for people whom the directory does not know, `TeamLimitExceeded`, and what the operations themselves deserve.
+        """All of it or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for owners and admins who would leave, `InvalidValue`
+        for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         _require_ours(holder, group)
-        return await self._change(holder, partial(group_change, operations=operations), version, actor, with_members=with_members)
-
-    async def _change(
-        self, holder: ScimHolder, change: Callable[[Group | None], GroupChange], version: str | None, actor: Actor, *, with_members: bool
-    ) -> FoundGroup:
-        # What is asked for does not depend on the group. Whether its name or id is told rightly does, and is asked once it is known.
-        asked = change(None)
         async with self._unit_of_work() as uow:
             touched = await uow.provisioned_users.hold_group(holder.organization, asked)
             if touched is None:
                 raise NotFound(_UNKNOWN)
             require_version(version, group_version(touched.group))
-            change(touched.group)
+            require_same(asked, touched.group)
             if touched.known < len(asked.plus):
                 raise InvalidValue("members: the organization has no user with one of these ids; create the user first")
             events = await self._carry_out(uow, holder, asked, touched, actor)

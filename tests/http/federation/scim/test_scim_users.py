@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from core.domain.errors import NotFound
-from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.groups import GroupChange
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import Stated
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
@@ -503,7 +503,7 @@ async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None
         scim.create(nobody, Stated(user_name=ADA), SYSTEM),
         scim.delete(nobody, UserId(uuid4()), None, SYSTEM),
         groups.get(nobody, group, with_members=True),
-        groups.patch(nobody, group, [Operation("add", "members", [])], None, SYSTEM, with_members=False),
+        groups.change(nobody, group, GroupChange(), None, SYSTEM, with_members=False),
     ):
         with pytest.raises(NotFound):
             await refused

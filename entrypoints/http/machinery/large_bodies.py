@@ -1,0 +1,19 @@
+"""Bodies that take longer to read, or to write, than the event loop may wait: the work is done in one of a few threads, so that other
+requests get their turn.
+"""
+
+from collections.abc import Callable, Sized
+from typing import Final, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+_LARGE: Final = 16 << 10
+_THREADS: Final = 2
+_LIMITER: Final = trio.CapacityLimiter(_THREADS)
+
+
+async def beside_the_loop(work: Callable[[], T], body: Sized) -> T:
+    """What `work` makes of this body, or into it: at once if the body is small. Raises what `work` does."""
+    return work() if len(body) < _LARGE else await trio.to_thread.run_sync(work, limiter=_LIMITER)
