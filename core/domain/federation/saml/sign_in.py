@@ -193,15 +193,23 @@ def stated_class(methods: Sequence[str], context: RequestedContext | None) -> st
         known = [one for one in context.classes if one in _STRENGTHS and _STRENGTHS[one] <= factors]
         if known:
             return known[0]
+    if context is not None and context.comparison == Comparison.MAXIMUM:
+        # Not stronger than the strongest of them.
+        factors = min(factors, max(_STRENGTHS.get(one, 1) for one in context.classes))
     if factors == 2:
         return MULTI_FACTOR_CLASS
     return PASSWORD_CLASS if _BY_PASSWORD in methods else UNSPECIFIED_CLASS
 
 
-def require_subject(request: Asked, subject: Subject) -> None:
-    """Raises `RequestDeclined` when the request is about somebody else."""
+def require_subject(request: Asked, subject: Subject, service: ServiceId, key: bytes) -> None:
+    """Raises `RequestDeclined` when the request is about somebody else, by address or by persistent name. Another name for a person, such
+    as a transient one, is of no use here.
+    """
     wanted = request.subject
-    if wanted is not None and "@" in wanted and wanted.strip().casefold() != subject.email.casefold():
+    if wanted is None:
+        return
+    persistent = named(NameIdFormat.PERSISTENT, subject, service, key, "").text
+    if wanted.casefold() != subject.email.casefold() and not hmac.compare_digest(wanted.encode(), persistent.encode()):
         raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
 
 

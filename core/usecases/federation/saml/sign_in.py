@@ -179,6 +179,7 @@ class SamlSignIn:
                 place.organization, place.service, None if flow.session is not None else caller, flow.session or _session(caller)
             )
         )
+        _require_configured(request, meeting)
         progress = Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=set_up_later)
         return await self._settled(place, request, meeting, progress, client, flow=flow)
 
@@ -186,6 +187,7 @@ class SamlSignIn:
         """The person may not, or does not want to. Raises `FlowOver`, and what `arrive` does."""
         place, request = kept_request(flow)
         meeting = _usable(await self._lookup.meet(place.organization, place.service, None))
+        _require_configured(request, meeting)
         refusal = RequestDeclined(Status.REQUEST_DENIED, "The person may not sign in there, or does not want to")
         return await self._declined(place, request, meeting, refusal, flow=flow)
 
@@ -259,7 +261,7 @@ class SamlSignIn:
             step = next_step(as_authorization(request, application), application, signed_in, progress, self._clock.now())
             if step is not Step.DONE or signed_in is None or subject is None:
                 return Unfinished(step, request, application, signed_in, signer)
-            require_subject(request, subject)
+            require_subject(request, subject, application.service, await self._server_secrets.get(NAME_IDS))
         except AuthorizationRefused as refusal:
             return await self._declined(place, request, meeting, declined(refusal, passive=request.passive), flow=flow, taking=taking)
         except RequestDeclined as refusal:
@@ -469,6 +471,12 @@ def _usable(meeting: Meeting | None) -> Meeting:
     if not meeting.application.organization_is_active:
         raise OrganizationNotActive("The organization of this application is not active", words="application_closed")
     return meeting
+
+
+def _require_configured(request: Asked, meeting: Meeting) -> None:
+    """Raises `FlowOver` when the address for the answer was taken back while the person signed in."""
+    if meeting.configuration.acs(request.acs_url, None) is None:
+        raise FlowOver
 
 
 def _signer(meeting: Meeting, request: Asked) -> Signer:

@@ -238,6 +238,8 @@ _MFA = "https://refeds.org/profile/mfa"
         (_context(_PASSWORD, comparison="better"), "{pwd}", "NoAuthnContext"),
         (_context(_MFA, comparison="better"), "{pwd,otp,mfa}", "NoAuthnContext"),
         (_context(_MFA, comparison="maximum"), "{pwd}", _PASSWORD),
+        (_context(_PASSWORD, comparison="maximum"), "{pwd,otp,mfa}", _PASSWORD),
+        (_context(_PASSWORD, _MFA, comparison="maximum"), "{pwd,otp,mfa}", _MFA),
         (_context(_PASSWORD, comparison="worse"), "{pwd}", "NoAuthnContext"),
         (_context(f"{_CLASSES}Kerberos"), "{pwd}", "NoAuthnContext"),
         (_context(), "{pwd}", "NoAuthnContext"),
@@ -313,6 +315,34 @@ async def test_somebody_else_than_the_request_names_is_not_told_of(provider: Pro
     assert got.status == "UnknownPrincipal"
     got = sent(await provider.signed_in(provider.people.add("grace@example.org")).request("GET", asking(authn_request(inside=inside))))
     assert got.status == "Success"
+
+
+async def test_somebody_else_by_persistent_name_is_not_told_of_either(provider: Providing) -> None:
+    await provider.ready(name_id_format="persistent")
+    ada, grace = provider.signed_in(provider.people.add()), provider.signed_in(provider.people.add())
+    name = sent(await ada.request("GET", asking())).text(".//a:NameID")
+    for browser, wanted, status in (
+        (ada, name, "Success"),
+        (ada, f" {name}\n", "Success"),
+        (grace, name, "UnknownPrincipal"),
+        (ada, "ada", "UnknownPrincipal"),
+        (ada, "\u00e4", "UnknownPrincipal"),
+    ):
+        inside = f"<saml:Subject><saml:NameID>{wanted}</saml:NameID></saml:Subject>"
+        assert sent(await browser.request("GET", asking(authn_request(inside=inside)))).status == status
+
+
+async def test_an_address_that_is_taken_back_while_the_person_signs_in_gets_nothing(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(sp_metadata())).ok()
+    browser = provider.browser()
+    answer = await browser.request("GET", asking(authn_request(AssertionConsumerServiceURL=f"{ACS}/7")))
+    state = (answer.header("location") or "").rpartition("=")[2]
+    browser.cookies |= provider.signed_in(provider.people.add()).cookies
+    provider.people.change("update saml_configurations set acs_endpoints = '[]'")
+    is_page(await browser.request("GET", f"/ui/saml?flow={state}"), 400)
+    provider.people.change("update services set sign_in_policy = 'members'")
+    is_page(await browser.request("GET", f"/ui/saml?flow={state}"), 400)
 
 
 async def test_answers_go_by_post_alone(provider: Providing) -> None:
