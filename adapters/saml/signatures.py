@@ -53,7 +53,8 @@ def verify_octets(signed: bytes, signature: str, algorithm: str | None, certific
     if algorithm != RSA_SHA256:
         raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
     try:
-        value = b64decode(signature, validate=True)
+        # Some break it into lines, as they do the message.
+        value = b64decode("".join(signature.split()), validate=True)
     except ValueError:
         raise MessageRefused("its Signature is not base64") from None
     for pem in certificates:

@@ -400,6 +400,8 @@ async def test_signed_requests_in_both_bindings(provider: Providing) -> None:
     browser = provider.signed_in(provider.people.add())
     assert sent(await browser.request("GET", asking(signer=sp, state="a b"))).status == "Success"
     assert sent(await browser.request("POST", sso(), in_form(signed(authn_request(), pair("old"))))).status == "Success"
+    query, _, signature = asking(signer=sp).partition("&Signature=")
+    assert sent(await browser.request("GET", f"{query}&Signature={signature[:76]}%0D%0A{signature[76:]}")).status == "Success"
     for wrong in (asking(), asking(signer=pair("stranger")), asking(signer=sp) + "x", asking(signer=sp).replace("sha256", "sha1")):
         is_page(await browser.request("GET", wrong), 400)
     for wrong in (
