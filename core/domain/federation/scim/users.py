@@ -334,6 +334,11 @@ def user_left(held: HeldUser, why: Leaving, account: Fate, holder: ScimHolder, a
     return _event("user.removed", held.user.id, holder, actor, {"role": held.role, "why": why.value, "account": account.value})
 
 
+def user_listed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+    """Somebody who has an account is known to the directory now, and is no member."""
+    return _event("user.profile.updated", user, holder, actor, {"changed": ["active"]})
+
+
 def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.email.changed", user, holder, actor, {})
 

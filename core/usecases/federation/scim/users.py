@@ -27,6 +27,7 @@ from core.domain.federation.scim.users import (
     stated_profile,
     user_joined,
     user_left,
+    user_listed,
     user_signed_up,
 )
 from core.domain.identifiers import MembershipId, PrivacyRequestId, UserId
@@ -190,9 +191,10 @@ class ScimUsers:
             await users.leave(holder.organization, [account.id], now, deactivated=True)
             if newcomer.account is None:
                 await users.deactivate_accounts(holder.organization, [account.id], now)
+            else:
+                events.append(user_listed(account.id, holder, actor))
         await users.save(holder.organization, account.id, profile, now)
-        if events:
-            await uow.record_all(events)
+        await uow.record_all(events)
         await uow.commit()
         # The address as the person wrote it, where there is one already.
         shown = replace(profile, user_name=account.email.address)
@@ -235,6 +237,10 @@ class ScimUsers:
             events += await self._move(enrolment, held, email)
         if after.active and not before.active:
             events += await enrolment.enter(capacity, [held])
+            if held.account.email_verified_at is None:
+                # They may have been created inactive, and never had a link to choose a password.
+                mail = AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, held.account.language)
+                await uow.jobs.add(mail.as_job())
         elif before.active and not after.active:
             events += await enrolment.leave([held], Leaving.DEACTIVATED)
         if has_other_profile(before, after):

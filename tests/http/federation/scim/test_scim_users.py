@@ -116,13 +116,29 @@ async def test_somebody_known_is_a_conflict(directory: Directory, *, status: boo
         assert refusal(answer) == (409, "uniqueness")
 
 
+async def test_one_who_has_an_account_and_is_created_inactive_is_in_the_log(directory: Directory) -> None:
+    ada = directory.people.add(ADA)
+    before = len(directory.logged())
+    assert (await directory.create(ADA, active=False))["active"] is False
+    (entry,) = directory.logged()[before:]
+    assert (entry["action"], entry["target_id"], entry["details"]["through"]) == ("user.profile.updated", str(ada.user), "scim")
+    assert entry["details"]["changed"] == ["active"]
+
+
 async def test_one_who_is_created_inactive_is_no_member_and_cannot_sign_in_until_activated(directory: Directory) -> None:
     created = await directory.create(ADA, active=False)
     assert directory.people.rows("select from memberships where user_id = %s", created["id"]) == []
     assert account(directory, created["id"])["deactivated_by_org_id"] == directory.tenant.id
     assert mails(directory) == []
-    assert (await directory.patch(created["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
+    activate = {"op": "replace", "path": "active", "value": True}
+    assert (await directory.patch(created["id"], activate)).ok()["active"] is True
     assert account(directory, created["id"])["deactivated_at"] is None
+    # Only now there is something to choose a password for.
+    assert mails(directory) == ["account.mail"]
+    directory.people.change("update users set email_verified_at = now() where id = %s", created["id"])
+    (await directory.patch(created["id"], {**activate, "value": False})).ok()
+    (await directory.patch(created["id"], activate)).ok()
+    assert mails(directory) == ["account.mail"]
 
 
 @pytest.mark.parametrize(
