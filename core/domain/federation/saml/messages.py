@@ -276,7 +276,8 @@ def require_unexpired(not_on_or_after: str | None, now: datetime) -> None:
     if not_on_or_after is None:
         return
     at = moment(not_on_or_after)
-    if at is None or at + SKEW <= now:
+    # There is no time after the last one, which some platforms send for “never”.
+    if at is None or at <= now - SKEW:
         raise MessageRefused("its NotOnOrAfter has passed", "Set the service provider's clock")
 
 

@@ -81,6 +81,14 @@ async def test_a_signed_request_signs_out_in_both_bindings(provider: Providing) 
     assert provider.people.rows("select * from saml_sessions") == []
 
 
+async def test_a_request_that_never_expires_is_taken(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    request = logout_request(name, index, NotOnOrAfter="9999-12-31T23:59:59Z")
+    assert sent(await browser.request("GET", f"{slo()}?{in_query(request)}"), SLO).status == "Success"
+
+
 async def test_an_unsigned_request_counts_for_this_browser_alone(provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
     ada, grace = provider.people.add("ada@example.org"), provider.people.add("grace@example.org")
