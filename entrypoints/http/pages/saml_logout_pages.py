@@ -98,13 +98,13 @@ async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Poster
     if has_cookies(call.request, postern):
         browser, headers = browser_secret(call, postern)
     if has(call.body, RESPONSE):
-        return told(call, await postern.federation.saml_logouts.answered(place, in_form(call.body, RESPONSE), browser))
-    envelope = in_form(call.body, REQUEST)
+        return told(call, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
+    envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
     outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, browser=browser)
     if isinstance(outcome, Bounced):
         path = _SLO.format(org_slug=place.organization, service_slug=place.service)
-        return redirect(address(path, REQUEST, envelope))
+        return redirect(await address(path, REQUEST, envelope))
     return told(call, outcome, headers)
 
 

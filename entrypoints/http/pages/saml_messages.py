@@ -1,6 +1,7 @@
 """SAML messages as browsers bring them: in an address or in a form (SAML bindings, sections 3.4 and 3.5)."""
 
 from base64 import b64decode, b64encode
+from functools import partial
 from typing import Final
 from urllib.parse import unquote_plus, urlencode
 from zlib import DEFLATED, MAX_WBITS, compressobj
@@ -8,6 +9,7 @@ from zlib import DEFLATED, MAX_WBITS, compressobj
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused
 from entrypoints.http.machinery.accepts import Raw
+from entrypoints.http.machinery.large_bodies import beside_the_loop
 from entrypoints.http.pages.foreign_forms import pairs
 
 SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
@@ -38,8 +40,12 @@ def in_address(query: bytes, name: str) -> Envelope:
     )
 
 
-def in_form(body: bytes, name: str) -> Envelope:
+async def in_form(body: bytes, name: str) -> Envelope:
     """Raises `MessageRefused` when there is not exactly one such message."""
+    return await beside_the_loop(partial(_in_form, body, name), body)
+
+
+def _in_form(body: bytes, name: str) -> Envelope:
     found: dict[str, str] = {}
     for field, value in pairs(body):
         if field in {name, "RelayState"}:
@@ -52,13 +58,19 @@ def in_form(body: bytes, name: str) -> Envelope:
 
 
 def has(encoded: bytes, name: str) -> bool:
-    return any(part.partition(b"=")[0] == name.encode() for part in encoded.split(b"&"))
+    """Without a look at each part: a form of nothing but ampersands has many."""
+    field, parts = b"&" + name.encode(), b"&" + encoded + b"&"
+    return field + b"=" in parts or field + b"&" in parts
 
 
-def address(path: str, name: str, envelope: Envelope) -> str:
+async def address(path: str, name: str, envelope: Envelope) -> str:
     """The same message in an address, for a browser that is to come back with its cookies. Only one without a signature that counts can go
     this way. Raises `MessageRefused` for one that is too long.
     """
+    return await beside_the_loop(partial(_address, path, name, envelope), envelope.packed)
+
+
+def _address(path: str, name: str, envelope: Envelope) -> str:
     try:
         document = b64decode("".join(envelope.packed.split()), validate=True)
     except ValueError:

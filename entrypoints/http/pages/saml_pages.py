@@ -131,7 +131,7 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
     The same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
-    envelope = in_form(call.body, REQUEST)
+    envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
     outcome = await postern.federation.saml_sign_in.arrive(
         place, envelope, caller, call.client, waits=not has_cookies(call.request, postern)

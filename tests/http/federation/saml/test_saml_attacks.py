@@ -3,6 +3,7 @@ leaves nothing behind but an entry of the flight recorder.
 """
 
 import string
+import threading
 import time
 import tracemalloc
 import zlib
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -28,11 +30,13 @@ from core.domain.federation.saml.configurations import Binding, NameIdFormat
 from core.domain.federation.saml.messages import Assertion, Envelope, MessageRefused, NameId, RequestDeclined, Response, Status
 from core.domain.secrets import Secret
 from core.usecases.federation.saml.configurations import OpenSigner
+from entrypoints.http.pages import saml_messages
 from tests.http.federation.providing import (
     ACS,
     DS,
     SAML,
     SAMLP,
+    SLO,
     SP,
     Providing,
     asking,
@@ -40,11 +44,13 @@ from tests.http.federation.providing import (
     deflated,
     in_form,
     in_query,
+    logout_request,
     metadata,
     now,
     pair,
     sent,
     signed,
+    slo,
     sso,
     verifier,
 )
@@ -463,6 +469,45 @@ async def test_the_loop_goes_on_while_hostile_documents_are_read(provider: Provi
 _TEXT: Final = st.text(
     alphabet=st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\ufffe\uffff"), min_size=1, max_size=80
 )
+
+
+async def test_the_loop_goes_on_while_large_forms_are_read(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's form, with every byte of it percent-encoded, took more than fifty milliseconds."""
+    await provider.ready(slo_url=SLO)
+    loop = threading.get_ident()
+    beside: list[tuple[str, bool]] = []
+
+    def noted(name: str, work: Any, *given: Any) -> Any:
+        beside.append((name, threading.get_ident() != loop))
+        return work(*given)
+
+    for name in ("_in_form", "_address"):
+        monkeypatch.setattr(saml_messages, name, partial(noted, name, getattr(saml_messages, name)))
+    document = logout_request("ada@example.org").replace("</saml:NameID>", f"</saml:NameID><a>{'x' * 40_000}</a>")
+    packed = b64encode(document.encode()).decode()
+    body = f"SAMLRequest={''.join(f'%{ord(letter):02X}' for letter in packed)}".encode()
+    headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
+    assert (await provider.unlimited.request("POST", slo(), body=body, headers=headers)).status == 303
+    assert beside == [("_in_form", True), ("_address", True)]
+    for path in (sso(), slo()):
+        assert (await provider.unlimited.request("POST", path, body=b"&" * 190_000, headers=headers)).status == 400
+
+
+@pytest.mark.parametrize(
+    ("form", "there"),
+    [
+        ("SAMLResponse=a", True),
+        ("a&SAMLResponse=", True),
+        ("a&SAMLResponse&b", True),
+        ("SAMLResponse", True),
+        ("SAMLResponses=a", False),
+        ("aSAMLResponse=a", False),
+        ("a=SAMLResponse", False),
+        ("", False),
+    ],
+)
+def test_a_message_is_there_by_the_name_of_its_field(form: str, there: bool) -> None:
+    assert saml_messages.has(form.encode(), "SAMLResponse") is there
 
 
 @given(email=_TEXT, name=_TEXT, value=st.text(max_size=50))
