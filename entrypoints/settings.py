@@ -83,7 +83,7 @@ class Settings:
         "made from `POSTERN_BIND`",
         _ADDRESSES,
         "The public address of this installation, as browsers and applications know it. Links in mails and the issuer of tokens use it; "
-        "a request's `Host` header is never trusted.",
+        "a request's `Host` header is never trusted. People's passkeys belong to its host, which must be a name for that.",
     )
     frontend_url: str | None = _optional(
         forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and mails send people."

@@ -18,9 +18,9 @@ class MailTemplates(Protocol):
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
     | domain_proof_missing | `domain`, `record`: where its proof was; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
+    | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
+    | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
-    | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: their names; the branding is the
-    organization's | | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
 
     Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.
     """

@@ -21,6 +21,7 @@ from ports.identity.impersonation import ImpersonationStore
 from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
 from ports.identity.mfa import MfaStore
+from ports.identity.passkeys import PasskeyStore
 from ports.identity.privacy import PrivacyStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
@@ -69,6 +70,8 @@ class UnitOfWork(Protocol):
     def devices(self) -> DeviceStore: ...
     @property
     def mfa(self) -> MfaStore: ...
+    @property
+    def passkeys(self) -> PasskeyStore: ...
     @property
     def sign_in_links(self) -> SignInLinkStore: ...
     @property

@@ -155,6 +155,9 @@ class PrometheusMetrics:
         self._reauthentications = self._counter("sso_reauthentications_total", "Proofs renewed within a session", ("method",))
         for method in ProofMethod:
             self._reauthentications.labels(method.value)
+        self._passkeys = self._counter("sso_passkeys_changed_total", "Passkeys that people added and removed", ("change",))
+        for change in ("added", "removed"):
+            self._passkeys.labels(change)
         self._device_flows = self._counter("sso_device_flow_total", "Device flows, by the steps that they came to", ("step",))
         for step in Step:
             self._device_flows.labels(step.value)
@@ -195,6 +198,9 @@ class PrometheusMetrics:
 
     def reauthenticated(self, method: str) -> None:
         self._reauthentications.labels(method).inc()
+
+    def passkeys_changed(self, change: str) -> None:
+        self._passkeys.labels(change).inc()
 
     def device_flow(self, step: str) -> None:
         self._device_flows.labels(step).inc()

@@ -121,19 +121,28 @@ ACTIVE_USERS: Final = """
              where oid = 'users'::regclass) as estimated
 """
 
+# By an authenticator app, or by passkeys alone. An estimate counts a person with several such passkeys more than once.
 MFA_ENABLED_USERS: Final = """
     select (select count(*)
               from (select
-                      from mfa_secrets
-                      join users on users.id = mfa_secrets.user_id
-                     where mfa_secrets.enabled_at is not null and users.deactivated_at is null
+                      from (select user_id from mfa_secrets where enabled_at is not null
+                             union all
+                            select distinct user_id
+                              from passkeys
+                             where second_factor_since is not null
+                               and not exists (
+                                       select from mfa_secrets where mfa_secrets.user_id = passkeys.user_id and enabled_at is not null
+                                   )) as enabled
+                      join users on users.id = enabled.user_id
+                     where users.deactivated_at is null
                      limit %(most)s) as capped) as counted,
            (select reltuples * (1 - coalesce((select null_frac
                                                 from pg_stats
                                                where schemaname = current_schema and tablename = 'mfa_secrets' and attname = 'enabled_at'),
                                              0))
               from pg_class
-             where oid = 'mfa_secrets'::regclass) as estimated
+             where oid = 'mfa_secrets'::regclass)
+         + (select greatest(reltuples, 0) from pg_class where oid = 'passkeys_second_factors'::regclass) as estimated
 """
 
 _ORGANIZATIONS: Final = """

@@ -850,6 +850,31 @@ create table mfa_secrets (
     last_step     bigint      not null default 0        -- an accepted time step is never accepted again
 );
 
+create table passkeys (
+    id                  uuid        primary key,
+    user_id             uuid        not null references users on delete cascade,
+    credential_id       bytea       not null unique,    -- the authenticator's name for it
+    public_key          bytea       not null,           -- COSE_Key
+    sign_count          bigint      not null,           -- the authenticator's, as of its last use; many always say 0
+    name                text        not null,           -- the person's
+    aaguid              uuid        not null,           -- the authenticator's model, or zero
+    transports          text[]      not null,
+    backup_eligible     boolean     not null,
+    backed_up           boolean     not null,
+    created_at          timestamptz not null,
+    last_used_at        timestamptz,
+    second_factor_since timestamptz                     -- null: signs in by itself, and is not asked for after a password
+);
+create index passkeys_of_user on passkeys (user_id);
+create index passkeys_second_factors on passkeys (user_id) where second_factor_since is not null;
+
+-- Each is deleted by its first answer.
+create table passkey_challenges (
+    digest     bytea       primary key,                 -- of the challenge, its purpose and whom it was given to
+    expires_at timestamptz not null
+);
+create index passkey_challenges_expiry on passkey_challenges (expires_at);
+
 create table backup_codes (
     user_id uuid  not null references users on delete cascade,
     digest  bytea not null,                             -- HMAC-SHA256 under a server key

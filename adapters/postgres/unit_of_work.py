@@ -22,6 +22,7 @@ from adapters.postgres.identity.impersonation import ImpersonationRows
 from adapters.postgres.identity.login_events import LoginEventRows
 from adapters.postgres.identity.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.mfa import MfaRows
+from adapters.postgres.identity.passkeys import PasskeyRows
 from adapters.postgres.identity.privacy import PrivacyRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows
@@ -90,6 +91,7 @@ class PostgresUnitOfWork:
     flows = _Made(FlowRows)
     sign_ins = _Made(SignInRows)
     sign_in_links = _Made(SignInLinkRows)
+    passkeys = _Made(PasskeyRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
     mailed_tokens = _Made(MailedTokenRows)

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from actors.presence import PresenceWriter
+from adapters.crypto.authenticators import Fido2Authenticators
 from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
@@ -14,6 +15,7 @@ from adapters.postgres.identity.flows import PostgresFlows
 from adapters.postgres.identity.login_events import PostgresLoginEvents
 from adapters.postgres.identity.mfa import PostgresMfa
 from adapters.postgres.identity.own_sessions import PostgresOwnSessions
+from adapters.postgres.identity.passkeys import PostgresPasskeys
 from adapters.postgres.identity.presence import PostgresPresence
 from adapters.postgres.identity.privacy import PostgresPrivacy
 from adapters.postgres.identity.proofs import PostgresProofs
@@ -22,6 +24,7 @@ from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestina
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identifiers import SessionId
+from core.domain.identity.passkeys import relying_party
 from core.domain.identity.precedence import FamiliarAddresses
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
@@ -35,6 +38,8 @@ from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
+from core.usecases.identity.passkey_proofs import PasskeyProofs
+from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.privacy import Privacy
 from core.usecases.identity.proofs import PasswordProofs
 from core.usecases.identity.reauthentication import Reauthentication
@@ -67,6 +72,8 @@ class Identity:
     flows: Flows
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
+    passkeys: Passkeys
+    passkey_proofs: PasskeyProofs
     reauthentication: Reauthentication
     privacy: Privacy
 
@@ -105,10 +112,11 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             throttles=settings.rate_limits,
         )
+        agents = LibraryUserAgents()
         devices = Devices(
             unit_of_work=new_unit_of_work,
             lookup=PostgresDevices(pool),
-            agents=LibraryUserAgents(),
+            agents=agents,
             locations=location_database(settings, closing),
             proxies=listed_proxies(settings),
             secrets=secrets,
@@ -135,8 +143,41 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             throttles=settings.rate_limits,
         )
+        authenticators = Fido2Authenticators()
+        passkeys = Passkeys(
+            new_unit_of_work,
+            PostgresPasskeys(pool),
+            relying_party=relying_party(settings.public_url),
+            authenticators=authenticators,
+            mfa=mfa,
+            agents=agents,
+            templates=templates,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        )
+        passkey_proofs = PasskeyProofs(
+            new_unit_of_work,
+            PostgresPasskeys(pool),
+            passkeys=passkeys,
+            authenticators=authenticators,
+            destinations=PostgresDestinations(pool),
+            devices=devices,
+            login_events=login_events,
+            templates=templates,
+            clock=clock,
+            secrets=secrets,
+        )
         admission = Admission(
-            new_unit_of_work, devices=devices, mfa=mfa, login_events=login_events, familiar=familiar, clock=clock, ids=ids
+            new_unit_of_work,
+            devices=devices,
+            mfa=mfa,
+            passkeys=passkey_proofs,
+            login_events=login_events,
+            familiar=familiar,
+            clock=clock,
+            ids=ids,
         )
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
         flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
@@ -187,6 +228,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             sign_in=SignIn(
                 new_unit_of_work,
                 passwords=password_proofs,
+                passkeys=passkey_proofs,
                 devices=devices,
                 admission=admission,
                 sessions=sessions,
@@ -197,6 +239,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             ),
             flows=flows,
             sign_in_links=sign_in_links,
+            passkeys=passkeys,
+            passkey_proofs=passkey_proofs,
             browser_sessions=BrowserSessions(
                 passwords=password_proofs,
                 devices=devices,
@@ -204,6 +248,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 sessions=sessions,
                 flows=flows,
                 links=sign_in_links,
+                passkeys=passkey_proofs,
                 server_secrets=foundation.server_secrets,
                 clock=clock,
             ),
@@ -211,6 +256,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 new_unit_of_work,
                 PostgresProofs(pool),
                 passwords=password_proofs,
+                passkeys=passkey_proofs,
                 mfa=mfa,
                 devices=devices,
                 login_events=login_events,

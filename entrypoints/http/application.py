@@ -24,6 +24,7 @@ from entrypoints.http.pages import (
     invitation_pages,
     logos,
     logout_pages,
+    passkey_pages,
     password_pages,
     registration_pages,
     required_second_factor_pages,
@@ -50,6 +51,7 @@ from entrypoints.http.pages.account import (
     session_pages,
     sign_in_log_pages,
 )
+from entrypoints.http.pages.account import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.mail_pages import MailPages
 from entrypoints.http.routes import ROUTES
@@ -60,6 +62,7 @@ PAGES: Final = Endpoints.of(
     invitation_pages,
     choice_pages,
     sign_in_pages,
+    passkey_pages,
     sign_in_link_pages,
     sign_out_pages,
     registration_pages,
@@ -75,6 +78,7 @@ PAGES: Final = Endpoints.of(
     profile_pages,
     own_password_pages,
     second_factor_pages,
+    own_passkey_pages,
     device_pages,
     session_pages,
     sign_in_log_pages,

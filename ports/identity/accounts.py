@@ -7,6 +7,7 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
 
 
@@ -34,6 +35,9 @@ class AccountStore(Protocol):
 
     async def hold_shared(self, user: UserId) -> None:
         """Nobody changes this account until the transaction ends; others may hold it in the same way. Taken first, as `hold` is."""
+
+    async def ways_in(self, user: UserId) -> WaysIn:
+        """Called after the account is held."""
 
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         """None: the person leaves the choice to the browser. False when there is no such account."""

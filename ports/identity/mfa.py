@@ -16,13 +16,18 @@ from core.domain.secrets import Secret
 class MfaStore(Protocol):
     """Part of the unit of work."""
 
-    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime) -> bool:
-        """Stores or replaces a secret that is not enabled yet. False when one is enabled already."""
+    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False) -> bool:
+        """Stores or replaces a secret that is not enabled yet. False when one is enabled already, or passkeys are the second factor and it
+        may not stand beside them.
+        """
 
     async def find(self, user: UserId) -> MfaSecret | None: ...
 
-    async def hold(self, user: UserId) -> MfaSecret | None:
-        """The same, and nobody else changes it until the transaction ends."""
+    async def hold(self, user: UserId) -> bool:
+        """Whether the person has a second factor; nobody else changes it until the transaction ends."""
+
+    async def is_enabled(self, user: UserId) -> bool:
+        """Whether they have one at this moment: an authenticator app, or passkeys that are asked for after a password."""
 
     async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         """Holds the secret and takes one token of the person's bucket, in one round trip; of the device's own bucket when the client is one
@@ -30,8 +35,8 @@ class MfaStore(Protocol):
         commit, whether the code was right or wrong.
         """
 
-    async def enable(self, user: UserId, step: int, at: datetime) -> bool:
-        """Of two callers, one gets True."""
+    async def enable(self, user: UserId, step: int, at: datetime, *, beside_passkeys: bool = False) -> bool:
+        """Of two callers, one gets True. False also where passkeys have just become the second factor, and it may not stand beside them."""
 
     async def redeem_step(self, user: UserId, step: int) -> bool:
         """A step counts once, and no earlier step counts after it. False when it was used: of two callers, one gets True."""
@@ -43,7 +48,7 @@ class MfaStore(Protocol):
         """The earlier ones are gone, used or not."""
 
     async def disable(self, user: UserId) -> bool:
-        """Deletes the secret and all codes. False when no secret was enabled."""
+        """Deletes the secret and all codes, and passkeys are asked for no more. False when there was no second factor."""
 
     async def log(
         self, event: MfaEvent, user: UserId, actor: Actor, *, success: bool, details: Mapping[str, Json] | None = None

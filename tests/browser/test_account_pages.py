@@ -16,6 +16,7 @@ SECTIONS = (
     "Profile",
     "Password",
     "Two-step sign-in",
+    "Passkeys",
     "Devices",
     "Sessions",
     "Recent sign-ins",

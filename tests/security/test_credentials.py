@@ -88,10 +88,15 @@ everybody                         GET    /ui/sign-in
 .....   ...  -          flow      POST   /ui/sign-in
 everybody                         GET    /ui/sign-in/link
 .....   ...  -          flow      POST   /ui/sign-in/link
+everybody                         GET    /ui/sign-in/lost-factor
+.....   ...  -          flow      POST   /ui/sign-in/passkey
+.....   ...  -          flow      POST   /ui/sign-in/passkey/options
 everybody                         GET    /ui/sign-in/password
 .....   ...  -          flow      POST   /ui/sign-in/password
 everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor
+.....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
+.....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,flow  POST   /ui/sign-out
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
@@ -131,6 +136,14 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
 .....   ...  -          browser   POST   /ui/organizations/invitations/{invitation_id}
+.....   ...  -          browser   GET    /ui/passkeys
+.....   ...  -          browser   GET    /ui/passkeys/{passkey_id}
+.....   ...  -          browser   POST   /ui/passkeys/{passkey_id}
+.....   ...  -          browser   GET    /ui/passkeys/{passkey_id}/remove
+.....   ...  -          browser   POST   /ui/passkeys/{passkey_id}/remove
+.....   ...  -          browser   GET    /ui/passkeys/add
+.....   ...  -          browser   POST   /ui/passkeys/add
+.....   ...  -          browser   POST   /ui/passkeys/add/options
 .....   ...  -          browser   GET    /ui/password
 .....   ...  -          browser   POST   /ui/password
 .....   ...  -          browser   GET    /ui/profile
@@ -139,11 +152,15 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/profile/language
 .....   ...  -          browser   GET    /ui/prove
 .....   ...  -          browser   POST   /ui/prove
+.....   ...  -          browser   POST   /ui/prove/passkey
+.....   ...  -          browser   POST   /ui/prove/passkey/options
 .....   ...  -          browser   GET    /ui/second-factor
 .....   ...  -          browser   POST   /ui/second-factor
 .....   ...  -          browser   GET    /ui/second-factor/backup-codes
 .....   ...  -          browser   GET    /ui/second-factor/backup-codes/renew
 .....   ...  -          browser   POST   /ui/second-factor/backup-codes/renew
+.....   ...  -          browser   GET    /ui/second-factor/passkeys
+.....   ...  -          browser   POST   /ui/second-factor/passkeys
 .....   ...  -          browser   GET    /ui/second-factor/set-up
 .....   ...  -          browser   POST   /ui/second-factor/set-up
 .....   ...  -          browser   GET    /ui/second-factor/turn-off
@@ -157,11 +174,14 @@ everybody                         POST   /oauth/logout
 
 # Coming and going
 everybody                         POST   /api/auth/forgot-password
+everybody                         POST   /api/auth/passkeys
+everybody                         POST   /api/auth/passkeys/options
 everybody                         POST   /api/auth/magic-link
 everybody                         POST   /api/auth/login
 maogx   pos  yes        ended,@   POST   /api/auth/logout
 .....   ...  -          pre-auth  POST   /api/auth/mfa/verify
 maogx   po.  no         -         POST   /api/auth/reauthenticate
+maogx   po.  no         -         POST   /api/auth/reauthenticate/options
 everybody                         POST   /api/auth/refresh
 everybody                         POST   /api/auth/register
 everybody                         POST   /api/auth/resend-verification
@@ -188,9 +208,15 @@ maogx   po.  no         -         DELETE /api/user/devices/{device_id}
 maogx   pos  yes        @         GET    /api/user/identities
 maogx   po.  no         -         DELETE /api/user/mfa
 maogx   po.  no         -         POST   /api/user/mfa/backup-codes/regenerate
+maogx   po.  no         -         POST   /api/user/mfa/passkeys
 maogx   po.  no         -         POST   /api/user/mfa/setup
 maogx   po.  no         -         GET    /api/user/mfa/status
 maogx   po.  no         -         POST   /api/user/mfa/verify
+maogx   po.  no         -         GET    /api/user/passkeys
+maogx   po.  no         -         POST   /api/user/passkeys
+maogx   po.  no         -         PATCH  /api/user/passkeys/{passkey_id}
+maogx   po.  no         -         DELETE /api/user/passkeys/{passkey_id}
+maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them

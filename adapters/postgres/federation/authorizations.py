@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.second_factor_due import second_factor_due_in
+from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable
 from core.domain.branding import branding
@@ -130,9 +130,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            organizations.session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.authenticated_by,
-           exists (
-               select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
-           ) as has_second_factor,
+           {has_second_factor("sessions.user_id")} as has_second_factor,
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
            ) as is_member,

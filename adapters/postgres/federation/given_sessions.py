@@ -10,7 +10,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.liveness import IS_LIVE
-from adapters.postgres.identity.second_factor_due import OWES_SECOND_FACTOR
+from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -22,6 +23,8 @@ class _Summary:
     has_password: bool
     password_changed_at: datetime | None
     second_factor_since: datetime | None
+    has_authenticator: bool
+    passkeys: int
     backup_codes: int
     devices: int
     sessions: int
@@ -38,6 +41,8 @@ class _Summary:
             has_password=self.has_password,
             password_changed_at=self.password_changed_at,
             second_factor_since=self.second_factor_since,
+            has_authenticator=self.has_authenticator,
+            passkeys=self.passkeys,
             backup_codes=self.backup_codes,
             devices=self.devices,
             sessions=self.sessions,
@@ -61,9 +66,11 @@ class PostgresAccountSummaries:
         return rows[0].summary() if rows else None
 
 
-_FIND: Final = """
+_FIND: Final[LiteralString] = f"""
     select users.email, users.pending_email, users.created_at, users.password_hash is not null as has_password, users.password_changed_at,
-           (select enabled_at from mfa_secrets where user_id = users.id) as second_factor_since,
+           {second_factor_since("users.id")} as second_factor_since,
+           exists (select from mfa_secrets where user_id = users.id and enabled_at is not null) as has_authenticator,
+           (select count(*) from passkeys where user_id = users.id) as passkeys,
            (select count(*) from backup_codes where user_id = users.id and used_at is null) as backup_codes,
            (select count(*) from devices where user_id = users.id and revoked_at is null) as devices,
            (

@@ -14,6 +14,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
 
 # The columns that `AccountRow` is made of, in any statement that reads `users`.
@@ -90,6 +91,10 @@ class AccountRows:
     async def hold_shared(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_SHARED, {"user": user})
 
+    async def ways_in(self, user: UserId) -> WaysIn:
+        rows = await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})
+        return rows[0] if rows else WaysIn(password=False, passkeys=0)
+
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _CHOOSE_LANGUAGE, {"user": user, "language": language and language.value, "at": at}))
 
@@ -150,6 +155,12 @@ _FIND_ALL: Final[LiteralString] = f"""
 
 # The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
 _HOLD: Final = "select id from users where id = %(user)s for no key update"
+
+_WAYS_IN: Final = """
+    select password_hash is not null as password, (select count(*) from passkeys where passkeys.user_id = users.id) as passkeys
+      from users
+     where id = %(user)s
+"""
 
 _HOLD_SHARED: Final = "select from users where id = %(user)s for share"
 

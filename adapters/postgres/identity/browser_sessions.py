@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.identity.second_factor_due import second_factor_due
+from adapters.postgres.identity.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction

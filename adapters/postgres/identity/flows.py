@@ -37,6 +37,8 @@ class FlowRow:
     name: str | None
     logo_digest: str | None
     primary_color: str | None
+    has_authenticator: bool
+    has_passkey: bool
 
     def flow(self, id: FlowId) -> Flow:  # noqa: A002 - the noun's own word
         return Flow(
@@ -55,6 +57,8 @@ class FlowRow:
             proof_digest=self.proof_digest,
             completed_at=self.completed_at,
             branding=POSTERN if self.name is None else branding(self.name, self.logo_digest, self.primary_color),
+            has_authenticator=self.has_authenticator,
+            has_passkey=self.has_passkey,
         )
 
 
@@ -137,7 +141,13 @@ class FlowRows:
 FIND_FLOW: Final = """
     select flows.purpose, flows.service_id, flows.request, flows.wanted, flows.email, flows.user_id, flows.preauthentication_id,
            flows.session_id, flows.proof_digest, flows.created_at, flows.expires_at, flows.signed_in_at, flows.completed_at,
-           organizations.name, organizations.logo_digest, organizations.primary_color
+           organizations.name, organizations.logo_digest, organizations.primary_color,
+           flows.preauthentication_id is null or exists (
+               select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
+           ) as has_authenticator,
+           flows.preauthentication_id is not null and exists (
+               select from passkeys where passkeys.user_id = flows.user_id
+           ) as has_passkey
       from flows
       left join organizations on organizations.slug = flows.wanted ->> 'organization' and organizations.status = 'active'
 """

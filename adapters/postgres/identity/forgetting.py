@@ -18,6 +18,7 @@ NOBODY: Final = "anonymized@deleted.local"
 # takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
 HOLDS: Final[tuple[LiteralString, ...]] = (
     "select from mfa_secrets where user_id = %(user)s for update",
+    "select from passkeys where user_id = %(user)s order by id for update",
     "select from devices where user_id = %(user)s order by id for update",
     """
     select
@@ -43,6 +44,7 @@ HOLDS: Final[tuple[LiteralString, ...]] = (
 CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
     "delete from backup_codes where user_id = %(user)s",
+    "delete from passkeys where user_id = %(user)s",
     "delete from mailed_tokens where user_id = %(user)s",
     "delete from preauthentications where user_id = %(user)s",
     "delete from authorization_codes where user_id = %(user)s",

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rate_limits import TAKE_WANTED
+from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import Parameters, ask
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
@@ -42,6 +43,7 @@ class _Guess:
     created_at: datetime | None
     enabled_at: datetime | None
     last_step: int | None
+    enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +81,21 @@ class MfaRows:
         self._ids = ids
         self._clock = clock
 
-    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime) -> bool:
-        return await self._found(_PUT_PENDING, {"user": user, "sealed_secret": sealed_secret, "at": at})
+    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False) -> bool:
+        parameters = {"user": user, "sealed_secret": sealed_secret, "at": at, "beside_passkeys": beside_passkeys}
+        return await self._found(_PUT_PENDING, parameters)
 
     async def find(self, user: UserId) -> MfaSecret | None:
         rows = await self._transaction.ask(_Secret, _FIND, {"user": user})
         return rows[0].of(user) if rows else None
 
-    async def hold(self, user: UserId) -> MfaSecret | None:
-        rows = await self._transaction.ask(_Secret, _HOLD, {"user": user})
-        return rows[0].of(user) if rows else None
+    async def hold(self, user: UserId) -> bool:
+        (row,) = await self._transaction.ask(AnswerRow, _HOLD, {"user": user})
+        return row.yes
+
+    async def is_enabled(self, user: UserId) -> bool:
+        (row,) = await self._transaction.ask(AnswerRow, _IS_ENABLED, {"user": user})
+        return row.yes
 
     async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
@@ -105,11 +112,11 @@ class MfaRows:
             },
         )
         if row.sealed_secret is None or row.created_at is None or row.last_step is None:
-            return Guess(row.wait, None)
-        return Guess(row.wait, MfaSecret(user, row.sealed_secret, row.created_at, row.enabled_at, row.last_step))
+            return Guess(row.wait, None, row.enabled)
+        return Guess(row.wait, MfaSecret(user, row.sealed_secret, row.created_at, row.enabled_at, row.last_step), row.enabled)
 
-    async def enable(self, user: UserId, step: int, at: datetime) -> bool:
-        return await self._found(_ENABLE, {"user": user, "step": step, "at": at})
+    async def enable(self, user: UserId, step: int, at: datetime, *, beside_passkeys: bool = False) -> bool:
+        return await self._found(_ENABLE, {"user": user, "step": step, "at": at, "beside_passkeys": beside_passkeys})
 
     async def redeem_step(self, user: UserId, step: int) -> bool:
         return await self._found(_REDEEM_STEP, {"user": user, "step": step})
@@ -122,10 +129,10 @@ class MfaRows:
         await self._transaction.tell(_ADD_BACKUP_CODES, {"user": user, "digests": list(digests)})
 
     async def disable(self, user: UserId) -> bool:
-        deleted = await self._transaction.ask(_Deleted, _DELETE, {"user": user})
+        (deleted,) = await self._transaction.ask(_Deleted, _DISABLE, {"user": user})
         # After the secret: a request that replaces the codes holds it, and has finished by now.
         await self._transaction.tell(_DELETE_BACKUP_CODES, {"user": user})
-        return bool(deleted) and deleted[0].was_enabled
+        return deleted.was_enabled
 
     async def log(self, event: MfaEvent, user: UserId, actor: Actor, *, success: bool, details: Mapping[str, Json] | None = None) -> None:
         by = {name: str(who) for name, who in (("actor", actor.user), ("impersonator", actor.impersonator)) if who not in {None, user}}
@@ -208,10 +215,63 @@ class PostgresMfa:
         return bool(await ask(self._pool, _Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
 
 
+# Whether somebody has a second factor, as a part of any statement, and when the members of an organization have to have one. Each is a look
+# into an index. A condition with `exists` could become a scan of everybody's, so where many rows are met, ask for the moment.
+
+
+def second_factor_since(person: LiteralString) -> LiteralString:
+    """Null: they have none."""
+    return f"""least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = {person} limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = {person})
+           )"""
+
+
+def has_second_factor(person: LiteralString) -> LiteralString:
+    return f"""(
+               exists (select from mfa_secrets where mfa_secrets.user_id = {person} and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = {person} and passkeys.second_factor_since is not null)
+           )"""
+
+
+def second_factor_due(person: LiteralString) -> LiteralString:
+    """When the grace period ends, or ended, of a member who has no second factor although the organization requires one; null for all
+    others. The statement reads `organizations` and `memberships`, of which a row may be missing. Nobody's second factor is looked for as
+    long as there is no rule.
+
+    `person` is who would have to give it: the member, or a platform owner who acts in the member's name.
+    """
+    return f"""
+           case
+               when organizations.mfa_required_since is not null and memberships.user_id is not null
+                and {second_factor_since(person)} is null
+               then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+           end"""
+
+
+def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
+    """The same for a statement that reads neither: for this person in this organization."""
+    return f"""(
+               select {second_factor_due(person)}
+                 from organizations
+                 join memberships on memberships.org_id = organizations.id and memberships.user_id = {person}
+                where organizations.id = {organization}
+           )"""
+
+
+# Who acts in a session.
+ACTING: Final = "coalesce(sessions.impersonator_id, sessions.user_id)"
+
+# The grace period is over.
+OWES_SECOND_FACTOR: Final[LiteralString] = f"coalesce({second_factor_due(ACTING)} <= now(), false)"
+
+
 # A secret that is enabled is left alone, and nothing is returned.
 _PUT_PENDING: Final = """
     insert into mfa_secrets as secret (user_id, sealed_secret, created_at)
-    values (%(user)s, %(sealed_secret)s, %(at)s)
+    select %(user)s, %(sealed_secret)s, %(at)s
+     where %(beside_passkeys)s
+        or not exists (select from passkeys where user_id = %(user)s and second_factor_since is not null)
         on conflict (user_id) do update
        set sealed_secret = excluded.sealed_secret, created_at = excluded.created_at
      where secret.enabled_at is null
@@ -220,10 +280,22 @@ _PUT_PENDING: Final = """
 
 _FIND: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa_secrets where user_id = %(user)s"
 
-_HOLD: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa_secrets where user_id = %(user)s for update"
+# The secret before the passkeys, as everywhere.
+_HOLD: Final = """
+    with secret as materialized (
+             select enabled_at from mfa_secrets where user_id = %(user)s for update
+         ),
+         keys as materialized (
+             select second_factor_since from passkeys where user_id = %(user)s order by id for update
+         )
+  select exists (select from secret where enabled_at is not null)
+      or exists (select from keys where second_factor_since is not null) as yes
+"""
+
+_IS_ENABLED: Final[LiteralString] = f"select {has_second_factor('%(user)s')} as yes"
 
 # Everyone locks the bucket's row first, so guesses queue in one order.
-_BEGIN_GUESS: Final = f"""
+_BEGIN_GUESS: Final[LiteralString] = f"""
     with wanted as (
              select %(limit)s::text as limit_name,
                     coalesce(
@@ -248,7 +320,9 @@ _BEGIN_GUESS: Final = f"""
               where user_id = %(user)s
                 for update                             -- a new set-up must not slip in between the code's check and its effect
          )
-  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step
+  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step,
+         held.enabled_at is not null
+      or exists (select from passkeys where user_id = %(user)s and second_factor_since is not null) as enabled
     from taken
     left join held on true
 """
@@ -257,6 +331,10 @@ _ENABLE: Final = """
     update mfa_secrets
        set enabled_at = %(at)s, last_step = %(step)s
      where user_id = %(user)s and enabled_at is null
+       and (
+               %(beside_passkeys)s
+            or not exists (select from passkeys where passkeys.user_id = %(user)s and passkeys.second_factor_since is not null)
+           )
  returning user_id
 """
 
@@ -267,13 +345,13 @@ _REDEEM_STEP: Final = """
  returning user_id
 """
 
-_REDEEM_BACKUP_CODE: Final = """
+_REDEEM_BACKUP_CODE: Final[LiteralString] = f"""
     update backup_codes
        set used_at = %(at)s
      where user_id = %(user)s
        and digest = %(digest)s
        and used_at is null
-       and exists (select from mfa_secrets where mfa_secrets.user_id = %(user)s and mfa_secrets.enabled_at is not null)
+       and {has_second_factor("%(user)s")}
  returning user_id
 """
 
@@ -283,10 +361,19 @@ _ADD_BACKUP_CODES: Final = """
     insert into backup_codes (user_id, digest) select %(user)s, digest from unnest(%(digests)s::bytea[]) as given (digest)
 """
 
-_DELETE: Final = "delete from mfa_secrets where user_id = %(user)s returning enabled_at is not null as was_enabled"
+# Passkeys stay, and sign in by themselves.
+_DISABLE: Final = """
+    with secret as (
+             delete from mfa_secrets where user_id = %(user)s returning enabled_at
+         ),
+         keys as (
+             update passkeys set second_factor_since = null where user_id = %(user)s and second_factor_since is not null returning id
+         )
+  select exists (select from secret where enabled_at is not null) or exists (select from keys) as was_enabled
+"""
 
-_STATUS: Final = """
-    select exists (select from mfa_secrets where user_id = %(user)s and enabled_at is not null) as enabled,
+_STATUS: Final[LiteralString] = f"""
+    select {has_second_factor("%(user)s")} as enabled,
            exists (select from backup_codes where user_id = %(user)s and used_at is null) as has_backup_codes
 """
 

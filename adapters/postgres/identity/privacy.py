@@ -11,13 +11,13 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.forgetting import AT_ONCE, CREDENTIALS, HOLDS
-from adapters.postgres.identity.second_factor_due import second_factor_due_in
+from adapters.postgres.identity.mfa import second_factor_due_in
 from adapters.postgres.record.going import IS_GOING
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
     MOST_AT_ONCE,
@@ -28,6 +28,7 @@ from core.domain.identity.privacy import (
     Export,
     ExportedFactorEvent,
     ExportedLogin,
+    ExportedPasskey,
     ExportedProfile,
     PrivacyRequest,
     Scope,
@@ -68,6 +69,7 @@ class _Subject(AccountRow):
 class _Exported(_Subject):
     login_events: int
     mfa_events: list[Mapping[str, Any]]
+    passkeys: list[Mapping[str, Any]]
     profiles: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
@@ -79,6 +81,7 @@ class _Exported(_Subject):
             belongings=exported_belongings(subject, scope),
             login_events=self.login_events,
             mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
+            passkeys=[_passkey(one) for one in self.passkeys],
             profiles=[_profile(one) for one in self.profiles],
         )
 
@@ -174,7 +177,19 @@ class PostgresPrivacy:
 
 
 def _nothing(account: Account) -> Export:
-    return Export(account=account, created_at=account.created_at, belongings=(), login_events=0, mfa_events=(), profiles=())
+    return Export(account=account, created_at=account.created_at, belongings=(), login_events=0, mfa_events=(), passkeys=(), profiles=())
+
+
+def _passkey(one: Mapping[str, Any]) -> ExportedPasskey:
+    aaguid = UUID(one["aaguid"])
+    return ExportedPasskey(
+        id=PasskeyId(UUID(one["id"])),
+        name=one["name"],
+        aaguid=aaguid if aaguid.int else None,
+        backup_eligible=one["backup_eligible"],
+        created_at=_moment(one["created_at"]),
+        last_used_at=None if one["last_used_at"] is None else _moment(one["last_used_at"]),
+    )
 
 
 def _profile(one: Mapping[str, Any]) -> ExportedProfile:
@@ -347,6 +362,20 @@ EXPORT: Final[LiteralString] = f"""
                            limit %(most_listed)s
                       ) as mfa_events
            ) as mfa_events,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'id', id, 'name', name, 'aaguid', aaguid, 'backup_eligible', backup_eligible, 'created_at', created_at,
+                                  'last_used_at', last_used_at
+                              )
+                              order by id
+                          ),
+                          '[]'
+                      )
+                 from passkeys
+                where user_id = %(user)s and (select whole from scope)
+           ) as passkeys,
            (
                select coalesce(
                           jsonb_agg(

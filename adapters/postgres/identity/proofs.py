@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.proofs import Proved, Standing
@@ -14,11 +15,14 @@ from core.domain.identity.proofs import Proved, Standing
 class _Standing:
     proved_at: datetime | None
     second_factor_at: datetime | None
-    enabled_at: datetime | None
+    second_factor_since: datetime | None
     has_password: bool
+    has_authenticator: bool
+    has_passkey: bool
 
     def standing(self) -> Standing:
-        return Standing(Proved(self.proved_at, self.second_factor_at), self.enabled_at, self.has_password)
+        proved = Proved(self.proved_at, self.second_factor_at)
+        return Standing(proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey)
 
 
 class PostgresProofs:
@@ -32,11 +36,14 @@ class PostgresProofs:
         return rows[0].standing() if rows else None
 
 
-_FIND: Final = """
-    select sessions.proved_at, sessions.second_factor_at, mfa_secrets.enabled_at,
-           users.password_hash is not null as has_password
+_FIND: Final[LiteralString] = f"""
+    select sessions.proved_at, sessions.second_factor_at, {second_factor_since("sessions.user_id")} as second_factor_since,
+           users.password_hash is not null as has_password,
+           exists (
+               select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
+           ) as has_authenticator,
+           exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey
       from sessions
       join users on users.id = sessions.user_id
-      left join mfa_secrets on mfa_secrets.user_id = sessions.user_id
      where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null
 """

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import IS_LIVE
-from adapters.postgres.identity.second_factor_due import OWES_SECOND_FACTOR
+from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
 from core.domain.email import Email

@@ -9,7 +9,7 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
-from adapters.postgres.identity.second_factor_due import second_factor_due_in
+from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
@@ -253,7 +253,7 @@ def _find(*, with_token: bool, with_service: bool) -> LiteralString:
          {destination}
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
          users.email_verified_at, users.deactivated_at, users.created_at, users.language,
-         exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
+         {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge
          {columns}
     from taken
@@ -287,8 +287,7 @@ _FIND_DESTINATION: Final = _NAMED
 # The lock keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be ended with them.
 # While the password was checked, a second factor may have been enabled, or the device revoked that was trusted to do without. The device is
 # looked for once the row of `held` is there: everybody takes the account before the device.
-_NO_SECOND_FACTOR: Final = """
-               not exists (select from mfa_secrets where mfa_secrets.user_id = held.id and mfa_secrets.enabled_at is not null)"""
+_NO_SECOND_FACTOR: Final[LiteralString] = f"not {has_second_factor('held.id')}"
 
 _TRUSTED: Final = """
                exists (

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -89,11 +90,10 @@ class PostgresAccountOverviews:
 _FIND: Final[LiteralString] = f"""
     select {ACCOUNT},
            users.pending_email, users.password_hash is not null as has_password, users.password_changed_at,
-           mfa_secrets.enabled_at as mfa_enabled_at,
+           {second_factor_since("users.id")} as mfa_enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
            live.sessions, live.impersonations, present.devices, present.trusted_devices
       from users
-      left join mfa_secrets on mfa_secrets.user_id = users.id
      cross join lateral (
                select count(*) as sessions, count(impersonator_id) as impersonations
                  from sessions

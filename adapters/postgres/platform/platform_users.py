@@ -9,6 +9,7 @@ from uuid import UUID
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
@@ -97,7 +98,7 @@ def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
   select {ACCOUNT},
-         coalesce((select enabled_at is not null from mfa_secrets where mfa_secrets.user_id = users.id), false) as mfa_enabled,
+         {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
                                        'role', memberships.role)
@@ -131,8 +132,8 @@ _NEWEST: Final[LiteralString] = (
     _search("select id from users order by id desc limit %(limit)s", "users.id = sought.id") + "   order by users.id desc"
 )
 
-_MFA: Final = """
-    select users.email, mfa_secrets.enabled_at,
+_MFA: Final[LiteralString] = f"""
+    select users.email, {second_factor_since("users.id")} as enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
            (
                select created_at
@@ -143,7 +144,6 @@ _MFA: Final = """
            ) as last_challenge,
            users.language
       from users
-      left join mfa_secrets on mfa_secrets.user_id = users.id
      where users.id = %(user)s
 """
 

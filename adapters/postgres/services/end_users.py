@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -118,8 +119,8 @@ class EndUserRows:
         return row.sessions if row.is_end_user else None
 
 
-_MFA_ENABLED: Final = """
-           exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled
+_MFA_ENABLED: Final[LiteralString] = f"""
+           {second_factor_since("users.id")} is not null as mfa_enabled
 """
 
 # Read from one index alone, in its order. That index does not say which service a person uses. So while a service is being removed, the

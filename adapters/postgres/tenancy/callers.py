@@ -9,7 +9,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import IS_LIVE
-from adapters.postgres.identity.second_factor_due import ACTING, OWES_SECOND_FACTOR, second_factor_due
+from adapters.postgres.identity.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.mfa import second_factor_due
 from adapters.postgres.identity.revoking import revoking
-from adapters.postgres.identity.second_factor_due import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text

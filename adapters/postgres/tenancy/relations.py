@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.second_factor_due import second_factor_due_in
+from adapters.postgres.identity.mfa import second_factor_due_in
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email

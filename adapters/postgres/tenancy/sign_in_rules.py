@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.mfa import has_second_factor
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -76,7 +77,7 @@ _COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, sessio
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
-           exists (select from mfa_secrets where user_id = %(user)s and enabled_at is not null) as has_second_factor
+           {has_second_factor("%(user)s")} as has_second_factor
       from organizations
      where id = %(id)s
 """

@@ -114,6 +114,12 @@ class PastSamlExchanges(_Sweep):
     statement = _delete("saml_exchanges", "id", "created_at < now() - interval '7 days'", oldest_first="created_at")
 
 
+class ExpiredPasskeyChallenges(_Sweep):
+    """Nobody answered them."""
+
+    statement = _delete("passkey_challenges", "digest", "expires_at < now()")
+
+
 class ExpiredFlows(_Sweep):
     """Nobody goes on from where they stopped."""
 

@@ -72,6 +72,9 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "users.password_hash": _of_account("The password, as an Argon2id hash.", "id"),
     "users.language": _of_account("The language that the person reads.", "id"),
     "mfa_secrets.sealed_secret": _of_account("The secret of the second factor, encrypted."),
+    "passkeys.name": _of_account("What the person calls a passkey of theirs."),
+    "passkeys.credential_id": _of_account("The authenticator's name for a passkey, which tells it apart from all others."),
+    "passkeys.public_key": _of_account("The public key of a passkey."),
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
     "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
     "flows.email": Personal(
@@ -216,7 +219,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("saml_exchanges.kind", "saml_exchanges.binding", "saml_exchanges.status", "saml_exchanges.reason", "saml_exchanges.advice"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
-        *("flows.purpose", "devices.risk_factors"),
+        *("flows.purpose", "devices.risk_factors", "passkeys.transports"),
         *("rate_limit_buckets.limit_name", "relations.object_type", "relations.relation", "schema_migrations.checksum"),
         *(
             "schema_migrations.name",
@@ -280,7 +283,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("events.details", "audit_entries.details", "sign_in_links.content"),
     ),
     "A key, or a digest of random bits": (
-        *("browser_sessions.digest", "flows.browser_digest"),
+        *("browser_sessions.digest", "flows.browser_digest", "passkey_challenges.digest"),
         *(
             "api_keys.digest",
             "scim_tokens.digest",

@@ -33,6 +33,9 @@ class AccountSummary:
     password_changed_at: datetime | None
     second_factor_since: datetime | None
     """None: it is off. A set-up that was begun does not count."""
+    has_authenticator: bool = False
+    """Whether an authenticator app is part of it; otherwise it is passkeys alone."""
+    passkeys: int = 0
     backup_codes: int
     """Those that are left."""
     devices: int

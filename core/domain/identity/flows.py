@@ -109,6 +109,10 @@ class Flow:
     """Of what the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None
     branding: Branding = POSTERN
+    has_authenticator: bool = True
+    """Whether who has given a password, and owes a second factor, has an authenticator app. Otherwise only a backup code is a code."""
+    has_passkey: bool = False
+    """Whether they have a passkey, which would do as well."""
 
     @property
     def awaits_second_factor(self) -> bool:

@@ -17,6 +17,8 @@ class LoginFailure(StrEnum):
     EMAIL_NOT_VERIFIED = "email_not_verified"
     THROTTLED = "throttled"
     WRONG_CODE = "wrong_code"
+    WRONG_PASSKEY = "wrong_passkey"
+    COPIED_PASSKEY = "copied_passkey"
 
 
 @dataclass(frozen=True, slots=True)

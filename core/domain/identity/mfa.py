@@ -41,6 +41,10 @@ LONGEST_CODE: Final = 20
 class MfaMethod(StrEnum):
     TOTP = "totp"
     BACKUP_CODE = "backup_code"
+    PASSKEY = "passkey"
+    """One that stays on its device."""
+    SYNCED_PASSKEY = "synced_passkey"
+    """One that may be copied to others of the person's devices."""
 
 
 class MfaEvent(StrEnum):
@@ -55,6 +59,9 @@ class MfaEvent(StrEnum):
     VERIFY_FAILED = "mfa_verify_failed"
     BACKUP_CODES_GENERATED = "backup_codes_generated"
     BACKUP_CODE_USED = "backup_code_used"
+    PASSKEY_ADDED = "passkey_added"
+    PASSKEY_REMOVED = "passkey_removed"
+    PASSKEY_COPIED = "passkey_copied"
 
 
 class Refused(StrEnum):
@@ -65,6 +72,7 @@ class Refused(StrEnum):
     ALREADY_ENABLED = "already_enabled"
     WRONG_CODE = "wrong_code"
     USED_CODE = "used_code"
+    NO_PASSKEY = "no_passkey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,8 @@ class Guess:
 
     wait: float
     secret: MfaSecret | None
+    enabled: bool
+    """Whether the person has a second factor at all, be it by passkeys alone: only then do backup codes count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, SessionId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.jobs import NewJob
 from core.domain.json import Json
@@ -114,6 +114,19 @@ class ExportedFactorEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedPasskey:
+    """Without its key."""
+
+    id: PasskeyId
+    name: str
+    aaguid: UUID | None
+    """None: the authenticator does not say."""
+    backup_eligible: bool
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProfile:
     """What an organization's directory says about the person. Sent empty, it is None."""
 
@@ -136,6 +149,7 @@ class Export:
     login_events: int
     """How many there are, whether or not the export names them all."""
     mfa_events: Sequence[ExportedFactorEvent]
+    passkeys: Sequence[ExportedPasskey]
     profiles: Sequence[ExportedProfile]
 
 

@@ -16,6 +16,7 @@ class ProofMethod(StrEnum):
     PASSWORD = "password"  # noqa: S105 - a way to prove something, not a password
     CODE = "code"
     LINK = "link"
+    PASSKEY = "passkey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class Standing:
     second_factor_since: datetime | None
     """When it was enabled. None: the person has no second factor."""
     has_password: bool = True
+    has_authenticator: bool = True
+    """Whether an authenticator app is part of the second factor. Otherwise its codes are backup codes alone."""
+    has_passkey: bool = False
 
 
 class StepUp(Enum):

@@ -13,6 +13,7 @@ from core.domain.identity.callers import MEMBERS_ONLY
 from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginEvent, LoginFailure
 from core.domain.identity.mfa import MfaMethod
+from core.domain.identity.passkeys import KEY_METHODS
 from core.domain.identity.risk import Knowledge, Risk, Sighting
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 from core.domain.rate_limits import RateLimit
@@ -173,7 +174,10 @@ class AwaitingSecondFactor:
 
 def methods(first: tuple[str, ...], second: MfaMethod) -> tuple[str, ...]:
     """How a person proved who they are, in the words of RFC 8176 section 2."""
-    return (*first, "otp", "mfa") if second is MfaMethod.TOTP else (*first, "mfa")
+    return (*first, *_SECOND.get(second, ()), "mfa")
+
+
+_SECOND: Final = {MfaMethod.TOTP: ("otp",), **KEY_METHODS}
 
 
 def login_tried(event: LoginEvent, risk: Risk | None, actor: Actor) -> Event:

@@ -10,7 +10,7 @@ from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, PreauthenticationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
-from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
+from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.precedence import FamiliarAddresses
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Sighting
@@ -19,6 +19,7 @@ from core.domain.identity.sign_in import Alone, Confirmed, is_unusual, methods, 
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, Outcome, audience
 from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
 from core.usecases.identity.proofs import WRONG_PASSWORD, Arrival
 from ports.clock import Clock
 from ports.ids import Ids
@@ -64,6 +65,7 @@ class Admission:
         *,
         devices: Devices,
         mfa: Mfa,
+        passkeys: PasskeyProofs,
         login_events: LoginEvents,
         familiar: FamiliarAddresses,
         clock: Clock,
@@ -72,6 +74,7 @@ class Admission:
         self._unit_of_work = unit_of_work
         self._devices = devices
         self._mfa = mfa
+        self._passkeys = passkeys
         self._login_events = login_events
         self._familiar = familiar
         self._clock = clock
@@ -83,9 +86,10 @@ class Admission:
         """`insists`: a person who has a second factor must give it, even on a trusted device. Raises `Unauthorized` when the proof does not
         hold any more, `NotFound` or `OrganizationNotActive` when that has become of where they want to get in.
         """
-        if arrival.named.mfa_enabled and (insists or not sighting.may_skip_second_factor):
+        proof = arrival.proof
+        if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
             return await self._await_second_factor(arrival, sighting, landing)
-        mfa_enabled, proof = arrival.named.mfa_enabled, arrival.proof
+        mfa_enabled = arrival.named.mfa_enabled or proof.shows_two_factors
         async with self._unit_of_work() as uow:
             confirmed, context = await self._confirm(uow, arrival, Alone(sighting.device))
             remembered = await self._devices.remember(uow, confirmed.account.id, sighting)
@@ -97,7 +101,7 @@ class Admission:
                     authenticated_by=proof.amr,
                     context=context,
                     subscription=confirmed.subscription,
-                    proved=Proved(proof.at),
+                    proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
                 ),
             )
             await self.log(
@@ -119,14 +123,14 @@ class Admission:
         self,
         preauthentication: PreauthenticationId,
         user: UserId,
-        code: str,
+        answer: str | UsedPasskey,
         client: Client,
         landing: Landing[Kept],
         *,
         trust_device: bool = False,
     ) -> Admitted[Kept]:
-        """Once, where the first proof was for. Raises `SignInEnded`, `OrganizationNotActive`, `Unauthorized` for a wrong code, of which the
-        fifth ends the sign-in, and `RateLimited` after too many.
+        """Once, where the first proof was for. `answer` is a code, or a passkey of this person. Raises `SignInEnded`,
+        `OrganizationNotActive`, `Unauthorized` for a wrong code, of which the fifth ends the sign-in, and `RateLimited` after too many.
         """
         approach = await self._devices.observe(client)
         await self._mfa.prepare()
@@ -140,7 +144,7 @@ class Admission:
             if confirmed is None:
                 raise SignInEnded
             context = _context_of(awaiting, confirmed)
-            method = await self._mfa.check(uow, user, code, client.actor(user), client)
+            method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self._devices.judge(approach, knowledge)
             if method is None:
@@ -177,6 +181,13 @@ class Admission:
             await uow.commit()
         self._familiar.add(sighting.approach.client.address)
         return Admitted(kept, remembered)
+
+    async def _checked(self, uow: UnitOfWork, user: UserId, answer: str | UsedPasskey, client: Client) -> MfaMethod | None:
+        if isinstance(answer, str):
+            return await self._mfa.check(uow, user, answer, client.actor(user), client)
+        await self._passkeys.keep(uow, answer)
+        await self._mfa.log_passkey(uow, user, client.actor(user))
+        return answer.passkey.method
 
     async def log(
         self,

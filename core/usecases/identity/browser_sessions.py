@@ -12,10 +12,12 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver, proof_digest
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
+from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeOver
 from core.domain.secrets import Password, Secret, Token
 from core.usecases.identity.admission import Admission, Admitted, Arrived, SignInEnded
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
+from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
 from core.usecases.identity.proofs import Arrival, PasswordProofs
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in_links import SignInLinks
@@ -37,6 +39,7 @@ class BrowserSessions:
         sessions: Sessions,
         flows: Flows,
         links: SignInLinks,
+        passkeys: PasskeyProofs,
         server_secrets: ServerSecrets,
         clock: Clock,
     ) -> None:
@@ -46,6 +49,7 @@ class BrowserSessions:
         self._sessions = sessions
         self._flows = flows
         self._links = links
+        self._passkeys = passkeys
         self._server_secrets = server_secrets
         self._clock = clock
 
@@ -74,6 +78,22 @@ class BrowserSessions:
                 return None
             return await self._repeated_meanwhile(visit, token, refusal)
 
+    async def sign_in_with_passkey(self, visit: Visit, given: Assertion) -> SignedInBrowser:
+        """The same with a passkey, which nothing has to follow. Raises `FlowOver`, and what `PasskeyProofs.make` and `Admission.admit`
+        do.
+        """
+        secret = Secret(given.signature.hex())
+        repeated = await self._repeated(visit, secret)
+        if repeated is not None:
+            return repeated
+        try:
+            arrival = await self._passkeys.make(given, visit.browser.digest(), visit.client)
+        except PasskeyChallengeOver as refusal:
+            return await self._repeated_meanwhile(visit, secret, refusal)
+        signed_in = await self.sign_in_with_proof(visit, secret, arrival)
+        assert signed_in is not None  # noqa: S101 - for the type checker: a passkey shows two factors
+        return signed_in
+
     async def sign_in_with_proof(self, visit: Visit, secret: Secret, arrival: Arrival, *, insists: bool = False) -> SignedInBrowser | None:
         """The same for any proof. `secret` is what it was made of: sent again, it gets the same answer."""
         landing = await self._landing(visit, secret)
@@ -86,9 +106,11 @@ class BrowserSessions:
             return None
         return await self._signed_in(visit, admitted)
 
-    async def sign_in_with_second_factor(self, visit: Visit, code: str, *, trust_device: bool = False) -> SignedInBrowser:
-        """After one of the others has returned None. Raises `FlowOver`, and what `Admission.admit_with_second_factor` does."""
-        flow, secret = visit.flow, Secret(code)
+    async def sign_in_with_second_factor(self, visit: Visit, answer: str | Assertion, *, trust_device: bool = False) -> SignedInBrowser:
+        """After one of the others has returned None: a code, or a passkey. Raises `FlowOver`, and what `Admission.admit_with_second_factor`
+        and `PasskeyProofs.use` do.
+        """
+        flow, secret = visit.flow, Secret(answer if isinstance(answer, str) else answer.signature.hex())
         repeated = await self._repeated(visit, secret)
         if repeated is not None:
             return repeated
@@ -96,13 +118,17 @@ class BrowserSessions:
             raise FlowOver
         landing = await self._landing(visit, secret)
         try:
+            used = answer if isinstance(answer, str) else await self._passkey(visit, flow.user, answer)
             admitted = await self._admission.admit_with_second_factor(
-                flow.preauthentication, flow.user, code, visit.client, landing, trust_device=trust_device
+                flow.preauthentication, flow.user, used, visit.client, landing, trust_device=trust_device
             )
-        except SignInEnded as ended:
+        except (SignInEnded, PasskeyChallengeOver) as ended:
             # The same form was quicker and has used the code up, unless the sign-in ended in another way.
             return await self._repeated_meanwhile(visit, secret, ended)
         return await self._signed_in(visit, admitted)
+
+    async def _passkey(self, visit: Visit, user: UserId, given: Assertion) -> UsedPasskey:
+        return await self._passkeys.use(given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user)
 
     async def sign_out(self, caller: Caller, client: Client) -> None:
         """Ends the session, and all that applications opened from it. May be repeated."""

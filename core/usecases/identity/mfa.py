@@ -15,6 +15,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.mfa import (
     CODES_AT_SET_UP,
     CODES_AT_SIGN_IN,
+    Guess,
     MfaEvent,
     MfaMethod,
     MfaSecret,
@@ -67,13 +68,17 @@ class Mfa:
     async def status(self, user: UserId) -> MfaStatus:
         return await self._lookup.status(user)
 
-    async def set_up(self, caller: Caller, actor: Actor) -> SetUp:
-        """A new secret, to be confirmed by a code. It replaces one that is not confirmed yet. Raises `BadRequest` when MFA is enabled."""
+    async def set_up(self, caller: Caller, actor: Actor, *, proved: bool = False) -> SetUp:
+        """A new secret, to be confirmed by a code. It replaces one that is not confirmed yet. Raises `BadRequest` when an authenticator is
+        enabled, and `BesidePasskeys` for somebody whose second factor is passkeys, unless they have `proved` it lately.
+        """
         secret = self._totp.new_secret()
         shown = await self._shown(secret, caller)
         sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
         async with self._unit_of_work() as uow:
-            stored = await uow.mfa.put_pending(caller.user, sealed, self._clock.now())
+            stored = await uow.mfa.put_pending(caller.user, sealed, self._clock.now(), beside_passkeys=proved)
+            if not stored and not await self._has_authenticator(uow, caller.user):
+                raise BesidePasskeys
             if stored:
                 await uow.mfa.log(MfaEvent.SETUP_INITIATED, caller.user, actor, success=True)
             else:
@@ -104,15 +109,16 @@ class Mfa:
         codes, digests = await self._new_backup_codes(caller, form)
         return codes if await self._lookup.has_codes(caller.user, digests) else None
 
-    async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None) -> Sequence[Secret]:
+    async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None, *, proved: bool = False) -> Sequence[Secret]:
         """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once; with a `form`,
         only for a while, to those who sent it: see `shown_codes`.
 
-        Raises `BadRequest` when MFA is not set up, is already enabled, or the code is wrong; `RateLimited` after too many codes.
+        Raises `BadRequest` when MFA is not set up, is already enabled, or the code is wrong; `RateLimited` after too many codes; and
+        `BesidePasskeys` as `set_up` does.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
-            refused = await self._try_to_enable(uow, caller.user, code)
+            refused = await self._try_to_enable(uow, caller.user, code, proved=proved)
             await self._log_check(uow, caller.user, actor, refused)
             if refused is None:
                 await uow.mfa.replace_backup_codes(caller.user, digests)
@@ -130,14 +136,38 @@ class Mfa:
             raise _refusal(refused)
         return codes
 
-    async def disable(self, caller: Caller, actor: Actor) -> None:
-        """Deletes secret and codes, and a pending set-up too. May be repeated."""
+    async def enable_by_passkeys(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
+        """From now on one of the person's passkeys is asked for after the password. Returns the backup codes, as `enable` does. The caller
+        has a fresh proof: whoever has only found an open session must not get backup codes. Raises `BadRequest` when the person has no
+        passkey, or a second factor already.
+        """
+        codes, digests = await self._new_backup_codes(caller, form)
+        user, now = caller.user, self._clock.now()
         async with self._unit_of_work() as uow:
-            if await uow.mfa.disable(caller.user):
-                await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
-                await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
-                await uow.jobs.add(self._mail("mfa_disabled", caller.email, caller.language, actor).as_job())
+            # Held, so that nobody removes the last passkey before the codes are stored.
+            await uow.accounts.hold(user)
+            if not await uow.passkeys.become_second_factor(user, now):
+                raise _refusal(Refused.ALREADY_ENABLED if await uow.mfa.is_enabled(user) else Refused.NO_PASSKEY)
+            await uow.mfa.replace_backup_codes(user, digests)
+            for event in (MfaEvent.ENABLED, MfaEvent.BACKUP_CODES_GENERATED):
+                await uow.mfa.log(event, user, actor, success=True)
+            await self._changed(uow, user, actor, enabled=True, organization=caller.organization_id)
+            await uow.jobs.add(self._mail("mfa_enabled", caller.email, caller.language, actor).as_job())
             await uow.commit()
+        return codes
+
+    async def disable(self, caller: Caller, actor: Actor) -> None:
+        """Deletes secret and codes, and a pending set-up too; passkeys stay, and are asked for no more. May be repeated."""
+        async with self._unit_of_work() as uow:
+            await self.end(uow, caller, actor)
+            await uow.commit()
+
+    async def end(self, uow: UnitOfWork, caller: Caller, actor: Actor) -> None:
+        """The same within the caller's unit of work."""
+        if await uow.mfa.disable(caller.user):
+            await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
+            await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
+            await uow.jobs.add(self._mail("mfa_disabled", caller.email, caller.language, actor).as_job())
 
     async def force_disable(
         self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "", *, language: Language | None = None
@@ -163,8 +193,7 @@ class Mfa:
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
             # Held, so that nobody disables it before the codes are stored.
-            secret = await uow.mfa.hold(caller.user)
-            if secret is None or secret.enabled_at is None:
+            if not await uow.mfa.hold(caller.user):
                 raise _refusal(Refused.NOT_ENABLED)
             await uow.mfa.replace_backup_codes(caller.user, digests)
             await uow.mfa.log(MfaEvent.BACKUP_CODES_GENERATED, caller.user, actor, success=True)
@@ -185,14 +214,18 @@ class Mfa:
 
         Raises `RateLimited` after too many codes for this person, from all addresses together, or from this device if it is a trusted one.
         """
-        secret = await self._guess(uow, user, CODES_AT_SIGN_IN, client)
+        guess = await self._guess(uow, user, CODES_AT_SIGN_IN, client)
+        secret = guess.secret
         method = MfaMethod.BACKUP_CODE if time_based_code(code) is None else MfaMethod.TOTP
-        if secret is None or secret.enabled_at is None:
+        if not guess.enabled:
             refused: Refused | None = Refused.NOT_ENABLED
-        elif method is MfaMethod.TOTP:
-            refused = await self._redeem_step(uow, secret, code)
-        else:
+        elif method is MfaMethod.BACKUP_CODE:
             refused = await self._redeem_backup_code(uow, user, code)
+        elif secret is None or secret.enabled_at is None:
+            # Passkeys alone are the second factor.
+            refused = Refused.WRONG_CODE
+        else:
+            refused = await self._redeem_step(uow, secret, code)
         await self._log_check(uow, user, actor, refused)
         if refused is not None:
             return None
@@ -200,21 +233,33 @@ class Mfa:
             await uow.mfa.log(MfaEvent.BACKUP_CODE_USED, user, actor, success=True)
         return method
 
-    async def _guess(self, uow: UnitOfWork, user: UserId, limit: RateLimit, client: Client | None = None) -> MfaSecret | None:
+    async def log_passkey(self, uow: UnitOfWork, user: UserId, actor: Actor) -> None:
+        """A passkey was the second factor."""
+        await self._log_check(uow, user, actor, None)
+
+    @staticmethod
+    async def _has_authenticator(uow: UnitOfWork, user: UserId) -> bool:
+        secret = await uow.mfa.find(user)
+        return secret is not None and secret.enabled_at is not None
+
+    async def _guess(self, uow: UnitOfWork, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         guess = await uow.mfa.begin_guess(user, limit, client)
         if self._throttles and guess.wait > 0:
             raise RateLimited(retry_after=guess.wait, detail=limit.name)
-        return guess.secret
+        return guess
 
-    async def _try_to_enable(self, uow: UnitOfWork, user: UserId, code: str) -> Refused | None:
-        secret = await self._guess(uow, user, CODES_AT_SET_UP)
+    async def _try_to_enable(self, uow: UnitOfWork, user: UserId, code: str, *, proved: bool) -> Refused | None:
+        guess = await self._guess(uow, user, CODES_AT_SET_UP)
+        secret = guess.secret
         if secret is None:
             return Refused.NOT_SET_UP
         if secret.enabled_at is not None:
             return Refused.ALREADY_ENABLED
+        if guess.enabled and not proved:
+            raise BesidePasskeys
         step = self._step_of(secret, code)
         # The step counts as used: the code that enabled MFA must not sign in as well.
-        if step is None or not await uow.mfa.enable(user, step, self._clock.now()):
+        if step is None or not await uow.mfa.enable(user, step, self._clock.now(), beside_passkeys=proved):
             return Refused.WRONG_CODE
         return None
 
@@ -284,6 +329,12 @@ class Mfa:
         )
 
 
+class BesidePasskeys(Exception):
+    """An authenticator app would be added to passkeys that are the second factor already. Whoever has only found an open session must not
+    add a second factor of their own. The first of all needs no proof.
+    """
+
+
 def _refusal(refused: Refused) -> BadRequest:
     match refused:
         case Refused.NOT_SET_UP:
@@ -292,5 +343,7 @@ def _refusal(refused: Refused) -> BadRequest:
             return BadRequest("MFA is not enabled", words="second_factor_not_enabled")
         case Refused.ALREADY_ENABLED:
             return BadRequest("MFA is already enabled", words="second_factor_enabled")
+        case Refused.NO_PASSKEY:
+            return BadRequest("You have no passkey: add one first", words="passkey_first")
         case _:
             return BadRequest("The code is not valid", words="wrong_code")

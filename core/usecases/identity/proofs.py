@@ -59,6 +59,8 @@ class Proof:
     """Making a proof takes time, in which the account may have changed."""
     demand_valid: Demand | None = None
     """None where only `still_valid` will do."""
+    shows_two_factors: bool = False
+    """Nobody is asked for another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from core.domain.errors import Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.identity.passkeys import Assertion, Ceremony, bound_to_session
 from core.domain.identity.precedence import Precedence
 from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, missing_proof, proof_renewed, require_fresh
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
@@ -13,12 +16,15 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Password
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.mfa import BesidePasskeys, Mfa
+from core.usecases.identity.passkey_proofs import PasskeyProofs
 from core.usecases.identity.proofs import WRONG_PASSWORD, PasswordProofs
 from ports.clock import Clock
 from ports.identity.proofs import ProofLookup
 from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+Changed = TypeVar("Changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,10 @@ class Missing:
 
     method: ProofMethod
     possible: bool
+    by_passkey: bool
+    """Whether a passkey would do instead."""
+    by_app: bool
+    """Whether the code may come from an authenticator app; otherwise it is a backup code."""
 
 
 class Reauthentication:
@@ -36,6 +46,7 @@ class Reauthentication:
         lookup: ProofLookup,
         *,
         passwords: PasswordProofs,
+        passkeys: PasskeyProofs,
         mfa: Mfa,
         devices: Devices,
         login_events: LoginEvents,
@@ -47,6 +58,7 @@ class Reauthentication:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._passwords = passwords
+        self._passkeys = passkeys
         self._mfa = mfa
         self._devices = devices
         self._login_events = login_events
@@ -62,7 +74,10 @@ class Reauthentication:
         """What the caller has to show first. None: nothing."""
         standing = await self._standing(caller)
         method = missing_proof(standing, asked, self._clock.now(), self._window)
-        return None if method is None else Missing(method, possible=method is ProofMethod.CODE or standing.has_password)
+        if method is None:
+            return None
+        possible = method is ProofMethod.CODE or standing.has_password
+        return Missing(method, possible, by_passkey=standing.has_passkey, by_app=standing.has_authenticator)
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
         """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
@@ -90,6 +105,27 @@ class Reauthentication:
                 raise Unauthorized("The code is not valid", words="wrong_code")
             await self._renew(uow, caller, ProofMethod.CODE, Proved(second_factor_at=self._clock.now()), actor)
         self._metrics.reauthenticated(ProofMethod.CODE.value)
+
+    async def with_passkey(self, caller: Caller, given: Assertion, client: Client, actor: Actor) -> None:
+        """A passkey of the caller's, which proves both factors. Raises what `PasskeyProofs.use` does."""
+        used = await self._passkeys.use(given, Ceremony.PROVE, bound_to_session(caller.session), client, caller.user)
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold_shared(caller.user)
+            await self._passkeys.keep(uow, used)
+            await self._mfa.log_passkey(uow, caller.user, actor)
+            await self._renew(uow, caller, ProofMethod.PASSKEY, Proved(now, now), actor)
+        self._metrics.reauthenticated(ProofMethod.PASSKEY.value)
+
+    async def with_app(self, caller: Caller, change: Callable[[bool], Awaitable[Changed]]) -> Changed:
+        """A step of `change` towards an authenticator app, which is told whether the caller has proved their second factor lately; that is
+        looked up only where it must be known. Raises `ReauthenticationRequired`.
+        """
+        try:
+            return await change(False)
+        except BesidePasskeys:
+            await self.require(caller, StepUp.SECOND_FACTOR)
+            return await change(True)
 
     async def _standing(self, caller: Caller) -> Standing:
         standing = await self._lookup.find(caller.session, caller.user)

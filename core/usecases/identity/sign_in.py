@@ -7,6 +7,7 @@ from core.domain.errors import TokenInvalid, Unauthorized
 from core.domain.identifiers import PreauthenticationId, UserId
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
+from core.domain.identity.passkeys import NOBODY, Assertion
 from core.domain.identity.precedence import FamiliarAddresses
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Sighting
@@ -16,6 +17,7 @@ from core.domain.secrets import Password, Token
 from core.usecases.identity.admission import CHANGED, Admission, Arrived
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import warning
+from core.usecases.identity.passkey_proofs import PasskeyProofs
 from core.usecases.identity.proofs import WRONG_PASSWORD, Arrival, Demand, PasswordProofs
 from core.usecases.identity.sessions import Sessions
 from ports.tokens import TokenSigner, TokenVerifier
@@ -49,6 +51,7 @@ class SignIn:
         unit_of_work: UnitOfWorkFactory,
         *,
         passwords: PasswordProofs,
+        passkeys: PasskeyProofs,
         devices: Devices,
         admission: Admission,
         sessions: Sessions,
@@ -59,6 +62,7 @@ class SignIn:
     ) -> None:
         self._unit_of_work = unit_of_work
         self._passwords = passwords
+        self._passkeys = passkeys
         self._devices = devices
         self._admission = admission
         self._sessions = sessions
@@ -73,6 +77,14 @@ class SignIn:
     ) -> SignedIn | AwaitingSecondFactor:
         """On the platform, or in a service, whose user one becomes by it. Raises what `PasswordProofs.make` does."""
         return await self.with_proof(await self._passwords.make(email, password, client, service))
+
+    async def with_passkey(self, given: Assertion, client: Client, service: ServiceName | None = None) -> SignedIn:
+        """The same with a passkey, for a client that has asked for options without a browser of ours. Raises what `PasskeyProofs.make` and
+        `Admission.admit` do.
+        """
+        signed_in = await self.with_proof(await self._passkeys.make(given, NOBODY, client, service))
+        assert isinstance(signed_in, SignedIn)  # noqa: S101 - for the type checker: a passkey shows two factors
+        return signed_in
 
     async def with_proof(self, arrival: Arrival) -> SignedIn | AwaitingSecondFactor:
         """A session for somebody who has proved who they are, or a pre-auth token when they owe a second factor. Raises what

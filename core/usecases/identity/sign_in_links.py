@@ -86,10 +86,8 @@ class SignInLinks:
                 raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
             if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self._clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
-            if alone is not None:
-                factor = await uow.mfa.find(user)
-                if factor is not None and factor.enabled_at is not None:
-                    return None
+            if alone is not None and await uow.mfa.is_enabled(user):
+                return None
             if tries.wait == 0:
                 # A link is no guess: the password's tries stay as they are.
                 await uow.sign_ins.give_back(tries)

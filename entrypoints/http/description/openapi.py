@@ -27,6 +27,7 @@ TAGS: Final[Mapping[str, str]] = {
     "devices": "The browsers and programs that you sign in with.",
     "mfa": "Your second factor: the codes of an authenticator app, and backup codes.",
     "privacy": "What is kept about a person: have it, or have it forgotten.",
+    "passkeys": "Your passkeys, with which you sign in without a password.",
     "services": "The applications of an organization, and the client secrets that they prove their identity with.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
     "plans": "What a service offers its users, and at what price.",

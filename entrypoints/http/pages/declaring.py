@@ -35,6 +35,11 @@ IN_POPUP: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,), opener="unsaf
 the window that opened it.
 """
 
+WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,))
+"""`WITH_FORM`, for a page whose script asks us for a challenge."""
+
+IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
+
 _FOR_NOW: Final = frozenset({429, 500, 503})
 _LATER: Final = "common.later"
 

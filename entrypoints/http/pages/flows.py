@@ -50,6 +50,8 @@ Continuation = Callable[[AnyCall, Postern, Flow, Caller], Awaitable[Page]]
 
 PASSWORD: Final = f"{SIGN_IN}/password"
 SECOND_FACTOR: Final = f"{SIGN_IN}/second-factor"
+LOST_FACTOR: Final = f"{SIGN_IN}/lost-factor"
+PASSKEY: Final = f"{SIGN_IN}/passkey"
 LINK: Final = f"{SIGN_IN}/link"
 REGISTER: Final = "/ui/register"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"

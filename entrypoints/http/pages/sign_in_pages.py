@@ -6,6 +6,7 @@ A sign-in that nobody has begun a flow for becomes one with its first form, so t
 
 from collections.abc import Mapping
 from functools import lru_cache
+from secrets import token_hex
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -20,7 +21,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.languages import Language
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Password
 from core.usecases.identity.admission import SignInEnded
 from core.usecases.identity.proofs import EmailNotVerified
 from entrypoints.bootstrap import Postern
@@ -30,11 +31,13 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
+    LOST_FACTOR,
     NO_ERRORS,
+    PASSKEY,
     PASSWORD,
     REGISTER,
     SECOND_FACTOR,
@@ -51,8 +54,9 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.refusals import in_words
 
-# Stands where the token of the form is to stand.
-_TOKEN_PLACE: Final = "{form_token}"  # noqa: S105 - a place, not a token
+# Stands where the token of the forms is to stand.
+# Nobody can put it into what they ask for, since nobody can know it.
+_TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
 _LONGEST_EMAIL: Final = 320
 _RESEND: Final = "/ui/check-mail/resend"
 _MAIL_LINK: Final = "/ui/sign-in/mail-link"
@@ -86,14 +90,14 @@ class CodeForm(FlowForm, frozen=True, kw_only=True):
     trust_device: _Flag = ""
 
 
-@page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+@page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
 async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the e-mail address"""
     link, caller = call.query, call.presented
     if link.flow:
         flow = await flow_of(call, postern, link.flow)
-        over = await _when_over(call, postern, flow)
-        return over or Answer(_address_page(call, browser_secret(call, postern)[0], flow, flow.email), 200)
+        over = await when_over(call, postern, flow)
+        return over or Answer(address_page(call, postern, flow, flow.email), 200)
     if caller is not None:
         if not link.again:
             return redirect(own_place(link.to))
@@ -101,23 +105,23 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
     browser, headers = browser_secret(call, postern)
-    before, after = _first_page(call.language, link.to)
-    return Answer(b"".join((before, form_token(browser, bound_to("")).encode(), after)), 200, headers)
+    parts = _first_page(call.language, link.to, passkeys=_have_passkeys(postern))
+    return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
-@page.post(SIGN_IN, caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP)
+@page.post(SIGN_IN, caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP_WITH_PASSKEYS)
 async def send_address(call: Call[AddressForm, None, None, Caller | None], postern: Postern) -> Page:
     """Go on with an e-mail address"""
     form = call.body
     flow = await flow_of(call, postern, form.flow) if form.flow else None
-    over = None if flow is None else await _when_over(call, postern, flow)
+    over = None if flow is None else await when_over(call, postern, flow)
     if over is not None:
         return over
     text = form.email.strip()
     browser, _ = browser_secret(call, postern)
     if not _is_address(text):
         said = shipped_pages().text(call.language)("sign_in.no_address")
-        return Answer(_address_page(call, browser, flow, text, {"email": said}, place=form.to), 400)
+        return Answer(address_page(call, postern, flow, text, {"email": said}, place=form.to), 400)
     if flow is not None:
         await postern.identity.flows.name(flow, Email(text))
         return to(PASSWORD, flow)
@@ -129,10 +133,10 @@ async def send_address(call: Call[AddressForm, None, None, Caller | None], poste
 async def show_password(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the password"""
     flow = await flow_of(call, postern, call.query.flow)
-    over = await _when_over(call, postern, flow)
+    over = await when_over(call, postern, flow)
     if over is not None:
         return over
-    return Answer(_password_page(call, postern, flow, flow.email), 200) if flow.email else to(SIGN_IN, flow)
+    return Answer(password_page(call, postern, flow, flow.email), 200) if flow.email else to(SIGN_IN, flow)
 
 
 @page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
@@ -145,19 +149,19 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
             visit(call, postern, flow), Email(form.email), form.password
         )
     except FlowOver:
-        return await _once_over(call, postern, flow)
+        return await once_over(call, postern, flow)
     except (Unauthorized, BadRequest) as refusal:
         unproved = isinstance(refusal, EmailNotVerified)
         told = _told("" if unproved else "password", refusal, call)
-        return Answer(_password_page(call, postern, flow, form.email, told, unproved=unproved), 400)
+        return Answer(password_page(call, postern, flow, form.email, told, unproved=unproved), 400)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
-@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP)
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PASSKEYS)
 async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a sign-in link, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
-    over = await _when_over(call, postern, flow)
+    over = await when_over(call, postern, flow)
     if over is not None:
         return over
     if not flow.email:
@@ -166,24 +170,24 @@ async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], pos
         email = email_field(flow.email, postern.foundation.email_syntax)
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
-        return Answer(_address_page(call, browser_secret(call, postern)[0], flow, flow.email, {"email": said}), 400)
+        return Answer(address_page(call, postern, flow, flow.email, {"email": said}), 400)
     await postern.identity.accounts.ask_for_mail(
         AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
     )
     return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
 
 
-@page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+@page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
 async def show_second_factor(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for a code"""
     flow = await flow_of(call, postern, call.query.flow)
-    over = await _when_over(call, postern, flow)
+    over = await when_over(call, postern, flow)
     if over is not None:
         return over
-    return Answer(_code_page(call, postern, flow), 200) if flow.awaits_second_factor else to(PASSWORD, flow)
+    return Answer(code_page(call, postern, flow), 200) if flow.awaits_second_factor else to(PASSWORD, flow)
 
 
-@page.post(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited,))
+@page.post(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PASSKEYS, refuses=(RateLimited,))
 async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in with a code"""
     form = call.body
@@ -194,20 +198,20 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
         )
     except SignInEnded as refusal:
         # The address is known, the first proof no longer counts.
-        return Answer(_password_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+        return Answer(password_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
     except FlowOver:
-        return await _once_over(call, postern, flow)
+        return await once_over(call, postern, flow)
     except (Unauthorized, BadRequest) as refusal:
-        return Answer(_code_page(call, postern, flow, _told("code", refusal, call)), 400)
+        return Answer(code_page(call, postern, flow, _told("code", refusal, call)), 400)
     return await signed_in(call, postern, flow, entered)
 
 
-async def _when_over(call: AnyCall, postern: Postern, flow: Flow) -> Page | None:
+async def when_over(call: AnyCall, postern: Postern, flow: Flow) -> Page | None:
     """None: nobody has signed in by this flow yet."""
-    return None if flow.signed_in_at is None else await _once_over(call, postern, flow)
+    return None if flow.signed_in_at is None else await once_over(call, postern, flow)
 
 
-async def _once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
     """Whoever goes back to the pages of a flow that they have signed in by goes on from there, as long as they are signed in."""
     caller = call.request.caller
     if caller is not None and caller.session == flow.session:
@@ -215,15 +219,23 @@ async def _once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
     raise FlowOver
 
 
-def _address_page(
-    call: AnyCall, browser: Token, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+def address_page(
+    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
 ) -> bytes:
+    browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
-    return _rendered(call.language, flow, token, email, errors, place=place)
+    return _rendered(call.language, flow, token, email, errors, place=place, passkeys=_have_passkeys(postern))
 
 
 def _rendered(
-    language: Language, flow: Flow | None, token: str, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+    language: Language,
+    flow: Flow | None,
+    token: str,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    passkeys: bool,
 ) -> bytes:
     return shipped_pages().page(
         "sign_in.html",
@@ -234,6 +246,8 @@ def _rendered(
         flow="" if flow is None else str(flow.id),
         form_token=token,
         place=place,
+        passkeys=passkeys,
+        passkey=PASSKEY,
         email=email,
         register=_onward(REGISTER, flow, place),
         errors=errors,
@@ -241,11 +255,13 @@ def _rendered(
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str) -> tuple[bytes, bytes]:
+def _first_page(language: Language, place: str, *, passkeys: bool) -> list[bytes]:
     """The page that most people see first, and robots again and again: around its token it is the same for everybody."""
-    # The first field of the form: what stands behind it may contain the same words, and stays as it is.
-    before, _, after = _rendered(language, None, _TOKEN_PLACE, "", place=place).partition(_TOKEN_PLACE.encode())
-    return before, after
+    return _rendered(language, None, _TOKEN_PLACE, "", place=place, passkeys=passkeys).split(_TOKEN_PLACE.encode())
+
+
+def _have_passkeys(postern: Postern) -> bool:
+    return postern.identity.passkeys.obstacle is None
 
 
 def _onward(page_: str, flow: Flow | None, place: str) -> str:
@@ -253,7 +269,7 @@ def _onward(page_: str, flow: Flow | None, place: str) -> str:
     return f"{page_}?{urlencode(given)}" if given else page_
 
 
-def _password_page(
+def password_page(
     call: AnyCall, postern: Postern, flow: Flow, email: str, errors: Mapping[str, str] = NO_ERRORS, *, unproved: bool = False
 ) -> bytes:
     """`unproved`: the password is right, and the address still has to be confirmed."""
@@ -275,7 +291,7 @@ def _password_page(
     )
 
 
-def _code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     return shipped_pages().page(
         "second_factor.html",
         call.language,
@@ -284,6 +300,10 @@ def _code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str,
         flow=str(flow.id),
         form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
         other=f"{SIGN_IN}?flow={flow.id}",
+        lost=f"{LOST_FACTOR}?flow={flow.id}",
+        by_app=flow.has_authenticator,
+        by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkey=f"{SECOND_FACTOR}/passkey",
         errors=errors,
         longest=LONGEST_CODE,
     )

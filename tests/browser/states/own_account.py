@@ -18,6 +18,7 @@ _SECTIONS: Final = [
         ("/ui/profile", "profile"),
         ("/ui/password", "own_password"),
         ("/ui/second-factor", "two_step"),
+        ("/ui/passkeys", "passkeys"),
         ("/ui/devices", "devices"),
         ("/ui/sessions", "sessions"),
         ("/ui/sign-ins", "sign_ins"),
@@ -49,6 +50,8 @@ def _summary(**values: Any) -> Thing:
         "password_changed_at": _LAST_YEAR,
         "has_password": True,
         "second_factor_since": _YESTERDAY,
+        "has_authenticator": True,
+        "passkeys": 0,
         "backup_codes": 10,
         "has_few_backup_codes": False,
         "devices": 2,
@@ -167,6 +170,7 @@ _TWO_STEP: Final[dict[str, Any]] = {
     "action": "/ui/second-factor",
     "renew": "/ui/second-factor/renew",
     "turn_off": "/ui/second-factor/off",
+    "by_passkeys": "/ui/second-factor/passkeys",
     "hidden": {},
 }
 _REQUIRING: Final = [
@@ -187,8 +191,53 @@ _SET_UP: Final[dict[str, Any]] = {
     "uri": "otpauth://totp/Postern:ada",
     "longest": 32,
 }
-_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}}
-_PROVE: Final[dict[str, Any]] = {"action": "/ui/prove", "hidden": {}, "by_code": False, "longest": 128}
+_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}, "kind": "danger"}
+_PROVE: Final[dict[str, Any]] = {
+    "action": "/ui/prove",
+    "hidden": {},
+    "by_code": False,
+    "by_app": True,
+    "by_passkey": False,
+    "possible": True,
+    "explained": "prove.by_password",
+    "passkey": "/ui/prove/passkey",
+    "again": "/ui/sign-in?again=yes",
+    "longest": 128,
+}
+
+
+def _passkey(number: int, name: str, **values: Any) -> Thing:
+    usual = {
+        "id": number,
+        "name": name,
+        "created_at": _LAST_YEAR,
+        "last_used_at": _YESTERDAY,
+        "backup_eligible": False,
+        "second_factor_since": None,
+    }
+    return Thing(**{**usual, **values})
+
+
+_PASSKEYS: Final = [
+    _passkey(1, "Firefox on Linux", second_factor_since=_YESTERDAY),
+    _passkey(2, "The security key that hangs with the keys of the bicycle", backup_eligible=True, second_factor_since=_YESTERDAY),
+    _passkey(3, "هاتف ياسمين", last_used_at=None),
+]
+_NEW_PASSKEY: Final[dict[str, Any]] = {
+    "obstacle": "",
+    "action": "/ui/passkeys/add",
+    "options": "/ui/passkeys/add/options",
+    "back": "/ui/passkeys",
+    "name": "",
+    "longest": 100,
+}
+_PASSKEY: Final[dict[str, Any]] = {
+    "action": "/ui/passkeys/1",
+    "remove": "/ui/passkeys/1/remove",
+    "back": "/ui/passkeys",
+    "name": "Firefox on Linux",
+    "longest": 100,
+}
 _ONE_PAGE: Final[dict[str, Any]] = {"number": 1, "pages": 1}
 
 _LANGUAGE: Final[dict[str, Any]] = {
@@ -415,7 +464,73 @@ STATES: Final = (
         **_ONE_PAGE,
     ),
     _account("account, prove by password", "prove.html", "", **_PROVE),
+    _account("account, prove by password or passkey", "prove.html", "", **{**_PROVE, "by_passkey": True}),
     _account(
-        "account, prove by code, wrong", "prove.html", "", **{**_PROVE, "by_code": True}, errors={"code": Words("refusals.wrong_code")}
+        "account, prove by backup code or passkey",
+        "prove.html",
+        "",
+        **{**_PROVE, "by_code": True, "by_app": False, "by_passkey": True, "explained": "prove.by_backup_code"},
+        errors={"": Words("refusals.passkey_refused")},
+    ),
+    _account(
+        "account, prove by passkey", "prove.html", "", **{**_PROVE, "by_passkey": True, "possible": False, "explained": "prove.by_passkey"}
+    ),
+    _account("account, passkeys, none", "passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
+    _account(
+        "account, passkeys, not possible",
+        "passkeys.html",
+        "/ui/passkeys",
+        passkeys=[],
+        obstacle="refusals.passkeys_address",
+        add="/ui/passkeys/add",
+    ),
+    _account(
+        "account, passkeys",
+        "passkeys.html",
+        "/ui/passkeys",
+        passkeys=_PASSKEYS,
+        obstacle="",
+        add="/ui/passkeys/add",
+        done=Words("passkeys.done_added"),
+    ),
+    _account("account, new passkey", "new_passkey.html", "/ui/passkeys", **_NEW_PASSKEY),
+    _account(
+        "account, new passkey, unfit", "new_passkey.html", "/ui/passkeys", **_NEW_PASSKEY, errors={"": Words("refusals.passkey_unfit")}
+    ),
+    _account(
+        "account, new passkey, not possible",
+        "new_passkey.html",
+        "/ui/passkeys",
+        **{**_NEW_PASSKEY, "obstacle": "refusals.passkeys_insecure"},
+    ),
+    _account("account, passkey", "passkey.html", "/ui/passkeys", **_PASSKEY, passkey=_PASSKEYS[1]),
+    _account(
+        "account, passkey, name wrong",
+        "passkey.html",
+        "/ui/passkeys",
+        **_PASSKEY,
+        passkey=_PASSKEYS[2],
+        errors={"name": Words("refusals.name_missing")},
+    ),
+    _account(
+        "account, two-step sign-in by passkeys",
+        "two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(has_authenticator=False, passkeys=2),
+    ),
+    _account(
+        "account, two-step sign-in off, with a passkey",
+        "two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(second_factor_since=None, passkeys=1),
+    ),
+    _account(
+        "account, prove by code, wrong",
+        "prove.html",
+        "",
+        **{**_PROVE, "by_code": True, "explained": "prove.by_code"},
+        errors={"code": Words("refusals.wrong_code")},
     ),
 )

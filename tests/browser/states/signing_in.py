@@ -10,7 +10,15 @@ _FORM: Final[dict[str, Any]] = {
     "form_token": "token",
     "errors": {},
 }
-_ADDRESS: Final[dict[str, Any]] = {**_FORM, "service": "", "place": "", "email": "", "register": "/ui/register"}
+_ADDRESS: Final[dict[str, Any]] = {
+    **_FORM,
+    "service": "",
+    "place": "",
+    "email": "",
+    "register": "/ui/register",
+    "passkeys": True,
+    "passkey": "/ui/sign-in/passkey",
+}
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "email": "ada@example.org",
@@ -21,7 +29,15 @@ _PASSWORD: Final[dict[str, Any]] = {
     "unproved": False,
     "resend": "/ui/check-mail",
 }
-_CODE: Final[dict[str, Any]] = {**_FORM, "other": "/ui/sign-in", "longest": 32}
+_CODE: Final[dict[str, Any]] = {
+    **_FORM,
+    "other": "/ui/sign-in",
+    "lost": "/ui/sign-in/lost-factor",
+    "by_app": True,
+    "by_passkey": False,
+    "passkey": "/ui/sign-in/second-factor/passkey",
+    "longest": 32,
+}
 
 _REGISTER: Final[dict[str, Any]] = {**_FORM, "hidden": {}, "email": "", "sign_in": "/ui/sign-in", "shortest": 8, "longest": 128}
 _CHECK: Final[dict[str, Any]] = {
@@ -34,6 +50,8 @@ _CHECK: Final[dict[str, Any]] = {
 
 STATES: Final = (
     State("sign in", "sign_in.html", _ADDRESS),
+    State("sign in, without passkeys", "sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
+    State("sign in, passkey refused", "sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
     State("sign in to a service", "sign_in.html", {**_ADDRESS, "service": "Timesheets"}, ACME),
     State(
@@ -78,5 +96,8 @@ STATES: Final = (
     State("sign in by a link", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": False}),
     State("sign in by a link, elsewhere", "sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": True}, ACME),
     State("sign in, second factor", "second_factor.html", _CODE),
+    State("sign in, second factor or passkey", "second_factor.html", {**_CODE, "by_passkey": True}, ACME),
+    State("sign in, passkey or backup code", "second_factor.html", {**_CODE, "by_passkey": True, "by_app": False}, FROM_THE_RIGHT),
+    State("sign in, second factor lost", "lost_factor.html", {"back": "/ui/sign-in"}, ENDLESS),
     State("sign in, second factor wrong", "second_factor.html", {**_CODE, "errors": {"code": Words("refusals.wrong_code")}}, PALE),
 )

@@ -112,6 +112,10 @@ def test_the_log_has_the_interfaces_names() -> None:
         "mfa_verify_failed",
         "backup_codes_generated",
         "backup_code_used",
+        # Our own.
+        "passkey_added",
+        "passkey_removed",
+        "passkey_copied",
     }
 
 

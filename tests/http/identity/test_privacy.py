@@ -117,6 +117,13 @@ async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
     house.people.change(
         "insert into mfa_events (id, user_id, name, success, created_at) values (%s, %s, 'mfa_enabled', true, now())", uuid4(), bob.user
     )
+    house.people.change(
+        "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,"
+        " created_at) values (%s, %s, 'id', 'key', 0, 'Laptop', %s, '{}', true, false, now())",
+        uuid4(),
+        bob.user,
+        UUID(int=0),
+    )
     package = (await house.export(bob, by=bob)).ok()
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
@@ -146,7 +153,16 @@ async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
     assert datetime.fromisoformat(package["login_events"][0]["timestamp"]).tzinfo is not None
     (event,) = package["mfa_events"]
     assert (event["event_type"], event["success"]) == ("mfa_enabled", True)
-    assert (package["oauth_identities"], package["passkeys"], package["directory_profiles"]) == ([], [], [])
+    (passkey,) = package["passkeys"]
+    assert {**passkey, "id": "", "created_at": ""} == {
+        "id": "",
+        "name": "Laptop",
+        "aaguid": None,
+        "backup_eligible": True,
+        "created_at": "",
+        "last_used_at": None,
+    }
+    assert (package["oauth_identities"], package["directory_profiles"]) == ([], [])
     # One's own export needs no record, and costs two waits for the database.
     assert house.audited("user.exported") == []
 

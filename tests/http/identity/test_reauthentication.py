@@ -97,7 +97,13 @@ async def house(postern: Postern, people: People, log: CapturedLog) -> House:
 
 def test_these_routes_ask_for_a_fresh_proof() -> None:
     declared = {(one.method, one.path.replace("{org_slug}", "acme")) for one in ROUTES if one.step_up is not None}
-    assert declared == {DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")}
+    passkeys = {
+        ("POST", "/api/user/mfa/passkeys"),
+        ("POST", "/api/user/passkeys/options"),
+        ("POST", "/api/user/passkeys"),
+        ("DELETE", "/api/user/passkeys/{passkey_id}"),
+    }
+    assert declared == {DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules"), *passkeys}
 
 
 @pytest.mark.parametrize("what", [DISABLE, ADDRESS, TRANSFER])

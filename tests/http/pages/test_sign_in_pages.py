@@ -40,7 +40,7 @@ async def whose(tabs: Tabs, postern: Postern) -> str | None:
 
 async def test_the_address_first_then_the_password(tabs: Tabs, postern: Postern, people: People, ada: Person) -> None:
     tab = await tabs.tab().open(SIGN_IN)
-    assert tab.page.inputs["email"]["autocomplete"] == "username"
+    assert tab.page.inputs["email"]["autocomplete"] == "username webauthn"
     await tab.send(email=" ada@example.org ")
     assert tab.place.startswith("/ui/sign-in/password?flow=")
     assert tab.page.inputs["email"]["value"] == "ada@example.org"

@@ -26,6 +26,7 @@ Page = Answer[bytes] | Answer[NoBody]
 PROFILE: Final = "/ui/profile"
 PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
 DEVICES: Final = "/ui/devices"
+PASSKEYS: Final = "/ui/passkeys"
 SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
 ORGANIZATIONS: Final = "/ui/organizations"
@@ -35,6 +36,7 @@ _SECTIONS: Final = (
     (PROFILE, "profile.page"),
     (PASSWORD, "own_password.page"),
     (SECOND_FACTOR, "two_step.page"),
+    (PASSKEYS, "passkeys.page"),
     (DEVICES, "devices.page"),
     (SESSIONS, "sessions.page"),
     (SIGN_INS, "sign_ins.page"),
@@ -96,9 +98,10 @@ def ask(
     ends: Sequence[str] = (),
     hidden: Mapping[str, str] = MappingProxyType({}),
     refusal: Refusal | None = None,
+    kind: str = "danger",
 ) -> bytes:
     """The page that asks once before something ends: the texts `<name>.title` and `<name>.text`, that of the `button`, and what `ends`
-    with it.
+    with it. With another `kind` of button, before something begins.
     """
     text = shipped_pages().text(call.language)
     return show(
@@ -114,6 +117,7 @@ def ask(
         back=back,
         ends=ends,
         hidden=hidden,
+        kind=kind,
     )
 
 

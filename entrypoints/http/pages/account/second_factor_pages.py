@@ -8,12 +8,12 @@ from uuid import UUID
 import msgspec
 from markupsafe import Markup
 
-from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
+from core.domain.errors import BadRequest, RateLimited, ReauthenticationRequired, Refusal, Unauthorized
 from core.domain.identity.mfa import LONGEST_CODE, SetUp
 from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
-from entrypoints.http.machinery.browsers import BROWSER, SECOND_FACTOR, BoundForm
+from entrypoints.http.machinery.browsers import BROWSER, SECOND_FACTOR, BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY, PAGE_LOADS
 from entrypoints.http.pages.account import AnyCall, Done, Page, ask, back_to, show
@@ -23,6 +23,7 @@ from entrypoints.http.pages.flows import own_place
 _SET_UP: Final = f"{SECOND_FACTOR}/set-up"
 _CODES: Final = f"{SECOND_FACTOR}/backup-codes"
 _RENEW: Final = f"{_CODES}/renew"
+_BY_PASSKEYS: Final = f"{SECOND_FACTOR}/passkeys"
 _OFF: Final = f"{SECOND_FACTOR}/turn-off"
 _DONE: Final = {"off": "two_step.done_off", "expired": "two_step.done_expired"}
 
@@ -47,6 +48,11 @@ class FirstCodeForm(BoundForm, frozen=True, kw_only=True):
     to: str = ""
 
 
+class PasskeysForm(BoundForm, frozen=True, kw_only=True):
+    form: UUID
+    to: str = ""
+
+
 class RenewForm(BoundForm, frozen=True, kw_only=True):
     form: UUID
 
@@ -65,6 +71,7 @@ async def show_second_factor_state(call: Call[None, SetUpLink], postern: Postern
         action=SECOND_FACTOR,
         renew=_RENEW,
         turn_off=_OFF,
+        by_passkeys=_with(_BY_PASSKEYS, to=call.query.to),
         hidden=_hidden(call.query.to),
         done=done,
     )
@@ -76,8 +83,11 @@ async def begin_set_up(call: Call[SetUpForm], postern: Postern) -> Page:
 
     Makes a new secret, and leads to the page that shows it. Two-step sign-in that is on already stays as it is.
     """
+    identity = postern.identity
     try:
-        await postern.identity.mfa.set_up(call.caller, call.actor)
+        await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
+    except ReauthenticationRequired:
+        return redirect(proof_page(SECOND_FACTOR, StepUp.SECOND_FACTOR))
     except BadRequest:
         return redirect(_onward(call.body.to))
     return redirect(_with(_SET_UP, to=call.body.to))
@@ -98,13 +108,39 @@ async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
 
     The backup codes are shown on the page that this leads to. The same form, sent twice, leads to the same codes.
     """
-    form = call.body
+    form, identity = call.body, postern.identity
     try:
-        await postern.identity.mfa.enable(call.caller, call.actor, form.code, form.form)
+        await identity.reauthentication.with_app(
+            call.caller, lambda proved: identity.mfa.enable(call.caller, call.actor, form.code, form.form, proved=proved)
+        )
+    except ReauthenticationRequired:
+        return redirect(proof_page(_SET_UP, StepUp.SECOND_FACTOR))
     except BadRequest as refusal:
         pending = await postern.identity.mfa.pending(call.caller)
         if pending is not None:
             return Answer(_set_up(call, postern, pending, form.to, refusal), 400)
+    return redirect(_with(_CODES, form=str(form.form), to=form.to))
+
+
+@page.get(_BY_PASSKEYS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
+def ask_to_turn_on_by_passkeys(call: Call[None, SetUpLink], postern: Postern) -> bytes:
+    """Ask before passkeys become the second factor"""
+    return _ask_for_passkeys(call, postern, call.query.to)
+
+
+@page.post(_BY_PASSKEYS, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.ACCOUNT)
+async def turn_on_by_passkeys(call: Call[PasskeysForm], postern: Postern) -> Page:
+    """Turn on two-step sign-in with passkeys
+
+    The backup codes are shown on the page that this leads to. The same form, sent twice, leads to the same codes.
+    """
+    form = call.body
+    try:
+        await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor, form.form)
+    except BadRequest as refusal:
+        codes = await postern.identity.mfa.shown_codes(call.caller, form.form)
+        if codes is None:
+            return Answer(_ask_for_passkeys(call, postern, form.to, refusal), 400)
     return redirect(_with(_CODES, form=str(form.form), to=form.to))
 
 
@@ -166,6 +202,21 @@ def _hidden(to: str) -> Mapping[str, str]:
 def _with(place: str, **query: str) -> str:
     given = {name: value for name, value in query.items() if value}
     return f"{place}?{urlencode(given, safe='/')}" if given else place
+
+
+def _ask_for_passkeys(call: AnyCall, postern: Postern, to: str, refusal: Refusal | None = None) -> bytes:
+    return ask(
+        call,
+        postern,
+        SECOND_FACTOR,
+        _BY_PASSKEYS,
+        name="two_step_passkeys",
+        button="two_step_passkeys.button",
+        back=_onward(to),
+        hidden={"form": _new_form(postern), **_hidden(to)},
+        refusal=refusal,
+        kind="primary",
+    )
 
 
 def _set_up(call: AnyCall, postern: Postern, pending: SetUp, to: str, refusal: Refusal | None = None) -> bytes:

@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.identifiers import LoginEventId
 from core.domain.identity.login_events import OwnLogin
+from core.domain.identity.passkeys import PASSKEY_PROVIDER
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BROWSER
@@ -15,7 +16,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import ON_A_PAGE, SIGN_INS, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
-_NAMED: Final = {PASSWORD_PROVIDER: "sign_ins.by_password"}
+_NAMED: Final = {PASSWORD_PROVIDER: "sign_ins.by_password", PASSKEY_PROVIDER: "sign_ins.by_passkey"}
 
 
 class Older(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from entrypoints.http.routes.identity import (
     devices,
     impersonation,
     mfa,
+    passkeys,
     privacy,
     reauthentication,
     sessions,
@@ -17,5 +18,15 @@ from entrypoints.http.routes.identity import (
 )
 
 ROUTES: Final = Endpoints.of(
-    accounts, account_passwords, devices, mfa, sign_in, sign_in_links, sessions, reauthentication, impersonation, privacy
+    accounts,
+    account_passwords,
+    devices,
+    mfa,
+    passkeys,
+    sign_in,
+    sign_in_links,
+    sessions,
+    reauthentication,
+    impersonation,
+    privacy,
 )

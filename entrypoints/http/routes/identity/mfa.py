@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, ReauthenticationRequired
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Secret
 from entrypoints.bootstrap import Postern
@@ -20,7 +20,7 @@ class MfaStatus(msgspec.Struct, frozen=True):
     """The state of the second factor."""
 
     enabled: bool
-    """Whether sign-in asks for a code."""
+    """Whether sign-in asks for a code or a passkey after the password."""
     has_backup_codes: bool
     """Whether any backup code is left."""
 
@@ -73,32 +73,57 @@ async def mfa_status(call: Call, postern: Postern) -> MfaStatus:
     return MfaStatus(status.enabled, status.has_backup_codes)
 
 
-@endpoint.post("/api/user/mfa/setup", caller=OWN_USER, limit=(MFA_SETUP, MFA_CHANGES), refuses=(BadRequest,), tags=("mfa",))
+@endpoint.post(
+    "/api/user/mfa/setup", caller=OWN_USER, limit=(MFA_SETUP, MFA_CHANGES), refuses=(BadRequest, ReauthenticationRequired), tags=("mfa",)
+)
 async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
     """Get a secret for an authenticator app
 
     The second factor is not on until you confirm it with a first code. Until then you may ask again; each new secret replaces the one
-    before.
+    before. If your second factor is passkeys alone, you need a recent proof of it.
     """
-    made = await postern.identity.mfa.set_up(call.caller, call.actor)
+    identity = postern.identity
+    made = await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
     return MfaSetUp(made.secret.reveal(), made.qr_code.reveal(), made.uri.reveal())
 
 
-@endpoint.post("/api/user/mfa/verify", caller=OWN_USER, limit=(MFA_VERIFY, MFA_CHANGES), tags=("mfa",))
+@endpoint.post("/api/user/mfa/verify", caller=OWN_USER, limit=(MFA_VERIFY, MFA_CHANGES), refuses=(ReauthenticationRequired,), tags=("mfa",))
 async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
     """Turn on the second factor with a first code
 
     From now on every sign-in asks for a code, and trusted devices are no longer trusted.
     """
-    return MfaEnabled(True, _revealed(await postern.identity.mfa.enable(call.caller, call.actor, call.body.code)))
+    identity = postern.identity
+    codes = await identity.reauthentication.with_app(
+        call.caller, lambda proved: identity.mfa.enable(call.caller, call.actor, call.body.code, proved=proved)
+    )
+    return MfaEnabled(True, _revealed(codes))
+
+
+@endpoint.post(
+    "/api/user/mfa/passkeys",
+    caller=OWN_USER,
+    step_up=StepUp.ACCOUNT,
+    limit=(MFA_SETUP, MFA_CHANGES),
+    refuses=(BadRequest,),
+    tags=("mfa",),
+)
+async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
+    """Turn on the second factor with your passkeys
+
+    From now on one of your passkeys, or a backup code, is asked for after the password. You need a passkey, and a recent proof of who you
+    are. A passkey that signs in by itself is not asked for another one. Somebody who has an authenticator app already needs none of this:
+    their passkeys are taken in place of its codes.
+    """
+    return MfaEnabled(True, _revealed(await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor)))
 
 
 @endpoint.delete("/api/user/mfa", caller=OWN_USER, step_up=StepUp.SECOND_FACTOR, limit=(MFA_SETUP, MFA_CHANGES), tags=("mfa",))
 async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
     """Turn off the second factor
 
-    Its secret and all backup codes are deleted. You need a recent proof of who you are: of the second factor, if it is on. You may repeat
-    this.
+    Its secret and all backup codes are deleted. Passkeys stay: they go on signing in by themselves. You need a recent proof of who you are:
+    of the second factor, if it is on. You may repeat this.
     """
     await postern.identity.mfa.disable(call.caller, call.actor)
     return MfaDisabled(True, "MFA is disabled")

@@ -150,7 +150,7 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     mfa_events: Sequence[ExportedMfaEvent]
     """What happened with the second factor, the newest first."""
     passkeys: Sequence[ExportedPasskey]
-    """Passkeys."""
+    """Passkeys, the oldest first."""
     directory_profiles: Sequence[ExportedProfile]
     """What directories of organizations say about the person, by SCIM."""
 
@@ -236,7 +236,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "login_events_count": export.login_events,
         "oauth_identities": (),
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
-        "passkeys": (),
+        "passkeys": [_passkey(one) for one in export.passkeys],
         "directory_profiles": [_profile(one) for one in export.profiles],
     }
     yield _encode(head)[:-1] + b',"login_events":['
@@ -249,6 +249,17 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
 
 def _membership(one: Belonging) -> ExportedMembership:
     return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at)
+
+
+def _passkey(one: privacy.ExportedPasskey) -> ExportedPasskey:
+    return ExportedPasskey(
+        id=one.id,
+        name=one.name,
+        aaguid=None if one.aaguid is None else str(one.aaguid),
+        backup_eligible=one.backup_eligible,
+        created_at=one.created_at,
+        last_used_at=one.last_used_at,
+    )
 
 
 def _profile(one: privacy.ExportedProfile) -> ExportedProfile:

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, RateLimited
+from core.domain.identity.passkeys import Ceremony, bound_to_session
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
@@ -12,15 +13,18 @@ from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import AUTH, LOGIN
+from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 
 
 class Reauthentication(msgspec.Struct, frozen=True):
-    """Send either the password or a code."""
+    """Send the password, a code, or a passkey."""
 
     password: Password | None = None
     """Your password, if you have no second factor."""
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])] | None = None
     """The six digits of an authenticator, or a backup code."""
+    passkey: AssertionCredential | None = None
+    """A passkey that the browser has used with the options of `POST /api/auth/reauthenticate/options`. It proves both factors."""
 
 
 @endpoint.post(
@@ -35,13 +39,27 @@ async def reauthenticate(call: Call[Reauthentication], postern: Postern) -> Mess
 
     Some changes need a recent proof of who you are. Without one they are answered with `REAUTHENTICATION_REQUIRED`. This renews the proof
     of the session that the token belongs to; then repeat the change. If you have a second factor, send a `code`, otherwise your `password`;
-    if you have neither, sign in again. The same limits as for sign-in apply, and failures are logged.
+    a `passkey` stands for both. If you have none of them, sign in again. The same limits as for sign-in apply, and failures are logged.
     """
     body = call.body
-    if (body.password is None) == (body.code is None):
-        raise BadRequest("Send either password or code")
+    if sum(given is not None for given in (body.password, body.code, body.passkey)) != 1:
+        raise BadRequest("Send one of password, code and passkey")
     if body.password is not None:
         await postern.identity.reauthentication.with_password(call.caller, body.password, call.client, call.actor)
     elif body.code is not None:
         await postern.identity.reauthentication.with_code(call.caller, body.code, call.client, call.actor)
+    elif body.passkey is not None:
+        await postern.identity.reauthentication.with_passkey(call.caller, body.passkey.assertion(), call.client, call.actor)
     return Message("Your proof is renewed.")
+
+
+@endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
+async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
+    """Get what a browser needs to prove again who you are with a passkey
+
+    Send what the browser makes of it as `passkey` to `POST /api/auth/reauthenticate`, in the same session. Where the base URL of the
+    installation is an IP address, there are no passkeys, and this answers 400.
+    """
+    caller = call.caller
+    options = await postern.identity.passkey_proofs.options(Ceremony.PROVE, bound_to_session(caller.session), caller.user)
+    return request_options(options)

@@ -63,7 +63,7 @@ async def test_a_secret_awaits_its_first_code_and_is_replaced_by_another(store: 
     assert await committed(store, lambda uow: uow.mfa.put_pending(user, b"newer", NOW + timedelta(minutes=1)))
     async with store.unit_of_work() as uow:
         found = await uow.mfa.find(user)
-        assert found == await uow.mfa.hold(user)
+        assert not await uow.mfa.hold(user)
     assert found is not None
     assert (found.sealed_secret, found.created_at, found.enabled_at, found.last_step) == (b"newer", NOW + timedelta(minutes=1), None, 0)
     assert await status(store, user) == MfaStatus(enabled=False, has_backup_codes=False)
@@ -83,7 +83,8 @@ async def test_nothing_is_found_where_nothing_was_set_up(store: Store) -> None:
     account = store.account()
     async with store.unit_of_work() as uow:
         assert await uow.mfa.find(account.id) is None
-        assert await uow.mfa.hold(account.id) is None
+        assert not await uow.mfa.hold(account.id)
+        assert not await uow.mfa.is_enabled(account.id)
         assert (await uow.mfa.begin_guess(account.id, FEW)).secret is None
         assert not await uow.mfa.enable(account.id, STEP, NOW)
         assert not await uow.mfa.redeem_step(account.id, STEP)

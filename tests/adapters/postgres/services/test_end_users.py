@@ -22,6 +22,9 @@ _FILL: Final = """
     select ('01910000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'u' || n || '@example.org', 'u' || n || '@example.org'
       from generate_series(1, 12000) as n;
     insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) select id, '', now(), now() from users;
+    insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
+                          created_at, second_factor_since)
+    select gen_random_uuid(), id, id::text::bytea, '', 0, 'Key', gen_random_uuid(), '{}', false, false, now(), now() from users;
     insert into organizations (id, slug, name, status, created_at, updated_at)
     select case n when 0 then '01900000-0000-7000-8000-00000000000a' else gen_random_uuid() end, 'o-' || n, 'O', 'active', now(), now()
       from generate_series(0, 20) as n;
@@ -44,7 +47,7 @@ async def grown(store: Store) -> Store:
     for statement in _FILL.split(";"):
         if statement.strip():
             await store.query(statement)
-    await store.settle("users", "mfa_secrets", "all_organizations", "all_services", "service_users", "sessions")
+    await store.settle("users", "mfa_secrets", "passkeys", "all_organizations", "all_services", "service_users", "sessions")
     return store
 
 

@@ -1,0 +1,169 @@
+"""What authenticators say, read and verified with python-fido2: CBOR, and the signatures of COSE keys. The rules of Web Authentication
+level 3 (sections 7.1 and 7.2) are checked here, one by one, so that each refusal has its reason.
+
+Attestation is not asked for and not read: which authenticators a person uses is their own affair.
+"""
+
+import json
+import struct
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import trio
+from cryptography.exceptions import InvalidSignature
+
+from core.domain.identity.passkeys import (
+    ALGORITHMS,
+    LONGEST_CREDENTIAL_ID,
+    Assertion,
+    NewKey,
+    PasskeyRefused,
+    ReadAssertion,
+    Registration,
+    RelyingParty,
+)
+
+if TYPE_CHECKING:
+    from fido2.webauthn import AuthenticatorData
+
+_READ_AT_ONCE: Final = 2
+# Without an attestation, the longest is a key of RSA. Reading CBOR takes longer the longer it is.
+_LONGEST_ATTESTATION: Final = 4096
+_LONGEST_DATA: Final = 1024
+_LONGEST_CLIENT_DATA: Final = 4096
+_RSA: Final = -257
+_RSA_BYTES: Final = range(256, 513)
+# Whoever may choose the exponent may choose how long we calculate.
+_RSA_EXPONENT: Final = b"\x01\x00\x01"
+_UNREADABLE: Final = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
+
+
+class Fido2Authenticators:
+    """Implements `ports.identity.passkeys.Authenticators`."""
+
+    def __init__(self) -> None:
+        self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)
+        self._is_loaded = False
+
+    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> NewKey:
+        # In a thread: what somebody sends as a registration is longer, and may be made to be slow.
+        return await trio.to_thread.run_sync(_read_registration, given, relying_party, limiter=self._limiter)
+
+    async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
+        if not self._is_loaded:
+            await trio.to_thread.run_sync(_load, limiter=self._limiter)
+            self._is_loaded = True
+        challenge, fault = _read_client_data(given.client_data, "webauthn.get", relying_party)
+        data = _read_data(given.authenticator_data)
+        fault = fault or _fault_of(data, relying_party)
+        return ReadAssertion(given, challenge, data.counter, data.is_backed_up(), fault)
+
+    def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
+        from fido2 import cbor  # noqa: PLC0415 - loaded by now
+        from fido2.cose import CoseKey  # noqa: PLC0415
+
+        key: Any = CoseKey.parse(cbor.decode(public_key))  # type: ignore[arg-type]
+        signed = read.given.authenticator_data + sha256(read.given.client_data).digest()
+        try:
+            key.verify(signed, read.given.signature)
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _load() -> None:
+    """A few milliseconds and a megabyte, for the first passkey."""
+    import fido2.cose  # noqa: PLC0415
+    import fido2.webauthn  # noqa: F401, PLC0415
+
+
+def _read_registration(given: Registration, relying_party: RelyingParty) -> NewKey:
+    from fido2 import cbor  # noqa: PLC0415
+    from fido2.webauthn import AttestationObject  # noqa: PLC0415
+
+    challenge, fault = _read_client_data(given.client_data, "webauthn.create", relying_party)
+    if len(given.attestation_object) > _LONGEST_ATTESTATION:
+        raise PasskeyRefused("the attestation object is too long")
+    try:
+        data = AttestationObject(given.attestation_object).auth_data
+    except _UNREADABLE as error:
+        raise PasskeyRefused(f"the attestation object cannot be read: {error!r}") from None
+    fault = fault or _fault_of(data, relying_party)
+    made = data.credential_data
+    if made is None:
+        raise PasskeyRefused("there is no key in it")
+    fault = fault or _fault_of_key(made.public_key)
+    if not fault and not 0 < len(made.credential_id) <= LONGEST_CREDENTIAL_ID:
+        fault = "the credential's id has the wrong length"
+    if not fault and given.is_discoverable is False:
+        fault = "the authenticator cannot find it by itself"
+    if fault:
+        raise PasskeyRefused(fault)
+    return NewKey(
+        challenge,
+        bytes(made.credential_id),
+        cbor.encode(made.public_key),
+        data.counter,
+        UUID(bytes=bytes(made.aaguid)),
+        data.is_backup_eligible(),
+        data.is_backed_up(),
+    )
+
+
+def _read_client_data(text: bytes, kind: str, relying_party: RelyingParty) -> tuple[str, str]:
+    """The challenge, and what is wrong."""
+    if len(text) > _LONGEST_CLIENT_DATA:
+        raise PasskeyRefused("the client data are too long")
+    try:
+        said: Any = json.loads(text)
+        challenge = said["challenge"]
+    except _UNREADABLE as error:
+        raise PasskeyRefused(f"the client data cannot be read: {error!r}") from None
+    if not isinstance(challenge, str):
+        raise PasskeyRefused("the challenge is no text")
+    if said.get("type") != kind:
+        return challenge, f"the type is not {kind}"
+    if said.get("origin") != relying_party.origin:
+        return challenge, f"the origin is {said.get('origin')!r}"
+    if said.get("crossOrigin"):
+        return challenge, "it comes from a page within another site's"
+    return challenge, ""
+
+
+def _read_data(text: bytes) -> "AuthenticatorData":
+    from fido2.webauthn import AuthenticatorData  # noqa: PLC0415
+
+    if len(text) > _LONGEST_DATA:
+        raise PasskeyRefused("the authenticator data are too long")
+    try:
+        return AuthenticatorData(text)
+    except _UNREADABLE as error:
+        raise PasskeyRefused(f"the authenticator data cannot be read: {error!r}") from None
+
+
+def _fault_of(data: "AuthenticatorData", relying_party: RelyingParty) -> str:
+    if data.rp_id_hash != sha256(relying_party.id.encode()).digest():
+        return "it is for another relying party"
+    if not data.is_user_present():
+        return "nobody was present"
+    if not data.is_user_verified():
+        return "nobody was verified"
+    if data.is_backed_up() and not data.is_backup_eligible():
+        return "it is backed up and must not be"
+    return ""
+
+
+def _fault_of_key(key: Any) -> str:
+    algorithm = key.get(3)
+    if algorithm not in ALGORITHMS:
+        return f"the algorithm is {algorithm!r}"
+    if algorithm == _RSA and not (isinstance(key.get(-1), bytes) and len(key[-1]) in _RSA_BYTES and key.get(-2) == _RSA_EXPONENT):
+        return "the RSA key has the wrong size"
+    try:
+        key.verify(b"", b"")
+    except InvalidSignature:
+        return ""
+    except _UNREADABLE as error:
+        return f"the key is none: {error!r}"
+    return "the key takes any signature"

@@ -1,0 +1,33 @@
+"""The ways into an account. The last one stays: whoever removes it could not sign in any more, and would need help.
+
+A mailed link is none of them. Organizations may turn links off, and a mailbox may be lost when it is needed.
+"""
+
+from dataclasses import dataclass
+
+from core.domain.errors import BadRequest
+
+
+@dataclass(frozen=True, slots=True)
+class WaysIn:
+    """How many an account has of each kind."""
+
+    password: bool
+    passkeys: int
+
+    @property
+    def count(self) -> int:
+        return int(self.password) + self.passkeys
+
+
+class LastWayIn(BadRequest):
+    text = "This is the last way into the account: set a password or add another way to sign in first"
+
+    def __init__(self) -> None:
+        super().__init__(words="last_way_in")
+
+
+def require_another(ways: WaysIn) -> None:
+    """Before one of them goes. The account is held, so that of two at once the second sees that the first is gone. Raises `LastWayIn`."""
+    if ways.count <= 1:
+        raise LastWayIn

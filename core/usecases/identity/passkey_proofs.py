@@ -1,0 +1,197 @@
+"""Proofs by passkeys. One counts as two factors, because no authenticator uses the key before it has verified its owner.
+
+A challenge is used up by the first answer to it, right or wrong. Nothing about a passkey can be guessed, so no account is limited.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from core.domain.errors import Unauthorized
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.identity.devices import Client
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.mfa import MfaEvent
+from core.domain.identity.passkeys import (
+    CHALLENGE_LIFETIME,
+    PASSKEY_PROVIDER,
+    Assertion,
+    Ceremony,
+    Passkey,
+    PasskeyChallengeOver,
+    PasskeyRefused,
+    ReadAssertion,
+    RequestOptions,
+    challenge_digest,
+    has_gone_back,
+    passkey_copied,
+)
+from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.risk import Approach
+from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount, ServiceName, context_in
+from core.domain.json import Json
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.passkeys import Passkeys
+from core.usecases.identity.proofs import Arrival, EmailNotVerified, LastLook, Proof
+from ports.clock import Clock
+from ports.identity.passkeys import Authenticators, PasskeyLookup
+from ports.identity.sign_in import Destinations
+from ports.mail_templates import MailTemplates
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class UsedPasskey:
+    """A passkey whose answer was right. What keeps its counter is still to do."""
+
+    passkey: Passkey
+    named: NamedAccount
+    approach: Approach
+    read: ReadAssertion
+
+
+class PasskeyProofs:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: PasskeyLookup,
+        *,
+        passkeys: Passkeys,
+        authenticators: Authenticators,
+        destinations: Destinations,
+        devices: Devices,
+        login_events: LoginEvents,
+        templates: MailTemplates,
+        clock: Clock,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._passkeys = passkeys
+        self._authenticators = authenticators
+        self._destinations = destinations
+        self._devices = devices
+        self._login_events = login_events
+        self._templates = templates
+        self._clock = clock
+        self._secrets = secrets
+
+    async def options(self, ceremony: Ceremony, bound_to: bytes, user: UserId | None = None) -> RequestOptions:
+        """A new challenge for whoever `bound_to` stands for: a browser, a session, or nobody. `user` is the person, where that is known
+        already. Raises `PasskeysUnavailable`.
+        """
+        relying_party = self._passkeys.require_relying_party()
+        allowed: Sequence[Passkey] = () if user is None else await self._lookup.list(user)
+        challenge = self._secrets.token().reveal()
+        async with self._unit_of_work() as uow:
+            await uow.passkeys.add_challenge(challenge_digest(challenge, ceremony, bound_to), self._clock.now() + CHALLENGE_LIFETIME)
+            await uow.commit()
+        return RequestOptions(relying_party, challenge, allowed)
+
+    async def make(self, given: Assertion, bound_to: bytes, client: Client, service: ServiceName | None = None) -> Arrival:
+        """The proof for a sign-in. Raises what `use` does, and `NotFound` or `OrganizationNotActive` for the service."""
+        context = context_in(service, None if service is None else await self._destinations.find(service))
+        used = await self.use(given, Ceremony.SIGN_IN, bound_to, client)
+        # Only an authenticator that keeps whose passkey it is can be asked without a name.
+        if given.user_handle is None:
+            raise await self._refused("there is no user handle", used.approach, used.named)
+        proof = Proof(
+            ProofMethod.PASSKEY, PASSKEY_PROVIDER, used.passkey.amr, self._clock.now(), self._last_look(used), shows_two_factors=True
+        )
+        return Arrival(used.named, proof, used.approach, context)
+
+    async def use(self, given: Assertion, ceremony: Ceremony, bound_to: bytes, client: Client, user: UserId | None = None) -> UsedPasskey:
+        """Uses the challenge up and checks the answer to it, which must be by a passkey of `user` where that is known already. Raises
+        `PasskeysUnavailable`, `PasskeyChallengeOver`, `PasskeyRefused`, and what else forbids the account to sign in. A failure is logged.
+        """
+        read = await self._authenticators.read_assertion(given, self._passkeys.require_relying_party())
+        approach = await self._devices.observe(client)
+        taken = await self._lookup.take(challenge_digest(read.challenge, ceremony, bound_to), given.credential_id, approach)
+        if taken is None or not taken.is_fresh:
+            raise PasskeyChallengeOver
+        if taken.passkey is None or taken.named is None:
+            raise await self._refused(read.fault or "nobody has this passkey", approach, None)
+        used = UsedPasskey(taken.passkey, taken.named, approach, read)
+        fault = self._fault_of(used, user)
+        if fault:
+            raise await self._refused(fault, approach, used.named)
+        if has_gone_back(used.passkey.sign_count, read.sign_count):
+            raise await self._copied(used)
+        account = used.named.account
+        if account.deactivated_at is not None:
+            await self._log_failure(LoginFailure.DEACTIVATED, approach, used.named)
+            raise PasskeyRefused("the account is deactivated")
+        if account.email_verified_at is None:
+            await self._log_failure(LoginFailure.EMAIL_NOT_VERIFIED, approach, used.named)
+            raise EmailNotVerified
+        return used
+
+    async def keep(self, uow: UnitOfWork, used: UsedPasskey) -> None:
+        """The last step, in the unit of work that uses the proof, when the account is held. Raises `PasskeyRefused` for a passkey that is
+        gone by now, or whose counter another use has overtaken.
+        """
+        passkey, read = used.passkey, used.read
+        kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self._clock.now())
+        if not kept:
+            raise PasskeyRefused("the passkey is gone, or was used meanwhile")
+
+    def _last_look(self, used: UsedPasskey) -> LastLook:
+        now = self._clock.now()
+
+        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:  # noqa: ARG001 - it is enough
+            confirmed = await uow.sign_ins.confirm_since(used.passkey.user, now, service)
+            if confirmed is None:
+                raise PasskeyRefused("the account changed meanwhile")
+            await self.keep(uow, used)
+            return confirmed
+
+        return still_valid
+
+    def _fault_of(self, used: UsedPasskey, user: UserId | None) -> str:
+        given = used.read.given
+        if used.read.fault:
+            return used.read.fault
+        if user is not None and used.passkey.user != user:
+            return "the passkey is another person's"
+        if given.user_handle is not None and given.user_handle != used.passkey.user.bytes:
+            return "the user handle is another person's"
+        return "" if self._authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
+
+    async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None) -> Unauthorized:
+        await self._log_failure(LoginFailure.WRONG_PASSKEY, approach, named)
+        return PasskeyRefused(detail)
+
+    async def _copied(self, used: UsedPasskey) -> Unauthorized:
+        """An authenticator that counts has said a number that is not higher than before. Somebody may have copied the key out of it: the
+        person is told.
+        """
+        passkey, client = used.passkey, used.approach.client
+        actor = client.actor(None)
+        async with self._unit_of_work() as uow:
+            counters: dict[str, Json] = {"passkey_id": str(passkey.id), "kept": passkey.sign_count, "told": used.read.sign_count}
+            await uow.mfa.log(MfaEvent.PASSKEY_COPIED, passkey.user, actor, success=False, details=counters)
+            await uow.record(passkey_copied(passkey, actor))
+            account = used.named.account
+            await uow.jobs.add(
+                self._templates.mail(
+                    "passkey_copied",
+                    account.email.address,
+                    language=account.language or client.language,
+                    passkey=passkey.name,
+                    when=self._clock.now(),
+                    address=client.address,
+                    device=used.approach.agent.name,
+                ).as_job()
+            )
+            await uow.commit()
+        log.warning("passkey_copied", user=str(passkey.user), **counters)
+        await self._log_failure(LoginFailure.COPIED_PASSKEY, used.approach, used.named)
+        return PasskeyRefused("the counter went back")
+
+    async def _log_failure(self, failure: LoginFailure, approach: Approach, named: NamedAccount | None) -> None:
+        await self._login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)

@@ -1,0 +1,210 @@
+"""A person's passkeys: added, named, and removed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import PasskeyId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.mfa import MfaEvent
+from core.domain.identity.passkeys import (
+    CHALLENGE_LIFETIME,
+    MOST_PASSKEYS,
+    Ceremony,
+    CreationOptions,
+    Obstacle,
+    Passkey,
+    PasskeyRefused,
+    PasskeysUnavailable,
+    Registration,
+    RelyingParty,
+    bound_to_session,
+    challenge_digest,
+    passkey_added,
+    passkey_name,
+    passkey_removed,
+    passkey_renamed,
+)
+from core.domain.identity.ways_in import require_another
+from core.domain.record.events import Actor
+from core.usecases.identity.mfa import Mfa
+from ports.clock import Clock
+from ports.identity.devices import UserAgents
+from ports.identity.passkeys import Authenticators, PasskeyLookup
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Passkeys:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: PasskeyLookup,
+        *,
+        relying_party: RelyingParty | Obstacle,
+        authenticators: Authenticators,
+        mfa: Mfa,
+        agents: UserAgents,
+        templates: MailTemplates,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._relying_party = relying_party
+        self._authenticators = authenticators
+        self._mfa = mfa
+        self._agents = agents
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why this installation has none. None: it can have them."""
+        return self._relying_party if isinstance(self._relying_party, Obstacle) else None
+
+    def require_relying_party(self) -> RelyingParty:
+        """Raises `PasskeysUnavailable`."""
+        if isinstance(self._relying_party, Obstacle):
+            raise PasskeysUnavailable(self._relying_party)
+        return self._relying_party
+
+    async def list(self, user: UserId) -> Sequence[Passkey]:
+        """Oldest first."""
+        return await self._lookup.list(user)
+
+    async def get(self, user: UserId, passkey: PasskeyId) -> Passkey:
+        """Raises `NotFound`."""
+        found = await self._lookup.get(user, passkey)
+        if found is None:
+            raise _unknown()
+        return found
+
+    async def begin(self, caller: Caller) -> CreationOptions:
+        """What a browser needs to make a passkey. Raises `PasskeysUnavailable`, and `BadRequest` for a person who has too many."""
+        relying_party = self.require_relying_party()
+        excluded = await self._lookup.list(caller.user)
+        if len(excluded) >= MOST_PASSKEYS:
+            raise _too_many()
+        challenge = self._secrets.token().reveal()
+        digest = challenge_digest(challenge, Ceremony.REGISTER, bound_to_session(caller.session))
+        async with self._unit_of_work() as uow:
+            await uow.passkeys.add_challenge(digest, self._clock.now() + CHALLENGE_LIFETIME)
+            await uow.commit()
+        return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
+
+    async def add(self, caller: Caller, given: Registration, name: str, actor: Actor) -> Passkey:
+        """Without a name it gets that of the browser. The person is told by mail. Raises `PasskeysUnavailable`, `BadRequest` for what
+        cannot be a passkey here, and `Conflict` for one that somebody has already.
+        """
+        relying_party = self.require_relying_party()
+        named = passkey_name(name) if name.strip() else (await self._agents.parse(actor.user_agent or "")).name
+        try:
+            made = await self._authenticators.read_registration(given, relying_party)
+        except PasskeyRefused as refusal:
+            raise BadRequest("This passkey cannot be added", words="passkey_unfit", detail=refusal.detail) from None
+        now = self._clock.now()
+        passkey = Passkey(
+            id=PasskeyId(self._ids.new()),
+            user=caller.user,
+            credential_id=made.credential_id,
+            public_key=made.public_key,
+            sign_count=made.sign_count,
+            name=named,
+            aaguid=made.aaguid,
+            transports=tuple(one for one in given.transports if one in _TRANSPORTS),
+            backup_eligible=made.backup_eligible,
+            backed_up=made.backed_up,
+            created_at=now,
+        )
+        digest = challenge_digest(made.challenge, Ceremony.REGISTER, bound_to_session(caller.session))
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(caller.user)
+            if not await uow.passkeys.add(passkey, digest):
+                raise _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
+            await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
+            await uow.record(passkey_added(passkey, actor))
+            await uow.jobs.add(
+                self._templates.mail(
+                    "passkey_added",
+                    caller.email.address,
+                    language=caller.language or actor.language,
+                    passkey=passkey.name,
+                    when=now,
+                    address=actor.address,
+                ).as_job()
+            )
+            await uow.commit()
+        self._metrics.passkeys_changed("added")
+        return passkey
+
+    async def rename(self, user: UserId, passkey: PasskeyId, name: str, actor: Actor) -> Passkey:
+        """Raises `BadRequest` for the name, and `NotFound`."""
+        name = passkey_name(name)
+        async with self._unit_of_work() as uow:
+            before = await uow.passkeys.rename(user, passkey, name)
+            if before is None:
+                raise _unknown()
+            if before.name != name:
+                await uow.record(passkey_renamed(before, name, actor))
+                await uow.commit()
+        return replace(before, name=name)
+
+    async def remove(self, caller: Caller, passkey: PasskeyId, actor: Actor) -> None:
+        """The last way into the account stays. With the last passkey of somebody whose second factor is passkeys alone, that is off. The
+        person is told by mail. Raises `NotFound` and `LastWayIn`.
+        """
+        user = caller.user
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            held = await uow.passkeys.find_held(user, passkey)
+            if held is None:
+                raise _unknown()
+            require_another(await uow.accounts.ways_in(user))
+            if held.ends_second_factor:
+                await self._mfa.end(uow, caller, actor)
+            await uow.passkeys.remove(user, passkey)
+            # What was trusted because of this passkey is not told apart.
+            await uow.devices.end_trust(user)
+            await uow.mfa.log(MfaEvent.PASSKEY_REMOVED, user, actor, success=True, details={"passkey_id": str(passkey)})
+            await uow.record(passkey_removed(held.passkey, actor))
+            await uow.jobs.add(
+                self._templates.mail(
+                    "passkey_removed",
+                    caller.email.address,
+                    language=caller.language or actor.language,
+                    passkey=held.passkey.name,
+                    when=self._clock.now(),
+                    address=actor.address,
+                ).as_job()
+            )
+            await uow.commit()
+        self._metrics.passkeys_changed("removed")
+
+
+# Web Authentication, section 5.8.4. Others would be of no use to the next browser.
+_TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal"})
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such passkey", words="passkey_unknown")
+
+
+def _too_many() -> BadRequest:
+    return BadRequest(
+        f"You have {MOST_PASSKEYS} passkeys, and nobody may have more: remove one first",
+        words="passkeys_full",
+        values={"most": MOST_PASSKEYS},
+    )
+
+
+def _not_added() -> Conflict:
+    return Conflict("This passkey has been added already, or it took too long: ask for new options", words="passkey_not_added")

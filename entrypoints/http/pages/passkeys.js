@@ -1,0 +1,91 @@
+// Passkeys. Their forms are in the page already, and hidden: where this does not run, or the browser knows no passkeys, they stay so.
+
+const bytes = text => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), one => one.charCodeAt(0));
+const base64url = buffer =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+
+// Older browsers have no parseCreationOptionsFromJSON, parseRequestOptionsFromJSON and toJSON.
+function read(options) {
+  const named = one => ({ ...one, id: bytes(one.id) });
+  return {
+    ...options,
+    challenge: bytes(options.challenge),
+    ...(options.user && { user: { ...options.user, id: bytes(options.user.id) } }),
+    ...(options.allowCredentials && { allowCredentials: options.allowCredentials.map(named) }),
+    ...(options.excludeCredentials && { excludeCredentials: options.excludeCredentials.map(named) }),
+  };
+}
+
+function written(credential) {
+  const { response } = credential;
+  const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
+  const known = parts.filter(part => response[part]).map(part => [part, base64url(response[part])]);
+  const transports = response.getTransports ? { transports: response.getTransports() } : {};
+  return JSON.stringify({
+    id: credential.id,
+    type: credential.type,
+    response: { ...Object.fromEntries(known), ...transports },
+    clientExtensionResults: credential.getClientExtensionResults(),
+  });
+}
+
+async function asked(form) {
+  const answer = await fetch(form.dataset.options, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "error" });
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return read(await answer.json());
+}
+
+async function used(form, more) {
+  const publicKey = await asked(form);
+  const credential = await navigator.credentials[form.dataset.passkey]({ publicKey, ...more });
+  form.elements.credential.value = written(credential);
+  form.submit();
+}
+
+// A challenge is good for five minutes. An open page asks for a new one in time.
+const RENEWED_AFTER = 4 * 60 * 1000;
+
+// The browser offers passkeys in the field of the address, until `stop` is called.
+function offered(form) {
+  let current = new AbortController();
+  let timer = 0;
+  let stopped = false;
+  const again = () => {
+    current.abort();
+    current = new AbortController();
+    timer = setTimeout(again, RENEWED_AFTER);
+    // Nobody has chosen one, or the next one replaces it: there is nothing to say.
+    used(form, { mediation: "conditional", signal: current.signal }).catch(() => {});
+  };
+  const stop = () => {
+    stopped = true;
+    clearTimeout(timer);
+    current.abort();
+  };
+  PublicKeyCredential.isConditionalMediationAvailable?.().then(available => { if (available && !stopped) again(); });
+  return stop;
+}
+
+for (const form of document.querySelectorAll("form[data-passkey]")) {
+  if (!window.PublicKeyCredential) continue;
+  form.hidden = false;
+  for (const other of document.querySelectorAll("[data-without-passkeys]")) other.hidden = true;
+  const told = form.querySelector("[role=alert]");
+  const button = form.querySelector("button");
+  let stop = "offered" in form.dataset ? offered(form) : () => {};
+  form.addEventListener("submit", async event => {
+    event.preventDefault();
+    stop();
+    told.hidden = true;
+    button.disabled = true;
+    try {
+      await used(form, {});
+    } catch (error) {
+      told.textContent = error.name === "InvalidStateError" ? form.dataset.known : form.dataset.failed;
+      told.hidden = false;
+      button.disabled = false;
+      button.focus();
+      if ("offered" in form.dataset) stop = offered(form);
+    }
+  });
+}

@@ -1,0 +1,82 @@
+"""Where passkeys are kept, and what reads the answers of authenticators."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import PasskeyId, UserId
+from core.domain.identity.passkeys import Assertion, NewKey, Passkey, ReadAssertion, Registration, RelyingParty
+from core.domain.identity.risk import Approach
+from core.domain.identity.sign_in import NamedAccount
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an answer to a challenge is about: the passkey and its account, or neither where nobody has such a passkey."""
+
+    is_fresh: bool
+    passkey: Passkey | None
+    named: NamedAccount | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPasskey:
+    passkey: Passkey
+    ends_second_factor: bool
+    """Without it, the person has no second factor any more."""
+
+
+class PasskeyLookup(Protocol):
+    """Outside any unit of work: one statement, one round trip each."""
+
+    async def list(self, user: UserId) -> Sequence[Passkey]:
+        """Oldest first."""
+
+    async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
+        """None also for somebody else's."""
+
+    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> Taken | None:
+        """Uses the challenge up, whatever becomes of the answer. None: there is no such challenge; of many at once, one gets an answer."""
+
+
+class PasskeyStore(Protocol):
+    """Part of the unit of work."""
+
+    async def add_challenge(self, digest: bytes, expires_at: datetime) -> None: ...
+
+    async def add(self, passkey: Passkey, challenge_digest: bytes) -> bool:
+        """Uses the challenge up. The new one is a second factor if the person's others are. Called after the account is held. False: the
+        challenge is over, somebody has this passkey already, or the person has too many.
+        """
+
+    async def count(self, user: UserId) -> int: ...
+
+    async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
+        """As it was before. None: the person has no such passkey."""
+
+    async def find_held(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
+        """Called after the account is held, without which nobody removes one."""
+
+    async def remove(self, user: UserId, passkey: PasskeyId) -> None: ...
+
+    async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
+        """Keeps the counter. False: the passkey is gone, or was used meanwhile with a counter that is not lower. Called after the account
+        is held.
+        """
+
+    async def become_second_factor(self, user: UserId, at: datetime) -> bool:
+        """All of the person's passkeys. Called after the account is held. False: there are none, or the person has a second factor already;
+        nobody turns on an authenticator app meanwhile.
+        """
+
+
+class Authenticators(Protocol):
+    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> NewKey:
+        """Raises `PasskeyRefused`, which says in its detail what is wrong with it."""
+
+    async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
+        """Everything but the signature. Raises `PasskeyRefused` for what cannot be read at all."""
+
+    def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
+        """Whether the key has signed it. Fast enough to be called where it is needed."""

@@ -1,0 +1,205 @@
+"""Passkeys in Chromium, with the authenticator that its DevTools protocol offers: made, used, and refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import trio
+
+from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
+from tests.browser.chromium import PATIENCE
+from tests.browser.page import Page
+from tests.http.pages.account.conftest import COOKIE, Home, home
+from tests.http.people import BASE_URL
+from tests.http.signing_in import PASSWORD
+
+__all__ = ["home"]  # a fixture
+
+SIGN_IN = "/ui/sign-in"
+
+
+@dataclass
+class Authenticator:
+    """One that is built into the device, and unlocks without being asked."""
+
+    page: Page
+    id: str
+
+    @classmethod
+    async def added(cls, page: Page, **more: Any) -> "Authenticator":
+        await page.chromium.ask("WebAuthn.enable", page.session, enableUI=False)
+        options = {
+            "protocol": "ctap2",
+            "transport": "internal",
+            "hasResidentKey": True,
+            "hasUserVerification": True,
+            "isUserVerified": True,
+            "automaticPresenceSimulation": True,
+            **more,
+        }
+        made = await page.chromium.ask("WebAuthn.addVirtualAuthenticator", page.session, options=options)
+        return cls(page, made["authenticatorId"])
+
+    async def ask(self, method: str, **parameters: Any) -> Mapping[str, Any]:
+        return await self.page.chromium.ask(f"WebAuthn.{method}", self.page.session, authenticatorId=self.id, **parameters)
+
+    async def passkeys(self) -> list[dict[str, Any]]:
+        return list((await self.ask("getCredentials"))["credentials"])
+
+
+@pytest.fixture
+async def signed_in(scripted_page: Page, home: Home) -> Page:
+    home.people.change("update users set email_verified_at = now()")
+    await scripted_page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
+    return scripted_page
+
+
+@pytest.fixture
+async def unoffered(signed_in: Page) -> Page:
+    """In a browser that offers passkeys by a button alone."""
+    script = "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = undefined"
+    await signed_in.chromium.ask("Page.addScriptToEvaluateOnNewDocument", signed_in.session, source=script)
+    return signed_in
+
+
+async def made(page: Page, name: str = "Laptop") -> None:
+    await page.open("/ui/passkeys/add")
+    await page.fill("Name of the passkey", name)
+    await page.follow("Add the passkey")
+    assert "The passkey is added" in await page.text()
+
+
+async def signed_out(page: Page) -> None:
+    await page.open("/ui")
+    await page.follow("Sign out")
+
+
+async def said(page: Page, words: str) -> None:
+    """Until the page says so without being loaded again."""
+    with trio.fail_after(PATIENCE):
+        while words not in await page.text():
+            await trio.sleep(0.05)
+
+
+async def test_a_passkey_is_made_and_signs_in(unoffered: Page, home: Home) -> None:
+    page = unoffered
+    authenticator = await Authenticator.added(page)
+    await page.open("/ui/passkeys")
+    await require_sound(page)
+    await page.follow("Add a passkey")
+    await require_sound(page)
+    await require_keyboard(page)
+    await page.fill("Name of the passkey", "Laptop")
+    await page.follow("Add the passkey")
+    assert await page.place() == f"{BASE_URL}/ui/passkeys?done=added"
+    assert "Laptop" in await page.text()
+    await require_sound(page)
+    (kept,) = await authenticator.passkeys()
+    assert kept["isResidentCredential"] is True
+    await signed_out(page)
+    await page.open(SIGN_IN)
+    await require_sound(page)
+    await require_keyboard(page)
+    await tab_to(page, "Sign in with a passkey")
+    async with page.loading():
+        await page.press("Enter")
+    assert await page.place() == f"{BASE_URL}/ui"
+    (session,) = home.people.rows("select authenticated_by, second_factor_at is not null as both from sessions where revoked_at is null")
+    assert session == {"authenticated_by": ["hwk", "user", "mfa"], "both": True}
+    # No authenticator makes a second one.
+    await page.open("/ui/passkeys/add")
+    await page.click("Add the passkey")
+    await said(page, "This device has a passkey for your account already.")
+    await require_sound(page)
+
+
+async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page) -> None:
+    page = signed_in
+    await Authenticator.added(page)
+    await made(page)
+    await signed_out(page)
+    # The authenticator chooses at once, and nothing was pressed.
+    await page.open(SIGN_IN)
+    await page.arrived(f"{BASE_URL}/ui")
+    await page.arrived(f"{BASE_URL}/ui")
+    with trio.fail_after(PATIENCE):
+        while await page.title() != "Your account · Postern":
+            await trio.sleep(0.05)
+
+
+async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: Home) -> None:
+    page = unoffered
+    await home.has_password(PASSWORD)
+    await Authenticator.added(page)
+    await made(page)
+    await page.open("/ui/second-factor")
+    await page.follow("Use my passkeys")
+    await require_sound(page)
+    await page.follow("Turn on two-step sign-in")
+    assert "Your backup codes" in await page.text()
+    await page.follow("I have kept them")
+    assert "One of your passkeys" in await page.text()
+    await require_sound(page)
+    await signed_out(page)
+    await page.open(SIGN_IN)
+    await enter(page, {"E-mail address": home.ada.email})
+    await enter(page, {"Password": PASSWORD})
+    assert "Use one of your passkeys, or enter a backup code." in await page.text()
+    await require_sound(page)
+    await require_keyboard(page)
+    await page.follow("I have lost my second step")
+    await require_sound(page)
+    await page.follow("Back")
+    await page.follow("Use a passkey")
+    assert await page.place() == f"{BASE_URL}/ui"
+    home.grow_old()
+    await page.open("/ui/second-factor/turn-off")
+    assert "Use a passkey first, or enter a backup code." in await page.text()
+    await require_sound(page)
+    await require_keyboard(page)
+    await page.follow("Use a passkey")
+    assert "Turn off two-step sign-in?" in await page.text()
+
+
+async def test_a_copy_is_refused(unoffered: Page, home: Home) -> None:
+    page = unoffered
+    authenticator = await Authenticator.added(page)
+    await made(page)
+    (copy,) = await authenticator.passkeys()
+    await signed_out(page)
+    await page.open(SIGN_IN)
+    await page.follow("Sign in with a passkey")
+    await signed_out(page)
+    await authenticator.ask("removeCredential", credentialId=copy["credentialId"])
+    await authenticator.ask("addCredential", credential=copy)
+    await page.open(SIGN_IN)
+    await page.follow("Sign in with a passkey")
+    assert "This passkey was not accepted" in await page.text()
+    await require_sound(page)
+    assert [row["reason"] for row in home.people.rows("select reason from login_events where not success")] == ["copied_passkey"]
+
+
+async def test_nobody_gets_in_who_is_not_verified(unoffered: Page) -> None:
+    page = unoffered
+    authenticator = await Authenticator.added(page)
+    await made(page)
+    await signed_out(page)
+    await authenticator.ask("setUserVerified", isUserVerified=False)
+    await page.open(SIGN_IN)
+    await page.click("Sign in with a passkey")
+    await said(page, "No passkey was used.")
+    await require_sound(page)
+    # And no passkey is made for somebody whom nothing verifies.
+    assert await page.focused() == "Sign in with a passkey"
+
+
+async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: Home) -> None:
+    page = plain_page
+    await page.open(SIGN_IN)
+    assert "passkey" not in await page.text()
+    await page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
+    await page.open("/ui/passkeys/add")
+    assert "Your browser cannot make a passkey here" in await page.text()
+    await require_sound(page)
+    await require_keyboard(page)

@@ -1,0 +1,99 @@
+"""Passkeys: who we are for authenticators, what a challenge is bound to, counters, and the last way in."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from core.domain.identifiers import PasskeyId, UserId
+from core.domain.identity.mfa import MfaMethod
+from core.domain.identity.passkeys import (
+    Ceremony,
+    Obstacle,
+    Passkey,
+    PasskeysUnavailable,
+    RelyingParty,
+    challenge_digest,
+    has_gone_back,
+    relying_party,
+)
+from core.domain.identity.sign_in import methods
+from core.domain.identity.ways_in import LastWayIn, WaysIn, require_another
+
+PASSKEY = Passkey(
+    id=PasskeyId(UUID(int=1)),
+    user=UserId(UUID(int=2)),
+    credential_id=b"id",
+    public_key=b"key",
+    sign_count=0,
+    name="Laptop",
+    aaguid=UUID(int=0),
+    transports=(),
+    backup_eligible=False,
+    backed_up=False,
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "expected"),
+    [
+        ("https://id.example.org", RelyingParty("id.example.org", "https://id.example.org")),
+        ("https://id.example.org:443", RelyingParty("id.example.org", "https://id.example.org")),
+        ("https://ID.example.org:8443", RelyingParty("id.example.org", "https://id.example.org:8443")),
+        ("http://localhost:8000", RelyingParty("localhost", "http://localhost:8000")),
+        ("http://localhost:80", RelyingParty("localhost", "http://localhost")),
+        ("http://id.localhost:8000", RelyingParty("id.localhost", "http://id.localhost:8000")),
+        ("http://id.example.org", Obstacle.INSECURE),
+        ("http://notlocalhost", Obstacle.INSECURE),
+        ("http://127.0.0.1:8000", Obstacle.ADDRESS),
+        ("https://192.0.2.1", Obstacle.ADDRESS),
+        ("https://[2001:db8::1]:8443", Obstacle.ADDRESS),
+    ],
+)
+def test_who_we_are_follows_from_the_base_url(base_url: str, expected: RelyingParty | Obstacle) -> None:
+    assert relying_party(base_url) == expected
+
+
+@pytest.mark.parametrize("obstacle", list(Obstacle))
+def test_each_obstacle_has_its_words(obstacle: Obstacle) -> None:
+    refusal = PasskeysUnavailable(obstacle)
+    assert refusal.message.startswith("Passkeys need")
+    assert refusal.words == f"passkeys_{obstacle.value}"
+
+
+def test_a_challenge_is_found_by_nobody_else_and_for_nothing_else() -> None:
+    asked = [
+        (challenge, ceremony, bound) for challenge in ("one", "two", "\ud800") for ceremony in Ceremony for bound in (b"", b"a", b"ab")
+    ]
+    assert len({challenge_digest(*one) for one in asked}) == len(asked)
+    assert challenge_digest("one", Ceremony.SIGN_IN, b"a") == challenge_digest("one", Ceremony.SIGN_IN, b"a")
+
+
+@pytest.mark.parametrize(
+    ("kept", "told", "expected"), [(0, 0, False), (0, 1, False), (5, 6, False), (5, 900, False), (5, 5, True), (5, 4, True), (5, 0, True)]
+)
+def test_a_counter_goes_up_or_stays_nought(kept: int, told: int, expected: bool) -> None:
+    assert has_gone_back(kept, told) is expected
+
+
+def test_how_it_is_called_in_tokens() -> None:
+    synced = replace(PASSKEY, backup_eligible=True)
+    assert (PASSKEY.method, PASSKEY.amr) == (MfaMethod.PASSKEY, ("hwk", "user", "mfa"))
+    assert (synced.method, synced.amr) == (MfaMethod.SYNCED_PASSKEY, ("swk", "user", "mfa"))
+    assert methods(("pwd",), PASSKEY.method) == ("pwd", "hwk", "user", "mfa")
+    assert methods(("link",), synced.method) == ("link", "swk", "user", "mfa")
+
+
+@pytest.mark.parametrize("ways", [WaysIn(True, 1), WaysIn(False, 2)])
+def test_one_of_several_ways_in_may_go(ways: WaysIn) -> None:
+    require_another(ways)
+
+
+@pytest.mark.parametrize(
+    "ways", [WaysIn(password=True, passkeys=0), WaysIn(password=False, passkeys=1), WaysIn(password=False, passkeys=0)]
+)
+def test_the_last_one_stays(ways: WaysIn) -> None:
+    with pytest.raises(LastWayIn, match="last way into the account"):
+        require_another(ways)

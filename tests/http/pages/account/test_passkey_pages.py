@@ -1,0 +1,203 @@
+"""`/ui/passkeys`: listed, added, named, removed; as the second step; and as a fresh proof."""
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.identity.passkeys import Obstacle
+from tests.authenticator import ELIGIBLE, GOOD, Passkey
+from tests.http.browsing import PageForm, Tab
+from tests.http.pages.account.conftest import Home, is_account_page
+from tests.http.signing_in import PASSWORD
+
+PAGE = "/ui/passkeys"
+ADD = f"{PAGE}/add"
+SECOND_FACTOR, BY_PASSKEYS = "/ui/second-factor", "/ui/second-factor/passkeys"
+PROVE = "/ui/prove/passkey"
+
+
+def form_of(tab: Tab, action: str) -> PageForm:
+    (form,) = [one for one in tab.page.forms if one.action == action]
+    return form
+
+
+async def options(home: Home, tab: Tab, action: str) -> Any:
+    answer = await home.tabs.request("POST", f"{action}/options", form_of(tab, action).fields)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+async def added(home: Home, passkey: Passkey | None = None, **fields: str) -> Passkey:
+    passkey = passkey or Passkey.made()
+    tab = await home.open(ADD)
+    assert tab.place == ADD
+    credential = json.dumps(passkey.create(await options(home, tab, ADD)))
+    await tab._go("POST", ADD, {**form_of(tab, ADD).fields, "credential": credential, **fields})
+    assert tab.place == f"{PAGE}?done=added", tab.page.text
+    return passkey
+
+
+def kept(home: Home) -> list[UUID]:
+    return [row["id"] for row in home.people.rows("select id from passkeys order by id")]
+
+
+async def test_one_is_added_looked_at_named_and_removed(home: Home) -> None:
+    empty = await home.open(PAGE)
+    assert is_account_page(empty.shown)
+    assert "No passkeys" in empty.page.text
+    assert "0 passkeys" in (await home.open("/ui")).page.text
+    await added(home)
+    await added(home, Passkey.made(flags=GOOD | ELIGIBLE), name="مفتاح")
+    listed = (await home.open(f"{PAGE}?done=added")).page.text
+    assert "The passkey is added" in listed
+    assert "Firefox on Linux" in listed
+    assert "Not used yet Synchronised" in listed
+    first, second = kept(home)
+    shown = (await home.open(f"{PAGE}/{second}")).page.text
+    assert "Passkey: مفتاح" in shown
+    assert "kept in step by" in shown
+    assert "On one device alone" in (await home.open(f"{PAGE}/{first}")).page.text
+    await home.send(name="Laptop")
+    assert home.tab.place == f"{PAGE}/{first}?done=renamed"
+    await home.send(name=" ")
+    assert home.tab.status == 400
+    asked = await home.open(f"{PAGE}/{first}/remove")
+    assert "Remove \u2068Laptop\u2069?" in asked.page.text
+    await home.send()
+    assert home.tab.place == f"{PAGE}?done=removed"
+    assert kept(home) == [second]
+    # The last way in stays, and the page says why.
+    await home.open(f"{PAGE}/{second}/remove")
+    await home.send()
+    assert home.tab.status == 400
+    assert "This is your last way to sign in" in home.tab.page.text
+    token = home.form.fields
+    for place in (f"{PAGE}/{uuid4()}", f"{PAGE}/{uuid4()}/remove"):
+        assert (await home.open(place)).status == 404
+        assert (await home.tabs.request("POST", place, token)).status == 404
+
+
+async def test_what_is_none_brings_the_form_back(home: Home) -> None:
+    tab = await home.open(ADD)
+    fields = form_of(tab, ADD).fields
+    for more, said in (
+        ({"credential": ""}, "This passkey was not accepted"),
+        ({"credential": json.dumps(Passkey.made(flags=1).create(await options(home, tab, ADD)))}, "This passkey cannot be added"),
+        ({"credential": json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"}))}, "or it took too long"),
+        ({"credential": json.dumps(Passkey.made().create(await options(home, tab, ADD))), "name": "x" * 101}, "at most 100 characters"),
+    ):
+        answer = await home.tabs.request("POST", ADD, {**fields, **more})
+        assert answer.status == 400
+        assert said in answer.body.decode()
+    assert kept(home) == []
+
+
+async def test_a_fresh_proof_comes_first(home: Home) -> None:
+    await home.has_password(PASSWORD)
+    tab = await home.open(ADD)
+    fields = form_of(tab, ADD).fields
+    home.grow_old()
+    assert (await home.open(ADD)).place.startswith("/ui/prove?to=/ui/passkeys/add")
+    answer = await home.tabs.request("POST", f"{ADD}/options", fields)
+    assert (answer.status, (answer.header("location") or "").startswith("/ui/prove")) == (303, True)
+    assert (await home.tabs.request("POST", ADD, fields)).status == 303
+
+
+async def test_they_become_the_second_step(home: Home) -> None:
+    await home.has_password(PASSWORD)
+    assert BY_PASSKEYS not in (await home.open(SECOND_FACTOR)).page.links
+    passkey = await added(home)
+    assert BY_PASSKEYS in (await home.open(SECOND_FACTOR)).page.links
+    assert f"{BY_PASSKEYS}?to=/ui/devices" in (await home.open(f"{SECOND_FACTOR}?to=/ui/devices")).page.links
+    await home.open(f"{BY_PASSKEYS}?to=/ui/devices")
+    sent = home.form
+    await home.send()
+    assert "Your backup codes" in home.tab.page.text
+    assert "/ui/devices" in home.tab.page.links
+    codes = home.tab.page.text
+    # The same form again, for a person who clicked twice, shows the same codes; another one says that it is on.
+    home.people.change("update sessions set second_factor_at = now()")
+    assert (await home.tab._go("POST", sent.action, sent.fields)).page.text == codes
+    other = {**sent.fields, "form": str(home.postern.foundation.ids.new())}
+    assert (await home.tabs.request("POST", sent.action, other)).status == 400
+    assert "Second step One of your passkeys" in (await home.open(SECOND_FACTOR)).page.text
+    assert "Second step" in (await home.open(PAGE)).page.text
+    # With a fresh proof, an app may be added beside them.
+    home.grow_old()
+    await home.open(SECOND_FACTOR)
+    await home.send()
+    assert home.tab.place.startswith("/ui/prove?to=/ui/second-factor")
+    await used(home, passkey)
+    assert home.tab.place == SECOND_FACTOR
+    await home.send()
+    assert home.tab.place == f"{SECOND_FACTOR}/set-up"
+    # Not confirmed in time: the proof is asked for once more.
+    home.grow_old()
+    await home.send(code="000000")
+    assert home.tab.place.startswith("/ui/prove?to=/ui/second-factor/set-up")
+
+
+async def used(home: Home, passkey: Passkey) -> None:
+    """On the page that asks for a fresh proof."""
+    tab = home.tab
+    credential = json.dumps(passkey.get(await options(home, tab, PROVE)))
+    await tab._go("POST", PROVE, {**form_of(tab, PROVE).fields, "credential": credential})
+
+
+async def test_it_is_a_fresh_proof_of_both(home: Home) -> None:
+    await home.has_password(PASSWORD)
+    passkey = await added(home)
+    (id_,) = kept(home)
+    home.grow_old()
+    tab = await home.open(f"{PAGE}/{id_}/remove")
+    assert "Enter your password first" in tab.page.text
+    # What is wrong brings the page back.
+    wrong = {**form_of(tab, PROVE).fields, "credential": json.dumps(Passkey.made().get(await options(home, tab, PROVE)))}
+    assert (await home.tabs.request("POST", PROVE, wrong)).status == 400
+    await used(home, passkey)
+    assert home.tab.place == f"{PAGE}/{id_}/remove"
+    (session,) = home.people.rows("select proved_at, second_factor_at from sessions where id = %s", home.ada.session)
+    assert session["proved_at"] == session["second_factor_at"]
+    assert [row["details"]["method"] for row in home.people.rows("select details from audit_log where action like '%%reauth%%'")] == [
+        "passkey"
+    ]
+    # With the second step on, a passkey is asked for, and a backup code would do.
+    await home.open(BY_PASSKEYS)
+    await home.send()
+    home.grow_old()
+    assert "or enter a backup code" in (await home.open(f"{PAGE}/{id_}/remove")).page.text
+    await used(home, passkey)
+    assert "two-step sign-in is turned off" in home.tab.page.text
+    await home.send()
+    assert kept(home) == []
+    assert "Set up two-step sign-in" in (await home.open(SECOND_FACTOR)).page.text
+
+
+async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_again(home: Home) -> None:
+    passkey = await added(home)
+    await added(home)
+    (id_, _) = kept(home)
+    home.grow_old()
+    tab = await home.open(f"{PAGE}/{id_}/remove")
+    assert "Use a passkey first." in tab.page.text
+    assert [one.action for one in tab.page.forms][1:] == [PROVE]
+    assert any(link.startswith("/ui/sign-in?to=") for link in tab.page.links)
+    await used(home, passkey)
+    assert home.tab.place == f"{PAGE}/{id_}/remove"
+
+
+@pytest.mark.parametrize("obstacle", list(Obstacle))
+async def test_where_there_are_none_the_page_says_why(home: Home, obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch) -> None:
+    await added(home)
+    (id_,) = kept(home)
+    monkeypatch.setattr(home.postern.identity.passkeys, "_relying_party", obstacle)
+    for place in (PAGE, ADD):
+        shown = await home.open(place)
+        assert "Passkeys are not possible here" in shown.page.text
+        assert [one.action for one in shown.page.forms] == ["/ui/sign-out"]
+    assert ADD not in (await home.open(PAGE)).page.links
+    # Nobody is sent to use one.
+    home.grow_old()
+    assert (await home.open(f"{PAGE}/{id_}/remove")).place.startswith("/ui/sign-in/")

@@ -1,0 +1,278 @@
+"""Signing in with a passkey on the pages: alone, and after the password. What the script would do is done here by hand."""
+
+import json
+from typing import Any
+
+import pytest
+import trio
+
+from core.domain.identity.passkeys import Obstacle
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from tests.authenticator import Passkey, b64
+from tests.http.browsing import PageForm, Tab, Tabs
+from tests.http.client import Client
+from tests.http.people import People, Person
+from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
+
+SIGN_IN = "/ui/sign-in"
+BY_PASSKEY = f"{SIGN_IN}/passkey"
+AFTER_PASSWORD = f"{SIGN_IN}/second-factor/passkey"
+
+
+@pytest.fixture
+def client(postern: Postern) -> Client:
+    return unlimited(postern)
+
+
+@pytest.fixture
+def tabs(client: Client) -> Tabs:
+    return Tabs(client)
+
+
+@pytest.fixture
+async def ada(people: People) -> Person:
+    return await people.with_password(PASSWORD, "ada@example.org")
+
+
+async def passkey_of(client: Client, people: People, person: Person, **more: Any) -> Passkey:
+    """Added by the API, in another session."""
+    session = people.session_of(person)
+    token = await people.token(session)
+    passkey = Passkey.made(**more)
+    options = await client.post("/api/user/passkeys/options", token=token)
+    answer = await client.post("/api/user/passkeys", {"credential": passkey.create(options.json())}, token=token)
+    assert answer.status == 201, answer.body
+    people.change("delete from sessions where id = %s", session.session)
+    return passkey
+
+
+async def asked_for_after_the_password(client: Client, people: People, person: Person) -> list[str]:
+    session = people.session_of(person)
+    answer = await client.post("/api/user/mfa/passkeys", token=await people.token(session))
+    assert answer.status == 200, answer.body
+    people.change("delete from sessions where id = %s", session.session)
+    codes: list[str] = answer.json()["backup_codes"]
+    return codes
+
+
+def form_of(tab: Tab, action: str) -> PageForm:
+    (form,) = [one for one in tab.page.forms if one.action == action]
+    return form
+
+
+async def options(tab: Tab, action: str) -> Any:
+    form = form_of(tab, action)
+    answer = await tab.tabs.request("POST", f"{action}/options", form.fields)
+    assert (answer.status, answer.header("content-type")) == (200, "application/json"), answer.body
+    return answer.json()
+
+
+async def use(tab: Tab, passkey: Passkey, action: str = BY_PASSKEY, **more: Any) -> Tab:
+    """What the script does."""
+    credential = passkey.get(await options(tab, action), **more)
+    form = form_of(tab, action)
+    return await tab._go("POST", action, {**form.fields, "credential": json.dumps(credential)})
+
+
+async def to_the_code(tabs: Tabs, person: Person) -> Tab:
+    tab = await tabs.tab().open(SIGN_IN)
+    await tab.send(email=person.email)
+    return await tab.send(password=PASSWORD)
+
+
+async def test_it_signs_in_from_the_first_page(tabs: Tabs, client: Client, postern: Postern, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    tab = await tabs.tab().open(f"{SIGN_IN}?to=/ui/devices")
+    assert b"passkeys.js" in tab.shown.body
+    policy = tab.shown.header("content-security-policy") or ""
+    assert "connect-src 'self'" in policy
+    await use(tab, passkey)
+    assert (tab.place, tab.status) == ("/ui/devices", 200)
+    caller = await postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
+    assert caller is not None
+    assert (caller.user, caller.authentication_methods) == (ada.user, ("hwk", "user", "mfa"))
+    assert caller.proved.at is not None
+    assert caller.proved.second_factor_at is not None
+    listed = await tabs.tab().open("/ui/sign-ins")
+    assert "With a passkey" in listed.page.text
+
+
+async def test_it_goes_on_with_the_flow(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    tab = await tabs.tab().open(f"{SIGN_IN}?to=/ui/sessions")
+    await tab.send(email="somebody.else@example.org")
+    flow = tab.place.partition("flow=")[2]
+    tab = await tabs.tab().open(f"{SIGN_IN}?flow={flow}")
+    sent = form_of(tab, BY_PASSKEY)
+    credential = json.dumps(passkey.get(await options(tab, BY_PASSKEY)))
+    await tab._go("POST", BY_PASSKEY, {**sent.fields, "credential": credential})
+    assert tab.place == "/ui/sessions"
+    # The same form once more, for a person who clicked twice.
+    kept = tabs.session
+    again = await tabs.tab()._go("POST", BY_PASSKEY, {**sent.fields, "credential": credential})
+    assert (again.place, tabs.session) == ("/ui/sessions", kept)
+    # Back to the page of the flow: it goes on.
+    assert (await tabs.tab().open(f"{SIGN_IN}?flow={flow}")).place == "/ui/sessions"
+
+
+async def test_of_fifty_at_once_in_one_flow_all_get_the_same_session(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    tab = await tabs.tab().open(SIGN_IN)
+    await tab.send(email=ada.email)
+    tab = await tabs.tab().open(f"{SIGN_IN}?flow={tab.place.partition('flow=')[2]}")
+    fields = {**form_of(tab, BY_PASSKEY).fields, "credential": json.dumps(passkey.get(await options(tab, BY_PASSKEY)))}
+    statuses: list[int] = []
+
+    async def send() -> None:
+        statuses.append((await tabs.request("POST", BY_PASSKEY, fields)).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(send)
+    # Those that came between the challenge and the sign-in are told to use it again.
+    assert set(statuses) <= {303, 400}
+    assert len(people.rows("select from sessions where user_id = %s", ada.user)) == 1
+
+
+async def test_the_challenge_is_the_browsers_own(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    tab = await tabs.tab().open(SIGN_IN)
+    mine = passkey.get(await options(tab, BY_PASSKEY))
+    other = await Tabs(client).tab().open(SIGN_IN)
+    # Login CSRF: an answer of the attacker's, sent by the victim's browser.
+    await other._go("POST", BY_PASSKEY, {**form_of(other, BY_PASSKEY).fields, "credential": json.dumps(mine)})
+    assert (other.status, other.tabs.session) == (400, None)
+    assert "That took too long, or was sent twice" in other.page.text
+    # One of the API's is none of a page's, and the other way round.
+    given = (await client.post("/api/auth/passkeys/options")).json()
+    await tab._go("POST", BY_PASSKEY, {**form_of(tab, BY_PASSKEY).fields, "credential": json.dumps(passkey.get(given))})
+    assert tab.status == 400
+    tab = await tabs.tab().open(SIGN_IN)
+    assert (await client.post("/api/auth/passkeys", {"credential": passkey.get(await options(tab, BY_PASSKEY))})).status == 401
+    # Without the token of its form, no challenge is given.
+    assert (await tabs.request("POST", f"{BY_PASSKEY}/options", {"form_token": "x"})).status == 403
+    assert (await Tabs(client).request("POST", f"{BY_PASSKEY}/options", {"form_token": ""})).status == 403
+
+
+@pytest.mark.parametrize("credential", ["", "text", "{}", json.dumps({"id": "A", "response": {}}), "\ud800"])
+async def test_what_no_browser_makes_brings_the_page_back(tabs: Tabs, credential: str) -> None:
+    tab = await tabs.tab().open(SIGN_IN)
+    fields = form_of(tab, BY_PASSKEY).fields
+    await tab._go("POST", BY_PASSKEY, {**fields, "credential": credential.encode("utf-8", "replace").decode()})
+    assert tab.status == 400
+    assert "This passkey was not accepted" in tab.page.text
+    assert form_of(tab, BY_PASSKEY).fields["flow"]
+
+
+async def test_what_was_refused_is_told_on_the_page(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    people.change("update users set deactivated_at = now() where id = %s", ada.user)
+    tab = await use(await tabs.tab().open(SIGN_IN), passkey)
+    assert tab.status == 400
+    people.change("update users set deactivated_at = null where id = %s", ada.user)
+    assert (await use(tab, passkey)).place == "/ui"
+
+
+async def test_after_the_password(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    codes = await asked_for_after_the_password(client, people, ada)
+    tab = await to_the_code(tabs, ada)
+    assert tab.place.startswith("/ui/sign-in/second-factor?flow=")
+    assert "Use one of your passkeys, or enter a backup code." in tab.page.text
+    given = await options(tab, AFTER_PASSWORD)
+    assert [one["id"] for one in given["allowCredentials"]] == [b64(passkey.credential_id)]
+    # A sign-in's challenge is none for the second step.
+    first = await tabs.tab().open(SIGN_IN)
+    other = passkey.get(await options(first, BY_PASSKEY))
+    await tab._go("POST", AFTER_PASSWORD, {**form_of(tab, AFTER_PASSWORD).fields, "credential": json.dumps(other)})
+    assert tab.status == 400
+    # The user handle may be left out where the account is known.
+    fields = form_of(tab, AFTER_PASSWORD).fields
+    credential = json.dumps(passkey.get(await options(tab, AFTER_PASSWORD), user_handle=None))
+    await tab._go("POST", AFTER_PASSWORD, {**fields, "credential": credential})
+    assert (tab.place, tab.status) == ("/ui", 200)
+    (session,) = people.rows("select authenticated_by, proved_at, second_factor_at from sessions where user_id = %s", ada.user)
+    assert session["authenticated_by"] == ["pwd", "hwk", "user", "mfa"]
+    assert session["second_factor_at"] is not None
+    names = [row["name"] for row in people.rows("select name from mfa_events where user_id = %s order by id", ada.user)]
+    assert names[-2:] == ["mfa_verify_attempt", "mfa_verify_success"]
+    # Sent again.
+    again = await tabs.tab()._go("POST", AFTER_PASSWORD, {**fields, "credential": credential})
+    assert again.place == "/ui"
+    # A backup code does as well, for whoever has none at hand.
+    tab = await to_the_code(Tabs(client), ada)
+    await tab.send(code=codes[0])
+    assert tab.place == "/ui"
+
+
+async def test_another_persons_passkey_is_no_second_step(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    await passkey_of(client, people, ada)
+    bob = await people.with_password(PASSWORD, "bob@example.org")
+    bobs = await passkey_of(client, people, bob)
+    await asked_for_after_the_password(client, people, ada)
+    tab = await use(await to_the_code(tabs, ada), bobs, AFTER_PASSWORD)
+    assert (tab.status, tabs.session) == (400, None)
+    (event,) = people.rows("select user_id, reason from login_events where not success")
+    assert event == {"user_id": bob.user, "reason": "wrong_passkey"}
+
+
+async def test_beside_an_app_a_passkey_stands_for_its_code(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    await enable_mfa(client, people, ada)
+    tab = await to_the_code(tabs, ada)
+    assert AFTER_PASSWORD not in [one.action for one in tab.page.forms]
+    people.change("update sessions set second_factor_at = now()")
+    token = await people.token(ada)
+    passkey = Passkey.made()
+    given = (await client.post("/api/user/passkeys/options", token=token)).json()
+    assert (await client.post("/api/user/passkeys", {"credential": passkey.create(given)}, token=token)).status == 201
+    tab = await to_the_code(tabs, ada)
+    assert "Open your authenticator app" in tab.page.text
+    assert (await use(tab, passkey, AFTER_PASSWORD)).place == "/ui"
+
+
+async def test_a_second_step_that_is_over(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    await asked_for_after_the_password(client, people, ada)
+    tab = await to_the_code(tabs, ada)
+    form = form_of(tab, AFTER_PASSWORD)
+    given = await options(tab, AFTER_PASSWORD)
+    people.change("update preauthentications set expires_at = now()")
+    await tab._go("POST", AFTER_PASSWORD, {**form.fields, "credential": json.dumps(passkey.get(given))})
+    assert tab.status == 400
+    assert "Enter your password again" in tab.page.text
+    # No challenge for a flow that awaits none.
+    first = await tabs.tab().open(SIGN_IN)
+    await first.send(email=ada.email)
+    flow = first.place.partition("flow=")[2]
+    sign_in = await tabs.tab().open(f"{SIGN_IN}?flow={flow}")
+    answer = await tabs.request("POST", f"{AFTER_PASSWORD}/options", form_of(sign_in, BY_PASSKEY).fields)
+    assert answer.status == 400
+
+
+async def test_what_helps_who_has_lost_it(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    await passkey_of(client, people, ada)
+    await asked_for_after_the_password(client, people, ada)
+    tab = await to_the_code(tabs, ada)
+    (lost,) = [link for link in tab.page.links if "lost-factor" in link]
+    page = await tabs.tab().open(lost)
+    assert "Enter one of your backup codes" in page.page.text
+    (back,) = page.page.links
+    assert (await tabs.tab().open(back)).place.startswith("/ui/sign-in/second-factor")
+    # Before the password it leads back to the beginning.
+    flow = (await (await tabs.tab().open(SIGN_IN)).send(email=ada.email)).place.partition("flow=")[2]
+    (back,) = (await tabs.tab().open(f"/ui/sign-in/lost-factor?flow={flow}")).page.links
+    assert back.startswith(f"{SIGN_IN}?flow=")
+
+
+async def test_where_there_are_none_the_pages_have_nothing_of_them(
+    tabs: Tabs, client: Client, postern: Postern, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await passkey_of(client, people, ada)
+    await asked_for_after_the_password(client, people, ada)
+    monkeypatch.setattr(postern.identity.passkeys, "_relying_party", Obstacle.ADDRESS)
+    tab = await tabs.tab().open(SIGN_IN)
+    assert b"passkey" not in tab.shown.body
+    assert tab.page.inputs["email"]["autocomplete"] == "username"
+    tab = await to_the_code(tabs, ada)
+    assert AFTER_PASSWORD not in [one.action for one in tab.page.forms]
