@@ -60,6 +60,9 @@ class PasskeyStore(Protocol):
 
     async def remove(self, user: UserId, passkey: PasskeyId) -> None: ...
 
+    async def remove_all(self, user: UserId) -> None:
+        """For an account that goes to somebody else. Backup codes that came with them go, too. Called after the account is held."""
+
     async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
         """Keeps the counter. False: the passkey is gone, or was used meanwhile with a counter that is not lower. Called after the account
         is held.

@@ -13,6 +13,7 @@ from adapters.postgres.driver.connection import Connection
 from core.domain.identifiers import ServiceId, UserId
 from tests.http import conftest as http
 from tests.http.client import Received, refused
+from tests.http.identity.test_passkeys import Owner
 from tests.http.people import Person
 from tests.http.service_interface import USERS, Backend, traces
 from tests.http.services import conftest as services
@@ -217,6 +218,9 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
             trap.user,
             address,
         )
+    owner = Owner(market.client, market.people, market.postern, trap, tokens["access_token"])
+    passkey, _ = await owner.add()
+    assert (await owner.sign_in(passkey)).status == 200
     assert (await evil.move(trap, VICTIM)).status == 200
     moved = Person(trap.user, trap.session, VICTIM)
 
@@ -234,6 +238,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     assert (await market.client.get("/auth/verify-email?token=asked%20for")).status == 200
     assert row(market, moved)["email_verified_at"] is not None
     assert (await accomplice.login(moved)).status == 401
+    assert (await owner.sign_in(passkey)).status == 401
 
     await reset_password(market, moved, "a word of the owner's own")
     assert (await accomplice.login(moved)).status == 401

@@ -157,6 +157,9 @@ class PasskeyRows:
     async def remove(self, user: UserId, passkey: PasskeyId) -> None:
         await self._transaction.tell(_REMOVE, {"user": user, "id": passkey})
 
+    async def remove_all(self, user: UserId) -> None:
+        await self._transaction.tell(_REMOVE_ALL, {"user": user})
+
     async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
         parameters = {"id": passkey, "user": user, "sign_count": sign_count, "backed_up": backed_up, "at": at}
         return bool(await self._transaction.ask(IdRow, _USE, parameters))
@@ -236,6 +239,15 @@ _FIND_HELD: Final[LiteralString] = f"""
 """
 
 _REMOVE: Final = "delete from passkeys where id = %(id)s and user_id = %(user)s"
+
+_REMOVE_ALL: Final = """
+    with gone as (
+             delete from passkeys where user_id = %(user)s returning second_factor_since
+         )
+  delete from backup_codes
+   where user_id = %(user)s and exists (select from gone where second_factor_since is not null)
+     and not exists (select from mfa_secrets where mfa_secrets.user_id = %(user)s and mfa_secrets.enabled_at is not null)
+"""
 
 # Many authenticators do not count: theirs stay 0.
 _USE: Final = """

@@ -156,6 +156,7 @@ class Accounts:
         if not await uow.account_passwords.forget_unverified(user, now):
             return False
         await end_access(uow, user, now)
+        await uow.passkeys.remove_all(user)
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)
         return True

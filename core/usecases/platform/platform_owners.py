@@ -133,6 +133,7 @@ class PlatformOwners:
         if account is None or not await uow.account_passwords.reset(account.id, email, encoded, now):
             return False
         await end_access(uow, account.id, now)
+        await uow.passkeys.remove_all(account.id)
         return True
 
     async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:

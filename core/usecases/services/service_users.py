@@ -97,6 +97,8 @@ class ServiceUsers:
             await uow.service_users.change_email(user, email, now)
             # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
             await end_access(uow, user, now)
+            if email.key != held.account.email.key:
+                await uow.passkeys.remove_all(user)
             mail = self._templates.mail(
                 "email_changed_old",
                 held.account.email.address,

@@ -266,6 +266,7 @@ class ScimUsers:
         if email.key == old.key:
             return [email_changed(user, holder, actor)]
         await end_access(uow, user, now)
+        await uow.passkeys.remove_all(user)
         language = held.account.language or actor.language
         mail = self._templates.mail(
             "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None

@@ -21,6 +21,7 @@ from entrypoints.bootstrap import Postern
 from ports.federation.scim.users import Order
 from tests.http.client import Client, Received
 from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
+from tests.http.identity.test_passkeys import Owner
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, Browser
 
@@ -309,7 +310,10 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     hashed = await directory.postern.identity.passwords.hash(Password(PASSWORD))
     directory.people.change("update users set email_verified_at = now(), password_hash = %s where id = %s", hashed, trap["id"])
     accomplice = Browser(directory.client)
-    assert (await accomplice.login(Person(trap["id"], uuid4(), ADA))).status == 200
+    token = (await accomplice.login(Person(trap["id"], uuid4(), ADA))).ok()["access_token"]
+    owner = Owner(directory.client, directory.people, directory.postern, Person(trap["id"], uuid4(), ADA), token)
+    passkey, _ = await owner.add()
+    assert (await owner.sign_in(passkey)).status == 200
     (await directory.patch(trap["id"], {"op": "replace", "path": "userName", "value": "victim@example.org"})).ok()
     directory.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
@@ -319,6 +323,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     assert (await directory.client.get("/auth/verify-email?token=link")).status == 200
     assert account(directory, trap["id"])["email_verified_at"] is not None
     assert (await accomplice.login(Person(trap["id"], uuid4(), "victim@example.org"))).status == 401
+    assert (await owner.sign_in(passkey)).status == 401
 
 
 @pytest.mark.parametrize("holder", ["membership", "service", "ownership", "platform", "directory"])
