@@ -93,14 +93,17 @@ async def test_who_leaves_the_queue_is_not_worked_for() -> None:
 
 async def test_who_leaves_in_the_middle_waits_for_its_end() -> None:
     threads = HashingThreads(1)
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def work() -> None:
+        begun.set()
         time.sleep(0.1)
         ended.set()
 
-    with trio.move_on_after(0.02):
-        await threads.run(work)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(threads.run, work)
+        await trio.to_thread.run_sync(begun.wait)
+        nursery.cancel_scope.cancel()
     assert ended.is_set()
     threads.close()
 
