@@ -335,13 +335,11 @@ class _Step:
 def _notice(news: News, before: Facets, after: Facets) -> str | None:
     """The mail that the news call for."""
     was, state = before.state(), after.state()
-    if state is None:
-        return None
-    if news.handled is NewsType.TRIAL_WILL_END and state.lives:
+    if news.handled is NewsType.TRIAL_WILL_END and state is not None and state.lives:
         return "billing_trial_ends"
     if news.handled is NewsType.ACTION_REQUIRED and still_asks(news, after):
         return "billing_action_required"
-    is_due = state.status is SubscriptionStatus.PAST_DUE
+    is_due = state is not None and state.status is SubscriptionStatus.PAST_DUE
     if is_due and (was is None or was.status is not SubscriptionStatus.PAST_DUE):
         return "billing_payment_failed"
     return None

@@ -50,7 +50,7 @@ class PasskeyForm(FlowForm, frozen=True, kw_only=True):
     credential: str = ""
 
 
-@page.post(f"{PASSKEY}/options", caller=IN_FLOW, limit=PAGE_STEPS, refuses=(BadRequest,))
+@page.post(f"{PASSKEY}/options", caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP, refuses=(BadRequest,))
 async def sign_in_options(call: Call[PlaceForm, None, None, Caller | None], postern: Postern) -> Answer[bytes]:
     """Give the script a challenge for a sign-in"""
     browser, _ = browser_secret(call, postern)
@@ -78,7 +78,7 @@ async def sign_in_with_own_passkey(call: Call[PlaceForm, None, None, Caller | No
     return await signed_in(call, postern, flow, entered)
 
 
-@page.post(f"{_BY_PASSKEY}/options", caller=IN_FLOW, limit=PAGE_STEPS, refuses=(BadRequest,))
+@page.post(f"{_BY_PASSKEY}/options", caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP, refuses=(BadRequest,))
 async def second_factor_options(call: Call[PasskeyForm, None, None, Caller | None], postern: Postern) -> Answer[bytes]:
     """Give the script a challenge for the second factor"""
     flow = await flow_of(call, postern, call.body.flow)

@@ -93,6 +93,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
         "POST /api/organizations/{org_slug}/scim-tokens",
+        *("POST /api/user/passkeys", "POST /api/user/passkeys/options"),
         *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),
     }
 

@@ -177,15 +177,23 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """On every declared page: styles and images of ours, scripts of ours if any, forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 100
+    assert len(pages) == 117
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
-        assert (one.policy.styles, one.policy.images, one.policy.connections) == ((SELF,), (SELF,), ())
+        assert (one.policy.styles, one.policy.images) == ((SELF,), (SELF,))
         assert one.policy.form_action in {(), (SELF,), None}
         # A device is no window: nothing opens its pages.
         in_popup = one.path in BEFORE_AN_APPLICATION or (one.caller is IN_FLOW and not one.path.startswith("/ui/device"))
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
+    # The scripts of these ask us for a challenge.
+    asking = {str(one) for one in pages if one.policy is not None and one.policy.connections}
+    assert asking == {
+        *(f"{method} /ui/sign-in{step}" for method in ("GET", "POST") for step in ("", "/second-factor")),
+        *("POST /ui/sign-in/passkey", "POST /ui/sign-in/second-factor/passkey", "POST /ui/sign-in/mail-link"),
+        *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
+    }
+    assert {one.policy.connections for one in pages if one.policy is not None} == {(), (SELF,)}
     # A form of these leads to an application, whose address no policy can name.
     leaving = {str(one) for one in pages if one.policy is not None and one.policy.form_action is None}
     assert leaving == {

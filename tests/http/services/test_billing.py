@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 import trio
 
+from adapters.postgres.services.billing import BillingRows
+from core.domain.errors import Unavailable
 from core.domain.services.billing_news import NewsType
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
@@ -411,3 +413,37 @@ async def test_round_trips(counter: Counter) -> None:
     await counter.send(event)
     trips.stop()
     assert trips.count <= 5
+
+
+async def test_a_buyer_who_goes_at_this_moment_gets_nothing(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service removes them after they were found, and before their records are held."""
+    ada = counter.user()
+    candidate = BillingRows.candidate
+
+    async def deleted_meanwhile(rows: BillingRows, *given: Any) -> Any:
+        found = await candidate(rows, *given)
+        await trio.to_thread.run_sync(counter.people.change, "delete from service_users where user_id = %s", ada.user)
+        return found
+
+    monkeypatch.setattr(BillingRows, "candidate", deleted_meanwhile)
+    event = await counter.tell("customer.subscription.created", counter.bought(ada))
+    assert counter.outcomes() == {event["id"]: "refused"}
+    assert counter.records(ada) == []
+
+
+async def test_while_the_database_is_away_news_count_as_not_tried(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = counter.user()
+
+    def away() -> Any:
+        raise Unavailable(retry_after=1)
+
+    billing = counter.postern.services.billing
+    with monkeypatch.context() as patched:
+        patched.setattr(billing, "_unit_of_work", away)
+        event = await counter.tell("customer.subscription.created", counter.bought(ada))
+        with pytest.raises(Unavailable):
+            await billing.apply("sub_000001", is_customer=False)
+    (row,) = counter.people.rows("select attempts, applied_at from billing_events where id = %s", event["id"])
+    assert (row["attempts"], row["applied_at"]) == (0, None)
+    await billing.apply("sub_000001", is_customer=False)
+    assert counter.outcomes() == {event["id"]: "applied"}

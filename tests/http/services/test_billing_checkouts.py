@@ -8,8 +8,12 @@ from uuid import uuid4
 
 import pytest
 
+from core.domain.errors import OrganizationNotActive
+from core.domain.identifiers import UserId
+from core.usecases.services.billing_checkouts import Wish, _failed
 from entrypoints.bootstrap import open_postern
 from entrypoints.settings import read
+from ports.services.billing import PaymentRefused
 from tests.conftest import CapturedLog
 from tests.hostile_uris import ALWAYS
 from tests.http.cast import all_at_once
@@ -317,3 +321,37 @@ async def test_another_price_is_another_checkout(counter: Counter) -> None:
     second = (await counter.checkout()).ok()
     assert open_sessions(counter) == [second["session_id"]]
     assert counter.provider.sessions[second["session_id"]]["form"]["line_items[0][price]"] == "price_pro_next"
+
+
+async def test_a_customer_that_is_deleted_again_and_again_is_given_up(counter: Counter) -> None:
+    def gone(_method: str, path: str) -> None:
+        if path.endswith("sessions"):
+            counter.provider.customers.clear()
+
+    counter.provider.trouble = gone
+    answer = await counter.checkout()
+    assert (answer.status, answer.error_code, counter.provider.sessions) == (500, "BILLING_ERROR", {})
+    counter.provider.trouble = no_trouble
+    assert (await counter.checkout()).status == 200
+
+
+async def test_a_portal_that_is_refused_is_told_in_our_words(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
+    async with counter_on(database_url, tmp_path, log, POSTERN_BILLING_KEY="sk_test_other") as counter:
+        counter.customer()
+        answer = await counter.request("POST", PORTAL, {"return_url": f"{APP}/settings"}, by=counter.owner)
+        assert (answer.status, answer.error_code, "key" in answer.json()["error"]) == (500, "BILLING_ERROR", True)
+        assert b"Somebody's words" not in answer.body
+
+
+async def test_an_organization_that_is_suspended_meanwhile_sells_nothing(counter: Counter) -> None:
+    """Since the caller was let in."""
+    counter.people.change("update all_organizations set status = 'suspended' where id = %s", counter.acme.id)
+    wish = Wish("acme", "shop", counter.pro, UserId(counter.member.user), f"{APP}/welcome", f"{APP}/pricing")
+    with pytest.raises(OrganizationNotActive):
+        await counter.postern.services.checkouts.open(wish)
+    assert counter.provider.calls == []
+
+
+def test_any_other_refusal_is_told_by_its_code_alone() -> None:
+    failed = _failed(PaymentRefused(402, "card_declined", "Somebody's words"))
+    assert failed.message == "The payment provider refused the request: card_declined"
