@@ -19,6 +19,7 @@ from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
 from core.domain.federation.scim.resources import BASE_PATH
 from entrypoints.bootstrap import Postern
+from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
@@ -30,7 +31,6 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
 from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
-from entrypoints.http.machinery.large_bodies import beside_the_loop
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router

@@ -8,8 +8,8 @@ from zlib import DEFLATED, MAX_WBITS, compressobj
 
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused
+from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.accepts import Raw
-from entrypoints.http.machinery.large_bodies import beside_the_loop
 from entrypoints.http.pages.foreign_forms import pairs
 
 SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)

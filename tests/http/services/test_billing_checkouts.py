@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from core.domain.errors import OrganizationNotActive
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.usecases.services.billing_checkouts import Wish, _failed
 from entrypoints.bootstrap import open_postern
 from entrypoints.settings import read
@@ -355,3 +355,9 @@ async def test_an_organization_that_is_suspended_meanwhile_sells_nothing(counter
 def test_any_other_refusal_is_told_by_its_code_alone() -> None:
     failed = _failed(PaymentRefused(402, "card_declined", "Somebody's words"))
     assert failed.message == "The payment provider refused the request: card_declined"
+
+
+async def test_a_customer_that_somebody_else_has_just_made_is_not_made_again(counter: Counter) -> None:
+    known = counter.customer()
+    assert await counter.postern.services.checkouts._customer(OrganizationId(counter.acme.id)) == known
+    assert counter.provider.calls == []

@@ -158,11 +158,11 @@ class SamlSignIn:
         Raises `MessageRefused` for a request that was taken before.
         """
         service, request = unfinished.application.service, unfinished.asked
+        assert request.request_id is not None  # noqa: S101 - for the type checker: what begins here waits for nothing
         kept = {**request.stored(), "organization": place.organization, "service": place.service}
         flow = self._flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=service, email=email)
         async with self._unit_of_work() as uow:
-            if request.request_id is not None:
-                await self._take(uow, service, request.request_id, envelope.binding)
+            await self._take(uow, service, request.request_id, envelope.binding)
             await uow.flows.add(flow, unclaimed_digest(flow.id) if browser is None else browser.digest())
             await uow.commit()
         return flow

@@ -15,11 +15,11 @@ from core.domain.federation.scim.resources import Wanted, group_resource, group_
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import Postern
+from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.large_bodies import beside_the_loop
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     SEARCH_REFUSALS,

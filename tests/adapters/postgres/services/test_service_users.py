@@ -198,6 +198,9 @@ _TRACES: Final = """
      where service_id = '01900000-0000-7000-8000-00000000000c' or user_id <= '01910000-0000-7000-8000-000000000500';
     insert into mfa_events (id, user_id, name, success, created_at) select gen_random_uuid(), id, 'x', true, now() from users;
     insert into mfa_secrets (user_id, sealed_secret, created_at) select id, 'x', now() from users;
+    insert into passkeys
+           (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up, created_at)
+    select gen_random_uuid(), id, id::text::bytea, 'x', 0, 'x', id, '{}', false, false, now() from users;
     insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)
     select gen_random_uuid(), id, 'X', 'cli', now(), now(), now() from users;
     insert into preauthentications (id, user_id, created_at, expires_at) select gen_random_uuid(), id, now(), now() from users;

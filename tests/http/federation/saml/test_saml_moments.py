@@ -1,0 +1,192 @@
+"""What becomes of an exchange when something changes at its very moment, and the refusals that only such a moment brings."""
+
+from typing import Any
+
+import pytest
+
+from adapters.postgres.federation.saml.configurations import SamlRows
+from adapters.postgres.identity.flows import FlowRows
+from core.domain.federation.authorization_steps import Step
+from core.domain.identity.flows import FlowOver
+from core.usecases.federation.saml import sign_in as use_case
+from tests.http.federation.arriving import is_page
+from tests.http.federation.providing import (
+    SLO,
+    Providing,
+    asking,
+    authn_request,
+    in_form,
+    in_query,
+    logout_request,
+    metadata,
+    pair,
+    sent,
+    slo,
+)
+from tests.http.federation.saml.test_saml_logouts import _answer, _entered, _is_over, _second
+from tests.http.people import BASE_URL
+from tests.http.signing_in import PASSWORD
+
+LOGIN = "/api/organizations/acme/services/app/saml/login"
+
+
+async def nothing(*_given: Any, **_named: Any) -> None:
+    return None
+
+
+async def no(*_given: Any, **_named: Any) -> bool:
+    return False
+
+
+async def test_a_session_that_ends_at_this_moment_enters_nothing(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await provider.ready()
+    browser = provider.signed_in(provider.people.add())
+    monkeypatch.setattr(SamlRows, "enter", nothing)
+    is_page(await browser.request("GET", asking()), 400)
+    assert provider.people.rows("select from saml_sessions") == []
+
+
+async def test_a_flow_that_another_tab_has_finished_brings_no_second_assertion(
+    provider: Providing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    browser = provider.browser()
+    place = (await browser.request("GET", asking())).header("location") or ""
+    login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
+    onward = (await provider.unlimited.post("/api/auth/login", login)).ok()["saml_redirect_url"].removeprefix(BASE_URL)
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowRows, "complete", no)
+        is_page(await browser.request("GET", onward), 400)
+    assert sent(await browser.request("GET", onward)).status == "Success"
+
+
+async def test_of_two_sign_ins_for_one_request_the_second_is_refused(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    place = (await provider.browser().request("GET", asking())).header("location") or ""
+    monkeypatch.setattr(FlowRows, "sign_in", no)
+    login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
+    answer = await provider.unlimited.post("/api/auth/login", login)
+    assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "saml_state")
+
+
+@pytest.mark.parametrize("step", [Step.SET_UP_SECOND_FACTOR, Step.SIGN_IN], ids=str)
+async def test_a_sign_in_from_here_asks_for_what_is_missing(provider: Providing, monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
+    await provider.ready()
+    token = await provider.people.token(provider.people.add())
+    monkeypatch.setattr(use_case, "next_step", lambda *_given: step)
+    answer = await provider.unlimited.get(LOGIN, token=token)
+    wanted = {Step.SET_UP_SECOND_FACTOR: (403, "MFA_REQUIRED"), Step.SIGN_IN: (401, "REAUTHENTICATION_REQUIRED")}
+    assert (answer.status, answer.error_code) == wanted[step]
+
+
+async def test_a_signed_request_names_where_it_goes(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    browser = provider.signed_in(provider.people.add())
+    is_page(await browser.request("GET", asking(authn_request(Destination=None), signer=pair())), 400)
+    (failed,) = [one for one in await provider.exchanges() if not one["succeeded"]]
+    assert failed["reason"] == "it is signed, but has no Destination"
+
+
+async def test_an_answer_that_is_not_as_it_must_be_is_refused_and_recorded(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), f"{SLO}/wiki", "SAMLRequest")
+    for wrong in ("not XML", _answer(asked, "other")):
+        is_page(await browser.request("POST", slo("wiki"), in_form(wrong, name="SAMLResponse")), 400)
+    token = await provider.people.token(provider.owner)
+    path = "/api/organizations/acme/services/wiki/saml/exchanges"
+    exchanges = (await provider.unlimited.get(path, token=token)).ok()["exchanges"]
+    assert len([one for one in exchanges if not one["succeeded"]]) == 2
+    # The right one goes on.
+    done = await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
+    assert sent(done, SLO).status == "Success"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [f"update saml_configurations set {one} where slo_url like '%%wiki'" for one in ("enabled = false", "slo_url = null")],
+    ids=["disabled", "without an address"],
+)
+async def test_whoever_cannot_be_told_any_more_is_passed_by(provider: Providing, change: str) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    for slug in ("notes",):
+        provider.tenants.service(provider.acme, slug)
+        await provider.configure(service=slug, slo_url=f"{SLO}/{slug}")
+        await provider.certificate(service=slug)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    for slug in ("notes", "wiki"):
+        await _entered(browser, slug)
+    first = await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}")
+    place = "notes" if b"/notes" in first.body else "wiki"
+    if place == "wiki":
+        change = change.replace("wiki", "notes")
+    asked = sent(first, f"{SLO}/{place}", "SAMLRequest")
+    provider.people.change(change)
+    done = await browser.request("POST", slo(place), in_form(_answer(asked, place), name="SAMLResponse"))
+    assert sent(done, SLO).status == "PartialLogout"
+    assert _is_over(provider, ada)
+
+
+async def test_a_session_that_was_ended_meanwhile_is_not_ended_again(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    from adapters.postgres.identity.sessions import SessionRows  # noqa: PLC0415 - for this alone
+
+    await provider.ready(slo_url=SLO)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    monkeypatch.setattr(SessionRows, "revoke", no)
+    assert sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), SLO).status == "Success"
+    assert provider.people.rows("select from audit_entries where action = 'user.logout'") == []
+
+
+async def test_a_sign_out_goes_on_only_where_one_is_under_way(provider: Providing) -> None:
+    await provider.ready()
+    browser = provider.browser()
+    place = (await browser.request("GET", asking())).header("location") or ""
+    flow = await provider.postern.identity.flows.find(_flow_id(place), _secret(browser))
+    with pytest.raises(FlowOver):
+        await provider.postern.federation.saml_logouts.go_on(flow)
+
+
+def _flow_id(place: str) -> Any:
+    from uuid import UUID  # noqa: PLC0415
+
+    return UUID(place.partition("state=")[2])
+
+
+def _secret(browser: Any) -> Any:
+    from core.domain.secrets import Token  # noqa: PLC0415
+
+    return Token(browser.cookies["__Host-postern_flow"])
+
+
+async def test_a_certificate_that_cannot_be_made_is_told(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await provider.configure()
+
+    async def fails(*_given: Any) -> Any:
+        raise ValueError("no entropy")
+
+    monkeypatch.setattr(provider.postern.federation.saml._maker, "make", fails)
+    answer = await provider.call("POST", "/certificate")
+    assert answer.status == 500
+    assert "no entropy" not in answer.body.decode()
+
+
+async def test_operators_see_all_services_and_owners_are_warned_once(provider: Providing) -> None:
+    await provider.ready()
+    saml = provider.postern.federation.saml
+    assert [one.service_slug for one in await saml.all()] == ["app"]
+    provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
+    (ending,) = await saml._lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
+    assert await saml.warn_of_ends(10) == 1
+    # Another process has looked at the same moment.
+    assert not await saml._warn(ending, 30)
+    assert await saml.warn_of_ends(10) == 0
