@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
+from adapters.postgres.identity.accounts import AccountRows
 from core.domain.errors import NotFound
 from core.domain.federation.scim.groups import GroupChange
 from core.domain.federation.scim.tokens import ScimHolder
@@ -529,3 +530,19 @@ async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None
         with pytest.raises(NotFound):
             await refused
     assert (await scim.list(nobody, Search(None, Order(), 1, 10))).total == 0
+
+
+async def test_somebody_who_registers_at_this_moment_is_brought_in(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the directory found that nobody has the address, and before it makes the account."""
+    add = AccountRows.add
+    registered: list[Person] = []
+
+    async def after_another(rows: AccountRows, *given: Any, **named: Any) -> bool:
+        if not registered:
+            registered.append(await trio.to_thread.run_sync(directory.people.add, ADA))
+        return await add(rows, *given, **named)
+
+    monkeypatch.setattr(AccountRows, "add", after_another)
+    created = await directory.create(ADA)
+    assert created["id"] == str(registered[0].user)
+    assert len(directory.people.rows("select from users where email_key = %s", ADA)) == 1
