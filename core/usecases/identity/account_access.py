@@ -19,6 +19,14 @@ async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: Sessio
     await uow.sessions.end_all(user, but=but)
 
 
+async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
+    """For an account that goes to somebody else, who proves its address: besides, every way in that its earlier holder may have added. The
+    password is the caller's affair.
+    """
+    await end_access(uow, user, at)
+    await uow.passkeys.remove_all(user)
+
+
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
     """The same, for callers that wait for the number of ended sessions."""
     await _end_all_but_sessions(uow, user, at)

@@ -13,7 +13,7 @@ from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.account_passwords import PasswordRules
 from ports.clock import Clock
 from ports.identity.sign_in import Destinations
@@ -155,8 +155,7 @@ class Accounts:
         await uow.accounts.hold(user)
         if not await uow.account_passwords.forget_unverified(user, now):
             return False
-        await end_access(uow, user, now)
-        await uow.passkeys.remove_all(user)
+        await hand_over(uow, user, now)
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)
         return True

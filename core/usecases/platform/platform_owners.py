@@ -12,7 +12,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account, require_acceptable
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import hand_over
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.passwords import CommonPasswords, PasswordHasher
@@ -132,8 +132,7 @@ class PlatformOwners:
         account = await uow.accounts.find(email)
         if account is None or not await uow.account_passwords.reset(account.id, email, encoded, now):
             return False
-        await end_access(uow, account.id, now)
-        await uow.passkeys.remove_all(account.id)
+        await hand_over(uow, account.id, now)
         return True
 
     async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:

@@ -21,7 +21,7 @@ from core.domain.services.service_users import (
     user_deleted,
     user_joined,
 )
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import end_access, hand_over
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -96,9 +96,8 @@ class ServiceUsers:
             now = self._clock.now()
             await uow.service_users.change_email(user, email, now)
             # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
-            await end_access(uow, user, now)
-            if email.key != held.account.email.key:
-                await uow.passkeys.remove_all(user)
+            is_same = email.key == held.account.email.key
+            await (end_access if is_same else hand_over)(uow, user, now)
             mail = self._templates.mail(
                 "email_changed_old",
                 held.account.email.address,

@@ -39,7 +39,7 @@ from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
 from core.usecases.federation.scim.enrolment import Enrolment, require_room
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserLookup
@@ -265,8 +265,7 @@ class ScimUsers:
             raise InvalidValue("userName: this address cannot be used")
         if email.key == old.key:
             return [email_changed(user, holder, actor)]
-        await end_access(uow, user, now)
-        await uow.passkeys.remove_all(user)
+        await hand_over(uow, user, now)
         language = held.account.language or actor.language
         mail = self._templates.mail(
             "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None
