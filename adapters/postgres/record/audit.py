@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.going import IS_GOING, target_user
+from adapters.postgres.record.going import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, ScimTokenId, UserId
@@ -136,8 +136,7 @@ _ENTRIES: Final[LiteralString] = f"""
                   from audit_personal
                  where audit_personal.entry_id = page.entry_id
                    -- Of people who are being forgotten, what is still there is not shown.
-                   and not {IS_GOING.format(user="audit_personal.actor_id")}
-                   and (entries.action = 'user.anonymized' or not {IS_GOING.format(user=target_user("entries"))})
+                   and {STAYS}
                  limit 1
            ) as personal on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.actor_id limit 1) as actors on true

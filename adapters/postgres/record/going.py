@@ -9,3 +9,9 @@ IS_GOING: Final = "exists (select from privacy_requests where completed_at is nu
 def target_user(row: LiteralString) -> LiteralString:
     """The id of the person whom an event or an entry is about, if it is about one; null otherwise."""
     return f"case when {row}.target_type = 'user' and {row}.target_id ~ '^[0-9a-f-]{{36}}$' then {row}.target_id::uuid end"
+
+
+# Of the row `audit_personal` of the entry `entries`: whether it may still be shown. That somebody was forgotten, and by whom, stays.
+STAYS: Final[LiteralString] = f"""
+                       not {IS_GOING.format(user="audit_personal.actor_id")}
+                   and (entries.action = 'user.anonymized' or not {IS_GOING.format(user=target_user("entries"))})"""

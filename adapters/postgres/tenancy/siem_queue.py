@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adapters.postgres import locks
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.going import IS_GOING, target_user
+from adapters.postgres.record.going import IS_GOING, STAYS
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, tell
 from adapters.postgres.storable import storable_text
@@ -257,8 +257,7 @@ _AUDIT_ENTRIES: Final[LiteralString] = f"""
                           from audit_personal
                          where audit_personal.entry_id = entries.id
                            -- Of people who are being forgotten, what is still there does not leave.
-                           and not {IS_GOING.format(user="audit_personal.actor_id")}
-                           and (entries.action = 'user.anonymized' or not {IS_GOING.format(user=target_user("entries"))})
+                           and {STAYS}
                          limit 1
                     ) as personal on true
               where links.chain_id = %(organization)s and links.sequence > %(after)s

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
 from core.domain.identifiers import ClientId, PlanId, ServiceId
@@ -30,24 +30,16 @@ from core.domain.services.services import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.outbound import Failure, Outbound, OutboundFailed
+from ports.outbound import Outbound, OutboundFailed
 from ports.services.published_keys import KeySets
 from ports.services.services import ServiceLookup, ServiceRegister
 from ports.unit_of_work import UnitOfWorkFactory
 
 Found = TypeVar("Found")
-
-_NOT_FETCHED: Final = {
-    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
-    Failure.UNRESOLVED: "there is no such host",
-    Failure.UNREACHABLE: "the host could not be reached",
-    Failure.TLS: "the host has no certificate that we trust",
-    Failure.TIMEOUT: f"the keys did not arrive within {PATIENCE.total_seconds():g} seconds",
-    Failure.MALFORMED: "the host gave no answer in HTTP",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +141,7 @@ class OrganizationServices:
         try:
             return await self._key_sets.fetch(url)
         except OutboundFailed as failed:
-            raise BadRequest(f"jwks_uri: {_NOT_FETCHED[failed.failure]}", detail=failed.failure.value) from None
+            raise not_fetched(failed, "jwks_uri", "the keys", PATIENCE) from None
 
     def _require_callable(self, service: Service) -> None:
         uri = service.backchannel_logout_uri

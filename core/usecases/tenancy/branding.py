@@ -1,28 +1,18 @@
 """Branding: the logo and the colour of an organization, chosen by members who may."""
 
-from typing import Final
-
 from core.domain.changes import UNCHANGED
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import NotFound
 from core.domain.identifiers import LogoId
 from core.domain.record.events import Actor
 from core.domain.tenancy.branding import LARGEST_LOGO, TIMEOUT, Logo, Look, LookChange, branding_updated, logo_destination, logo_of
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
 from ports.ids import Ids
-from ports.outbound import Failure, Outbound, OutboundFailed
+from ports.outbound import Outbound, OutboundFailed
 from ports.tenancy.branding import LookLookup
 from ports.unit_of_work import UnitOfWorkFactory
-
-_NOT_FETCHED: Final = {
-    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
-    Failure.UNRESOLVED: "there is no such host",
-    Failure.UNREACHABLE: "the host could not be reached",
-    Failure.TLS: "the host has no certificate that we trust",
-    Failure.TIMEOUT: f"the picture did not arrive within {TIMEOUT.total_seconds():g} seconds",
-    Failure.MALFORMED: "the host gave no answer in HTTP",
-}
 
 
 class OrganizationBranding:
@@ -71,5 +61,5 @@ class OrganizationBranding:
         try:
             answer = await self._outbound.get(logo_destination(url), TIMEOUT, most=LARGEST_LOGO)
         except OutboundFailed as failed:
-            raise BadRequest(f"logo_url: {_NOT_FETCHED[failed.failure]}", detail=failed.failure.value) from None
+            raise not_fetched(failed, "logo_url", "the picture", TIMEOUT) from None
         return logo_of(answer.status, answer.body)

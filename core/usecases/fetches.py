@@ -1,0 +1,22 @@
+"""What somebody who has named an address learns when nothing could be fetched from there."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from core.domain.errors import BadRequest
+from ports.outbound import Failure, OutboundFailed
+
+_WHY: Final[Mapping[Failure, str]] = {
+    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
+    Failure.UNRESOLVED: "there is no such host",
+    Failure.UNREACHABLE: "the host could not be reached",
+    Failure.TLS: "the host has no certificate that we trust",
+    Failure.MALFORMED: "the host gave no answer in HTTP",
+}
+
+
+def not_fetched(failed: OutboundFailed, field: str, what: str, patience: timedelta) -> BadRequest:
+    """`field` has the address, and `what` was to arrive within `patience`."""
+    late = f"{what} did not arrive within {patience.total_seconds():g} seconds"
+    return BadRequest(f"{field}: {_WHY.get(failed.failure, late)}", detail=failed.failure.value)
