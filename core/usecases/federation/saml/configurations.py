@@ -1,8 +1,8 @@
 """SAML as members manage it: who the service provider is, which certificate signs, and why an exchange failed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.branding import Branding
@@ -117,25 +117,22 @@ class Saml:
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do this."""
-        async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            now = self._clock.now()
-            before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
-            after = changed(before, change, now)
-            await uow.saml.save(after)
-            await uow.record(configuration_changed(before, after, service, actor))
-            await uow.commit()
+        await self._change(member, service_slug, lambda before, now: changed(before, change, now), actor)
 
     async def fill(self, member: Member, service_slug: str, document: bytes, actor: Actor) -> Configuration:
         """From the service provider's metadata. Raises what `configure` does."""
         understood = await self._documents.read_metadata(document)
+        return await self._change(member, service_slug, lambda before, now: filled(before, understood, now), actor)
+
+    async def _change(
+        self, member: Member, service_slug: str, change: Callable[[Configuration, datetime], Configuration], actor: Actor
+    ) -> Configuration:
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             now = self._clock.now()
             before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
-            after = filled(before, understood, now)
+            after = change(before, now)
             await uow.saml.save(after)
             await uow.record(configuration_changed(before, after, service, actor))
             await uow.commit()

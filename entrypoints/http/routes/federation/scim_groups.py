@@ -160,15 +160,7 @@ async def replace_scim_group(
     if body.members is None:
         raise InvalidValue("members: state the list, even if it is empty")
     change = await beside_the_loop(partial(_whole, body.members, body.external_id), call.request.body)
-    replaced = await postern.federation.scim_groups.change(
-        call.caller,
-        OrganizationId(call.path.group_id),
-        change,
-        version_of(call.request),
-        call.actor,
-        with_members=want.has(_MEMBERS),
-    )
-    return await _answer(replaced, want, postern)
+    return await _changed(call, change, want, postern)
 
 
 @endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound))
@@ -180,15 +172,7 @@ async def change_scim_group(call: Call[PatchBody, Shown, ScimGroupPath, ScimHold
     """
     want = call.query.wanted
     change = await beside_the_loop(partial(group_change, call.body.listed()), call.request.body)
-    changed = await postern.federation.scim_groups.change(
-        call.caller,
-        OrganizationId(call.path.group_id),
-        change,
-        version_of(call.request),
-        call.actor,
-        with_members=want.has(_MEMBERS),
-    )
-    return await _answer(changed, want, postern)
+    return await _changed(call, change, want, postern)
 
 
 @endpoint.delete(_GROUP, **declared(Forbidden, status=204))
@@ -219,6 +203,18 @@ async def found_groups(holder: ScimHolder, wanted: Filter | None, want: Wanted, 
 
 def _whole(members: Sequence[ScimMember], external_id: str | None) -> GroupChange:
     return whole_group([{"value": one.value, "type": one.type} for one in members], external_id)
+
+
+async def _changed(call: Call[Any, Shown, ScimGroupPath, ScimHolder], change: GroupChange, want: Wanted, postern: Postern) -> Answer[bytes]:
+    changed = await postern.federation.scim_groups.change(
+        call.caller,
+        OrganizationId(call.path.group_id),
+        change,
+        version_of(call.request),
+        call.actor,
+        with_members=want.has(_MEMBERS),
+    )
+    return await _answer(changed, want, postern)
 
 
 async def _answer(found: FoundGroup, want: Wanted, postern: Postern) -> Answer[bytes]:
