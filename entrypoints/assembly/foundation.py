@@ -15,8 +15,8 @@ from adapters.email_syntax import LibraryEmailSyntax
 from adapters.mail.organizations import GuardedPost
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.metrics.prometheus import PrometheusMetrics
-from adapters.outbound.key_sets import GuardedKeySets
 from adapters.outbound.names import SystemNames
+from adapters.outbound.published_keys import GuardedKeySets
 from adapters.outbound.trust import Trust
 from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.database import PostgresDatabase
