@@ -59,7 +59,11 @@ _OWNER: Final = "First platform owner"
 _MAIL: Final = "Mail"
 _TOKENS: Final = "Tokens and passwords"
 _SIGN_IN: Final = "Sign-in"
+_PROVIDERS: Final = "Upstream providers"
 _ORGANIZATIONS: Final = "Organizations"
+_CODEHOST: Final = "GitHub, or a code host with its protocol"
+_WEBSUITE: Final = "Google, or a provider like it"
+_OFFICESUITE: Final = "Microsoft, or a provider like it"
 _OUTBOUND: Final = "Outbound calls"
 _BILLING: Final = "Billing"
 _LIMITS: Final = "Limits"
@@ -218,6 +222,131 @@ class Settings:
         "10000",
         _SIGN_IN,
         "How many sign-ins a person's export names, the newest first. It says how many there are in any case.",
+    )
+
+    codehost_client_id: str | None = _optional(
+        forms.text,
+        "nobody signs in with it, except in organizations that have a client of their own there",
+        _PROVIDERS,
+        f"{_CODEHOST}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/codehost/callback` as its redirect "
+        "URI.",
+    )
+    codehost_client_secret: Secret | None = _optional(
+        forms.secret,
+        "nobody signs in with it",
+        _PROVIDERS,
+        f"{_CODEHOST}: the secret of that client.",
+        secret=True,
+    )
+    codehost_issuer: str = _setting(
+        forms.endpoint,
+        "https://github.com/login/oauth",
+        _PROVIDERS,
+        f"{_CODEHOST}: its issuer, as its answers name it.",
+    )
+    codehost_authorization_url: str = _setting(
+        forms.endpoint,
+        "https://github.com/login/oauth/authorize",
+        _PROVIDERS,
+        f"{_CODEHOST}: where people sign in there.",
+    )
+    codehost_token_url: str = _setting(
+        forms.endpoint,
+        "https://github.com/login/oauth/access_token",
+        _PROVIDERS,
+        f"{_CODEHOST}: where codes become tokens.",
+    )
+    codehost_userinfo_url: str = _setting(
+        forms.endpoint,
+        "https://api.github.com/user",
+        _PROVIDERS,
+        f"{_CODEHOST}: where it says who somebody is.",
+    )
+    codehost_jwks_url: str = _setting(
+        forms.endpoint,
+        "https://github.com/login/oauth/.well-known/jwks",
+        _PROVIDERS,
+        f"{_CODEHOST}: its public keys; it issues no ID tokens, so they are not read.",
+    )
+    codehost_emails_url: str = _setting(
+        forms.endpoint,
+        "https://api.github.com/user/emails",
+        _PROVIDERS,
+        f"{_CODEHOST}: where it lists somebody's addresses.",
+    )
+    websuite_client_id: str | None = _optional(
+        forms.text,
+        "nobody signs in with it, except in organizations that have a client of their own there",
+        _PROVIDERS,
+        f"{_WEBSUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/websuite/callback` as its redirect "
+        "URI.",
+    )
+    websuite_client_secret: Secret | None = _optional(
+        forms.secret, "nobody signs in with it", _PROVIDERS, f"{_WEBSUITE}: the secret of that client.", secret=True
+    )
+    websuite_issuer: str = _setting(
+        forms.endpoint, "https://accounts.google.com", _PROVIDERS, f"{_WEBSUITE}: its issuer, as its answers name it."
+    )
+    websuite_authorization_url: str = _setting(
+        forms.endpoint,
+        "https://accounts.google.com/o/oauth2/v2/auth",
+        _PROVIDERS,
+        f"{_WEBSUITE}: where people sign in there.",
+    )
+    websuite_token_url: str = _setting(
+        forms.endpoint, "https://oauth2.googleapis.com/token", _PROVIDERS, f"{_WEBSUITE}: where codes become tokens."
+    )
+    websuite_userinfo_url: str = _setting(
+        forms.endpoint,
+        "https://openidconnect.googleapis.com/v1/userinfo",
+        _PROVIDERS,
+        f"{_WEBSUITE}: where it says who somebody is.",
+    )
+    websuite_jwks_url: str = _setting(
+        forms.endpoint,
+        "https://www.googleapis.com/oauth2/v3/certs",
+        _PROVIDERS,
+        f"{_WEBSUITE}: where its public keys are.",
+    )
+    officesuite_client_id: str | None = _optional(
+        forms.text,
+        "nobody signs in with it, except in organizations that have a client of their own there",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/officesuite/callback` as its "
+        "redirect URI.",
+    )
+    officesuite_client_secret: Secret | None = _optional(
+        forms.secret, "nobody signs in with it", _PROVIDERS, f"{_OFFICESUITE}: the secret of that client.", secret=True
+    )
+    officesuite_issuer: str = _setting(
+        forms.endpoint,
+        "https://login.microsoftonline.com/{tenantid}/v2.0",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: its issuer. `{{tenantid}}` stands for the tenant that a token names.",
+    )
+    officesuite_authorization_url: str = _setting(
+        forms.endpoint,
+        "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: where people sign in there.",
+    )
+    officesuite_token_url: str = _setting(
+        forms.endpoint,
+        "https://login.microsoftonline.com/common/oauth2/v2.0/token",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: where codes become tokens.",
+    )
+    officesuite_userinfo_url: str = _setting(
+        forms.endpoint,
+        "https://graph.microsoft.com/oidc/userinfo",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: where it says who somebody is.",
+    )
+    officesuite_jwks_url: str = _setting(
+        forms.endpoint,
+        "https://login.microsoftonline.com/common/discovery/v2.0/keys",
+        _PROVIDERS,
+        f"{_OFFICESUITE}: where its public keys are.",
     )
 
     org_auto_approve: bool = _setting(

@@ -113,6 +113,12 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _endpoint(text: str) -> str:
+    """As it is: an issuer is compared letter by letter."""
+    _split(text, "an http:// or https:// URL without query or fragment")
+    return text
+
+
 def _proxy(text: str) -> Secret:
     sentence = "the address of an HTTP proxy, http://user:password@host:3128"
     try:
@@ -232,6 +238,7 @@ address: Final = Form(_address)
 origin: Final = Form(_origin)
 origins: Final = Form(lambda text: tuple(_origin(part) for part in _list(text)), ",".join)
 url: Final = Form(_url)
+endpoint: Final = Form(_endpoint)
 networks: Final = Form(_networks, lambda value: ",".join(map(str, value)))
 path: Final = Form(_path)
 text: Final = Form(str)

@@ -19,6 +19,7 @@ class MailTemplates(Protocol):
     | domain_proof_missing | `domain`, `record`: where its proof was; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
+    | identity_linked, identity_unlinked | `provider`: its name |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
 

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from core.domain.outbound.destinations import Destination
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Failure(StrEnum):
@@ -53,7 +56,14 @@ class Outbound(Protocol):
         connection while the request is on its way. Raises `OutboundFailed`.
         """
 
-    async def get(self, destination: Destination, timeout: timedelta, *, most: int) -> OutboundAnswer:  # noqa: ASYNC109 - as above
+    async def get(
+        self,
+        destination: Destination,
+        timeout: timedelta,  # noqa: ASYNC109 - as above
+        *,
+        most: int,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> OutboundAnswer:
         """Up to `most` bytes of it; one more tells that there are more. Raises `OutboundFailed`."""
 
 

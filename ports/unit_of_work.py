@@ -26,6 +26,9 @@ from ports.identity.privacy import PrivacyStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
+from ports.identity.upstream.identities import IdentityStore
+from ports.identity.upstream.provider_tokens import IdentityGrantStore
+from ports.identity.upstream.sign_in import UpstreamStateStore
 from ports.jobs import JobStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
@@ -47,6 +50,7 @@ from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
+from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore
 
@@ -75,6 +79,12 @@ class UnitOfWork(Protocol):
     @property
     def sign_in_links(self) -> SignInLinkStore: ...
     @property
+    def upstream_states(self) -> UpstreamStateStore: ...
+    @property
+    def identities(self) -> IdentityStore: ...
+    @property
+    def identity_grants(self) -> IdentityGrantStore: ...
+    @property
     def mailed_tokens(self) -> MailedTokenStore: ...
     @property
     def privacy(self) -> PrivacyStore: ...
@@ -98,6 +108,8 @@ class UnitOfWork(Protocol):
     def domains(self) -> DomainStore: ...
     @property
     def oauth_credentials(self) -> OAuthCredentialStore: ...
+    @property
+    def upstream_providers(self) -> UpstreamProviderStore: ...
     @property
     def webhooks(self) -> WebhookStore: ...
     @property

@@ -109,6 +109,12 @@ class PrometheusMetrics:
             "sso_organization_mails_total", "Mails of organizations, by how they went: by their own servers or ours", ("outcome",)
         )
         self._domain_checks = self._counter("sso_domain_checks_total", "Looks for the proofs of domains, by outcome", ("outcome",))
+        self._upstream_sign_ins = self._counter(
+            "sso_upstream_sign_ins_total", "Sign-ins through upstream providers, by provider and how far they came", ("provider", "outcome")
+        )
+        self._provider_tokens = self._counter(
+            "sso_provider_token_refreshes_total", "Renewals of tokens at upstream providers, by outcome", ("provider", "outcome")
+        )
         self._siem = self._histogram("sso_siem_attempt_duration_seconds", "Time to send a batch to a SIEM", (), _JOB_BUCKETS)
         self._siem_wait = self._histogram(
             "sso_siem_wait_seconds", "Time from when a batch for a SIEM could have been sent to its attempt", (), _JOB_BUCKETS
@@ -204,6 +210,12 @@ class PrometheusMetrics:
 
     def device_flow(self, step: str) -> None:
         self._device_flows.labels(step).inc()
+
+    def upstream_sign_in(self, provider: str, outcome: str) -> None:
+        self._upstream_sign_ins.labels(provider, outcome).inc()
+
+    def provider_token_refreshed(self, provider: str, outcome: str) -> None:
+        self._provider_tokens.labels(provider, outcome).inc()
 
     def token_issued(self) -> None:
         self._tokens.inc()

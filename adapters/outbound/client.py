@@ -17,7 +17,7 @@ from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.trust import Trust
 from core.domain.outbound.destinations import Destination
-from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest
+from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
 LONGEST_ANSWER: Final = 64 << 10
 # A page of a hundred objects.
@@ -40,8 +40,15 @@ class GuardedClient:
         headers = {"content-length": str(len(request.body)), **request.headers}
         return await self._answered(_Asked("POST", request.destination, headers, request.body, LONGEST_ANSWER), timeout)
 
-    async def get(self, destination: Destination, timeout: timedelta, *, most: int) -> OutboundAnswer:  # noqa: ASYNC109 - as above
-        return await self._answered(_Asked("GET", destination, {}, None, most + 1), timeout)
+    async def get(
+        self,
+        destination: Destination,
+        timeout: timedelta,  # noqa: ASYNC109 - as above
+        *,
+        most: int,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> OutboundAnswer:
+        return await self._answered(_Asked("GET", destination, headers, None, most + 1), timeout)
 
     async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - as above
         with trio.move_on_after(timeout.total_seconds()), _explained():

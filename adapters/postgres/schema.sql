@@ -717,6 +717,7 @@ create table authorization_codes (
     scopes         text[]      not null,
     auth_time      timestamptz not null,
     authenticated_by text[]    not null,
+    provider       text        not null default 'session',  -- what the log of sign-ins says
     created_at     timestamptz not null,
     expires_at     timestamptz not null,
     redeemed_at    timestamptz,
@@ -1232,6 +1233,69 @@ create table oauth_credentials (
     updated_at           timestamptz not null,
     unique (org_id, provider)
 );
+
+-- An organization's own provider. Its issuer and client stay as they are for the people who are connected.
+create table upstream_providers (
+    id                   uuid        primary key,
+    org_id               uuid        not null references all_organizations on delete cascade,
+    name                 text        not null,
+    issuer               text        not null,
+    client_id            text        not null,
+    sealed_client_secret bytea       not null,
+    scopes               text[]      not null,             -- beside those that say who somebody is
+    enabled              boolean     not null,
+    created_at           timestamptz not null,
+    updated_at           timestamptz not null,
+    constraint upstream_providers_name unique (org_id, name)
+);
+
+-- Consumed by being deleted. Those of whom nobody came back expire.
+create table oauth_states (
+    digest          bytea       primary key,
+    browser_digest  bytea       not null,
+    provider        text        not null,                 -- a word, or the id of an organization's own
+    flow_id         uuid        references flows on delete cascade,
+    user_id         uuid        references users on delete cascade,  -- who connects an identity; null: somebody signs in
+    session_id      uuid,                                 -- in which they asked for it
+    client_id       text        not null,
+    created_at      timestamptz not null,
+    expires_at      timestamptz not null,
+    constraint oauth_states_purpose check ((flow_id is null) = (user_id is not null and session_id is not null))
+);
+create index oauth_states_by_flow on oauth_states (flow_id);
+create index oauth_states_by_user on oauth_states (user_id);
+create index oauth_states_expired on oauth_states (expires_at);
+
+create table identities (
+    id                   uuid        primary key,
+    user_id              uuid        not null references users on delete cascade,
+    provider             text        not null,
+    upstream_provider_id uuid        references upstream_providers on delete cascade,
+    issuer               text        not null,
+    subject              text        not null,
+    email                text        not null,
+    came_through         uuid,                            -- through which it came; kept when that is gone
+    linked_at            timestamptz not null,
+    constraint identities_provider check ((upstream_provider_id is null) = (provider in ('codehost', 'websuite', 'officesuite'))),
+    constraint identities_subject unique (provider, issuer, subject),
+    constraint identities_of_user unique (user_id, provider)
+);
+create index identities_by_provider on identities (upstream_provider_id, id) where upstream_provider_id is not null;
+
+create table identity_grants (
+    id                   uuid        primary key,
+    identity_id          uuid        not null references identities on delete cascade,
+    service_id           uuid        not null references all_services on delete cascade,
+    client_id            text        not null,
+    scopes               text[]      not null,
+    sealed_access_token  bytea,
+    sealed_refresh_token bytea,
+    expires_at           timestamptz,
+    refreshing_until     timestamptz,
+    updated_at           timestamptz not null,
+    unique (identity_id, service_id)
+);
+create index identity_grants_by_service on identity_grants (service_id, id);
 
 -- Where an organization wants to hear of its events. The row is also what a dispatcher claims: the destination.
 create table webhooks (

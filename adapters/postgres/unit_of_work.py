@@ -27,6 +27,9 @@ from adapters.postgres.identity.privacy import PrivacyRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows
 from adapters.postgres.identity.sign_in_links import SignInLinkRows
+from adapters.postgres.identity.upstream.identities import IdentityRows
+from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
+from adapters.postgres.identity.upstream.sign_in import UpstreamStateRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
@@ -49,6 +52,7 @@ from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
+from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
 from adapters.postgres.transaction import Transaction
@@ -92,6 +96,9 @@ class PostgresUnitOfWork:
     sign_ins = _Made(SignInRows)
     sign_in_links = _Made(SignInLinkRows)
     passkeys = _Made(PasskeyRows)
+    upstream_states = _Made(UpstreamStateRows)
+    identities = _Made(IdentityRows)
+    identity_grants = _Made(IdentityGrantRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
     mailed_tokens = _Made(MailedTokenRows)
@@ -105,6 +112,7 @@ class PostgresUnitOfWork:
     looks = _Made(LookRows)
     domains = _Made(DomainRows)
     oauth_credentials = _Made(OAuthCredentialRows)
+    upstream_providers = _Made(UpstreamProviderRows)
     webhooks = _Made(WebhookRows)
     webhook_deliveries = _Made(WebhookDeliveryRows)
     siem = _Made(SiemRows)

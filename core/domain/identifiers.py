@@ -46,6 +46,9 @@ PrivacyRequestId = NewType("PrivacyRequestId", UUID)
 SamlCertificateId = NewType("SamlCertificateId", UUID)
 SamlSessionId = NewType("SamlSessionId", UUID)
 SamlExchangeId = NewType("SamlExchangeId", UUID)
+IdentityId = NewType("IdentityId", UUID)
+IdentityGrantId = NewType("IdentityGrantId", UUID)
+UpstreamProviderId = NewType("UpstreamProviderId", UUID)
 
 
 def first_id(at: datetime) -> UUID:

@@ -2,7 +2,9 @@
 
 import re
 import ssl
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +15,13 @@ from adapters.location import LocationDatabaseUnusable, locations
 from adapters.mail.transports import MailSettingsError, transport_for
 from adapters.metrics.prometheus import PrometheusMetrics
 from adapters.outbound.client import GuardedClient, PlainClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
+from adapters.outbound.dialer import EVERYWHERE, Dialer, DialerInside
 from adapters.outbound.names import SystemNames
 from adapters.payments.hosted_checkout import HostedCheckout
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
+from core.domain.identity.upstream_providers import ClientAtProvider, Endpoints, Installed, Provider
+from core.domain.secrets import Secret
 from core.usecases.services.billing import Receiving
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
@@ -96,6 +100,29 @@ def receiving(settings: Settings) -> Receiving:
     key = "" if settings.billing_key is None else settings.billing_key.reveal()
     mode = _MODE.match(key)
     return Receiving(settings.billing_webhook_secrets or (), None if mode is None else mode[1] == "live")
+
+
+def inside_client(settings: Settings, names: SystemNames) -> GuardedClient:
+    """For what organizations name and is not encrypted."""
+    return GuardedClient(DialerInside(names, settings.outbound_networks, settings.outbound_proxy), _authorities(settings))
+
+
+def installed_providers(settings: Settings) -> Mapping[Provider, Installed]:
+    """Raises `SettingsError`."""
+    return {provider: _installed(settings, provider) for provider in Provider}
+
+
+def _installed(settings: Settings, provider: Provider) -> Installed:
+    def of(name: str) -> str:
+        return str(getattr(settings, f"{provider.value}_{name}", ""))
+
+    client_id: str | None = getattr(settings, f"{provider.value}_client_id")
+    secret: Secret | None = getattr(settings, f"{provider.value}_client_secret")
+    if bool(client_id) != (secret is not None):
+        prefix = f"POSTERN_{provider.value.upper()}"
+        raise SettingsError(f"{prefix}_CLIENT_ID and {prefix}_CLIENT_SECRET belong together: set both, or neither")
+    endpoints = Endpoints(**{field.name: of(field.name) for field in fields(Endpoints)})
+    return Installed(endpoints, ClientAtProvider(client_id, secret) if client_id and secret is not None else None)
 
 
 def argon2_parameters(settings: Settings) -> Argon2Parameters:

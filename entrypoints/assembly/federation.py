@@ -95,9 +95,11 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         encounters,
         foundation.token_verifier,
         authorization_codes,
+        identity.sessions,
         issuer=settings.public_url,
         clock=clock,
         ids=ids,
+        secrets=secrets,
     )
     provisioned_users, scim_exchanges = PostgresProvisionedUsers(pool), PostgresScimExchanges(pool)
     scim_token_presence = PresenceWriter(PostgresScimTokenUse(pool), foundation.metrics, spread=secrets.spread, name="scim_token_presence")

@@ -30,17 +30,20 @@ from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from adapters.texts import ShippedTexts
 from adapters.unlimited_buckets import UnlimitedBuckets
+from adapters.upstream import Upstreams
+from adapters.upstream.calls import Calls
 from core.domain.identity.links import Links
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
-from entrypoints.assembly.configured import guarded_client, guarded_dialer, key_ring, mail_transport, plain_client
+from entrypoints.assembly.configured import guarded_client, guarded_dialer, inside_client, key_ring, mail_transport, plain_client
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
+from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
@@ -80,6 +83,7 @@ class Foundation:
     mail: MailTransport
     outbound: Outbound
     key_sets: KeySets
+    upstreams: UpstreamProtocols
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -101,6 +105,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     names = SystemNames()
     dialer = guarded_dialer(settings, names)
     outbound, operators_outbound = guarded_client(settings, dialer), plain_client(settings, names)
+    inside = inside_client(settings, names)
     # Not the HTTP client's: that one names its protocol in it.
     trust = Trust(settings.outbound_ca_file)
     target = conninfo(settings)
@@ -136,6 +141,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             mail=mail,
             outbound=outbound,
             key_sets=GuardedKeySets(outbound),
+            upstreams=Upstreams(Calls(operators_outbound, operators_outbound), Calls(outbound, inside), clock),
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,
@@ -147,6 +153,6 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
         )
     finally:
-        await outbound.aclose()
-        await operators_outbound.aclose()
+        for client in (outbound, operators_outbound, inside):
+            await client.aclose()
         await pool.aclose()

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+import trio
+
 from actors.presence import PresenceWriter
 from adapters.crypto.authenticators import Fido2Authenticators
 from adapters.crypto.backup_codes import HmacBackupCodes
@@ -21,6 +23,9 @@ from adapters.postgres.identity.privacy import PostgresPrivacy
 from adapters.postgres.identity.proofs import PostgresProofs
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestinations
+from adapters.postgres.identity.upstream.identities import PostgresIdentities
+from adapters.postgres.identity.upstream.provider_tokens import PostgresIdentityGrants
+from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identifiers import SessionId
@@ -46,7 +51,12 @@ from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in import SignIn
 from core.usecases.identity.sign_in_links import SignInLinks
-from entrypoints.assembly.configured import listed_proxies, location_database, password_hasher
+from core.usecases.identity.upstream.identities import Identities
+from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.provider_tokens import ProviderTokens
+from core.usecases.identity.upstream.providers import UpstreamProviders
+from core.usecases.identity.upstream.sign_in import UpstreamSignIn
+from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
 from ports.passwords import CommonPasswords, PasswordHasher
@@ -76,6 +86,9 @@ class Identity:
     passkey_proofs: PasskeyProofs
     reauthentication: Reauthentication
     privacy: Privacy
+    upstream_sign_in: UpstreamSignIn
+    identities: Identities
+    provider_tokens: ProviderTokens
 
 
 @contextmanager
@@ -181,6 +194,26 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         )
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
         flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
+        providers = UpstreamProviders(installed_providers(settings), foundation.keyring)
+        identity_grants = IdentityGrants(foundation.keyring, clock)
+        upstream_lookup = PostgresUpstreamSignIn(pool)
+        upstream_sign_in = UpstreamSignIn(
+            new_unit_of_work,
+            upstream_lookup,
+            foundation.upstreams,
+            providers=providers,
+            grants=identity_grants,
+            devices=devices,
+            login_events=login_events,
+            email_syntax=foundation.email_syntax,
+            templates=templates,
+            server_secrets=foundation.server_secrets,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            base_url=settings.public_url,
+        )
         yield Identity(
             passwords=passwords,
             common_passwords=common_passwords,
@@ -251,6 +284,30 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 passkeys=passkey_proofs,
                 server_secrets=foundation.server_secrets,
                 clock=clock,
+            ),
+            upstream_sign_in=upstream_sign_in,
+            identities=Identities(
+                new_unit_of_work,
+                PostgresIdentities(pool),
+                upstream_lookup,
+                sign_in=upstream_sign_in,
+                providers=providers,
+                grants=identity_grants,
+                devices=devices,
+                templates=templates,
+                clock=clock,
+                ids=ids,
+            ),
+            provider_tokens=ProviderTokens(
+                new_unit_of_work,
+                PostgresIdentityGrants(pool),
+                foundation.upstreams,
+                providers=providers,
+                grants=identity_grants,
+                keyring=foundation.keyring,
+                metrics=foundation.metrics,
+                clock=clock,
+                pause=trio.sleep,
             ),
             reauthentication=Reauthentication(
                 new_unit_of_work,

@@ -18,6 +18,7 @@ from adapters.postgres.tenancy.roles import PostgresRoles
 from adapters.postgres.tenancy.siem import PostgresSiem
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
+from adapters.postgres.tenancy.upstream_providers import PostgresUpstreamProviders
 from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
 from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
 from adapters.postgres.tenancy.webhooks import PostgresWebhooks
@@ -34,6 +35,7 @@ from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
+from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
 from core.usecases.tenancy.webhooks import Webhooks
 from entrypoints.assembly.foundation import Foundation
@@ -54,6 +56,7 @@ class Tenancy:
     branding: OrganizationBranding
     domains: Domains
     oauth_credentials: OrganizationOAuthCredentials
+    upstream_providers: OrganizationUpstreamProviders
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
     siem: Siem
@@ -110,6 +113,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         ),
         oauth_credentials=OrganizationOAuthCredentials(
             new_unit_of_work, PostgresOAuthCredentials(pool), foundation.keyring, clock=clock, ids=ids
+        ),
+        upstream_providers=OrganizationUpstreamProviders(
+            new_unit_of_work, PostgresUpstreamProviders(pool), foundation.upstreams, foundation.keyring, clock=clock, ids=ids
         ),
         webhooks=Webhooks(
             new_unit_of_work,

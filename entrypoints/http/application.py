@@ -28,19 +28,18 @@ from entrypoints.http.pages import (
     password_pages,
     registration_pages,
     required_second_factor_pages,
-    saml_logout_pages,
-    saml_open_pages,
-    saml_pages,
     shipped_pages,
     sign_in_link_pages,
     sign_in_pages,
     sign_out_pages,
+    upstream_pages,
 )
 from entrypoints.http.pages import (
     organization_pages as choice_pages,
 )
 from entrypoints.http.pages.account import (
     application_pages,
+    connection_pages,
     device_pages,
     organization_pages,
     overview_pages,
@@ -54,6 +53,9 @@ from entrypoints.http.pages.account import (
 from entrypoints.http.pages.account import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.mail_pages import MailPages
+from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
+from entrypoints.http.pages.saml import open_pages as saml_open_pages
+from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
 from entrypoints.http.routes import ROUTES
 
 PAGES: Final = Endpoints.of(
@@ -64,12 +66,13 @@ PAGES: Final = Endpoints.of(
     sign_in_pages,
     passkey_pages,
     sign_in_link_pages,
+    upstream_pages,
     sign_out_pages,
     registration_pages,
     required_second_factor_pages,
     authorization_pages,
     consent_pages,
-    saml_pages,
+    saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,
     logout_pages,
@@ -84,6 +87,7 @@ PAGES: Final = Endpoints.of(
     sign_in_log_pages,
     organization_pages,
     application_pages,
+    connection_pages,
     proof_pages,
 )
 """Pages for people. They are no part of the API."""

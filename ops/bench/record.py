@@ -18,7 +18,7 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Beside other servers": ("peers", "providers"),
     "Starting and memory": ("start", "memory"),
     "Requests": ("http", "driver", "processes", "tokens", "pages"),
-    "Passwords and signing in": ("argon2", "signin", "loaded", "crowd"),
+    "Passwords and signing in": ("argon2", "signin", "loaded", "crowd", "upstream"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
     "Many rows": ("users", "tenants", "audit", "exported", "services", "deletion", "sweeper"),

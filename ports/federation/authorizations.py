@@ -26,6 +26,9 @@ class Encounters(Protocol):
     async def find(self, client: ClientId, caller: Caller | None) -> Encounter | None:
         """None when no service has this client id."""
 
+    async def find_named(self, organization: str, service: str) -> Encounter | None:
+        """By their slugs."""
+
     async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> Encounter | None:
         """The same, and the request that this client has pushed. It is gone then: of many at once, one finds it."""
 

@@ -44,8 +44,12 @@ class SignInStore(Protocol):
     ) -> Confirmed | None:
         """Keeps the same password under another hash."""
 
-    async def confirm_since(self, user: UserId, since: datetime, service: ServiceId | None = None) -> Confirmed | None:
-        """The account if it is active and its password has not changed since then; it stays so until the unit of work ends."""
+    async def confirm_since(
+        self, user: UserId, since: datetime, service: ServiceId | None = None, alone: Alone | None = None
+    ) -> Confirmed | None:
+        """The account if it is active and its password has not changed since then; it stays so until the unit of work ends. With `alone`,
+        also whether one proof is enough.
+        """
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         """They have signed in to the service; a person who had not before is a user of it from now on. Called after one of the methods

@@ -1,9 +1,10 @@
 """The whole application in process, on the real services; and people with their sessions and tokens, to call it as."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", versio
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
-def postern_on(database_url: str, directory: Path) -> AbstractAsyncContextManager[Postern]:
+def postern_on(database_url: str, directory: Path, more: Mapping[str, str] = MappingProxyType({})) -> AbstractAsyncContextManager[Postern]:
+    """`more` are further settings."""
     settings = read(
         {
             "POSTERN_DATABASE_URL": database_url,
@@ -37,6 +39,7 @@ def postern_on(database_url: str, directory: Path) -> AbstractAsyncContextManage
             # As cheap as the settings allow: what hashing costs is tested where it is done.
             "POSTERN_ARGON2_MEMORY": "8MiB",
             "POSTERN_ARGON2_PASSES": "1",
+            **more,
         }
     )
     return open_postern(settings)
@@ -51,12 +54,17 @@ def database_url(emptied_database_url: str) -> str:
 @pytest.fixture
 async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
     async with postern_on(database_url, tmp_path) as opened:
-        async with opened.foundation.unit_of_work() as uow:
-            await uow.signing_keys.hold()
-            for purpose in KeyPurpose:
-                await uow.signing_keys.add(current_key(purpose))
-            await uow.commit()
+        await with_keys(opened)
         yield opened
+
+
+async def with_keys(postern: Postern) -> None:
+    """The signing keys that tests share."""
+    async with postern.foundation.unit_of_work() as uow:
+        await uow.signing_keys.hold()
+        for purpose in KeyPurpose:
+            await uow.signing_keys.add(current_key(purpose))
+        await uow.commit()
 
 
 @pytest.fixture

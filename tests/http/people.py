@@ -68,6 +68,17 @@ class People:
         )
         return person
 
+    def connect(self, person: Person, provider: str = "websuite", issuer: str = "https://provider.example", subject: str = "ada") -> None:
+        """The account of the person to one at a provider."""
+        self.change(
+            "insert into identities (id, user_id, provider, issuer, subject, email, linked_at) values (%s, %s, %s, %s, %s, '', now())",
+            self._postern.foundation.ids.new(),
+            person.user,
+            provider,
+            issuer,
+            subject,
+        )
+
     def session_of(self, person: Person) -> Person:
         """The same person in one more session."""
         session = self._postern.foundation.ids.new()

@@ -37,6 +37,7 @@ from entrypoints.http.machinery.callers import (
     PLATFORM_OWNER,
     PREAUTHENTICATED,
     USER,
+    USER_IN_PERSON,
     USER_OF_INACTIVE,
     CallerRule,
     able,
@@ -97,7 +98,7 @@ HOUSE_SLUG = "house"
 Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
-OF_SESSIONS = (USER, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, BUYER, *MEMBER_RULES)
+OF_SESSIONS = (USER, USER_IN_PERSON, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, BUYER, *MEMBER_RULES)
 RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES)
 
 
@@ -376,7 +377,7 @@ def with_session(refusals: Expected) -> Expected:
 ENDED = with_session(dict.fromkeys(OF_SESSIONS, UNAUTHORIZED))
 NOT_OF_ITS_SESSION = with_session(dict.fromkeys(OF_SESSIONS, INVALID))
 USERS = with_session({PLATFORM_OWNER: FORBIDDEN})
-OF_INACTIVE = with_session(dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE))
+OF_INACTIVE = with_session(dict.fromkeys((USER, USER_IN_PERSON, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE))
 # An application that holds its user's token gets no further with it than the service goes.
 IN_A_SERVICE = with_session(dict.fromkeys((OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN))
 
@@ -416,12 +417,12 @@ EXPECTED: dict[str, Expected] = {
     "member_of_suspended": OF_INACTIVE,
     "member_of_pending": OF_INACTIVE,
     "platform_owner_in_suspended": OF_INACTIVE,
-    "impersonated": with_session(dict.fromkeys((OWN_USER, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN)),
+    "impersonated": with_session(dict.fromkeys((USER_IN_PERSON, OWN_USER, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN)),
     "member_of_one_being_deleted": ENDED,
     "in_a_deleted_service": ENDED,
     "hides_its_service": NOT_OF_ITS_SESSION,
     "in_a_service": IN_A_SERVICE,
-    "in_a_service_of_suspended": {**IN_A_SERVICE, **dict.fromkeys((USER, OWN_USER, PLATFORM_OWNER, BUYER), NOT_ACTIVE)},
+    "in_a_service_of_suspended": {**IN_A_SERVICE, **dict.fromkeys((USER, USER_IN_PERSON, OWN_USER, PLATFORM_OWNER, BUYER), NOT_ACTIVE)},
     "user": USERS,
     "user_who_claims_to_own": USERS,
     "demoted_platform_owner": USERS,
@@ -607,6 +608,11 @@ WHO: dict[str, set[str]] = {
         "GET /oauth/userinfo",
         "POST /oauth/userinfo",
     },
+    USER_IN_PERSON.name: {
+        "DELETE /api/user/identities/{provider}",
+        "GET /api/provider-token/{provider}",
+        "POST /api/user/identities/{provider}/link",
+    },
     PERSON.name: {
         "GET /api/invitations",
         "GET /api/organizations",
@@ -651,6 +657,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",
+        "GET /api/organizations/{org_slug}/upstream-providers",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
     },
@@ -658,12 +665,15 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/domain",
         "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "DELETE /api/organizations/{org_slug}/smtp",
+        "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}",
         "POST /api/organizations/{org_slug}/domain",
         "POST /api/organizations/{org_slug}/domain/verify",
         "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "POST /api/organizations/{org_slug}/smtp",
         "POST /api/organizations/{org_slug}/smtp/test",
         "PATCH /api/organizations/{org_slug}/sign-in-rules",
+        "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}",
+        "POST /api/organizations/{org_slug}/upstream-providers",
     },
     Capability.ROLES_MANAGE: {
         "DELETE /api/organizations/{org_slug}/roles/{role_id}",

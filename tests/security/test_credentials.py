@@ -52,6 +52,8 @@ everybody                         GET    /openapi.json
 everybody                         GET    /
 everybody                         GET    /assets/{digest}/{name}
 everybody                         GET    /auth/verify-email
+everybody                         GET    /auth/{provider}
+everybody                         GET    /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept
@@ -125,6 +127,11 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/applications
 .....   ...  -          browser   GET    /ui/applications/{service_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
+.....   ...  -          browser   GET    /ui/settings/connections
+.....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
+.....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
+.....   ...  -          browser   GET    /ui/settings/connections/{provider}/disconnect
+.....   ...  -          browser   POST   /ui/settings/connections/{provider}/disconnect
 .....   ...  -          browser   GET    /ui/devices
 .....   ...  -          browser   GET    /ui/devices/{device_id}
 .....   ...  -          browser   POST   /ui/devices/{device_id}
@@ -206,6 +213,9 @@ maogx   po.  no         -         GET    /api/user/devices/{device_id}
 maogx   po.  no         -         PATCH  /api/user/devices/{device_id}
 maogx   po.  no         -         DELETE /api/user/devices/{device_id}
 maogx   pos  yes        @         GET    /api/user/identities
+maogx   pos  no         @         POST   /api/user/identities/{provider}/link
+maogx   pos  no         @         DELETE /api/user/identities/{provider}
+maogx   pos  no         @         GET    /api/provider-token/{provider}
 maogx   po.  no         -         DELETE /api/user/mfa
 maogx   po.  no         -         POST   /api/user/mfa/backup-codes/regenerate
 maogx   po.  no         -         POST   /api/user/mfa/passkeys
@@ -270,6 +280,10 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/branding
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/oauth-credentials/{provider}
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/oauth-credentials/{provider}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/upstream-providers
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/smtp
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/smtp

@@ -94,6 +94,11 @@ class Street(Cast):
             " values (%s, %s, %s, %s, 'GET', '/scim/v2/Users', 200, now())",
             *(uuid4(), house.tenant.id, uuid4(), f"Of {name}"),
         )
+        self.people.change(
+            "insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at,"
+            " updated_at) values (%s, %s, %s, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now())",
+            *(uuid4(), house.tenant.id, f"Of {name} {more}"),
+        )
         token = await self.tenants.token(house.owner)
         self.people.change(
             "insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)"
@@ -132,6 +137,7 @@ class Street(Cast):
             ("webhooks", "org_id"),
             ("siem_configurations", "org_id"),
             ("scim_tokens", "org_id"),
+            ("upstream_providers", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
@@ -175,6 +181,7 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys": lambda _: {"name": "X", "permissions": ["read:users"]},
     "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": lambda house: {
@@ -213,6 +220,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/siem",
     "POST /api/organizations/{org_slug}/siem/test",
     "POST /api/organizations/{org_slug}/webhooks",
+    "POST /api/organizations/{org_slug}/upstream-providers",
 }
 
 
@@ -225,6 +233,7 @@ def test_every_route_of_an_organization_is_tried() -> None:
 def at(one: Endpoint, house: House, identity: object, service: str = "") -> str:
     """Of this house, and of its service if the path names one before it comes to what the last parameter is an id of."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
+    path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
     path = path.replace("{webhook_id}", str(house.ids["webhooks"][0]))
     return path.replace("{org_slug}", house.slug).replace("{service_slug}", service or house.service.slug)
 
@@ -240,6 +249,7 @@ KEPT = (
     "sessions",
     "audit_entries",
     "webhooks",
+    "upstream_providers",
     "scim_tokens",
     "mail_servers",
     "domains",

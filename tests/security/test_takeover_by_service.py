@@ -221,6 +221,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     owner = Owner(market.client, market.people, market.postern, trap, tokens["access_token"])
     passkey, _ = await owner.add()
     assert (await owner.sign_in(passkey)).status == 200
+    market.people.connect(trap)
     assert (await evil.move(trap, VICTIM)).status == 200
     moved = Person(trap.user, trap.session, VICTIM)
 
@@ -239,6 +240,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     assert row(market, moved)["email_verified_at"] is not None
     assert (await accomplice.login(moved)).status == 401
     assert (await owner.sign_in(passkey)).status == 401
+    assert market.people.rows("select from identities") == []
 
     await reset_password(market, moved, "a word of the owner's own")
     assert (await accomplice.login(moved)).status == 401

@@ -16,7 +16,6 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.authorization_codes import (
     CONTENDED,
-    SESSION_PROVIDER,
     Claim,
     Contended,
     EarlierUse,
@@ -115,6 +114,7 @@ class AuthorizationCodeRows:
                 "scopes": list(approved.scopes),
                 "auth_time": approved.auth_time,
                 "authenticated_by": list(approved.authenticated_by),
+                "provider": approved.provider,
                 "created_at": code.created_at,
                 "expires_at": code.expires_at,
             },
@@ -142,7 +142,6 @@ class PostgresCodeRedemption:
             "lifetime": opening.lifetime,
             "idle": IDLE_LIFETIME,
             "root": OFFLINE_ACCESS,
-            "provider": SESSION_PROVIDER,
             "address": storable_address(opening.address),
             "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
         }
@@ -152,9 +151,9 @@ class PostgresCodeRedemption:
 
 _ADD: Final = """
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
-                                     authenticated_by, created_at, expires_at)
+                                     authenticated_by, provider, created_at, expires_at)
     values (%(id)s, %(digest)s, %(service)s, %(user)s, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s,
-            %(auth_time)s, %(authenticated_by)s, %(created_at)s, %(expires_at)s)
+            %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s)
 """
 
 # All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.
@@ -228,7 +227,7 @@ _REDEEM: Final[LiteralString] = f"""
          logged as (
              insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, address, user_agent,
                                        created_at)
-             select %(login_event)s, code.user_id, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
+             select %(login_event)s, code.user_id, place.org_id, place.id, parent.device_id, code.provider, true, %(address)s::inet,
                     %(user_agent)s::text, %(at)s
                from redeemed, code, parent, place
          ),
@@ -239,7 +238,7 @@ _REDEEM: Final[LiteralString] = f"""
              insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
              select %(event)s, 'user.login.success', place.org_id, code.user_id, 'user', code.user_id::text,
                     jsonb_build_object(
-                        'login_event_id', %(login_event)s::uuid, 'provider', %(provider)s::text, 'service_id', place.id,
+                        'login_event_id', %(login_event)s::uuid, 'provider', code.provider, 'service_id', place.id,
                         'risk_score', 0.0, 'risk_factors', jsonb_build_array()
                     ),
                     %(at)s

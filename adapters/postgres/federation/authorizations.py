@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.statements import ask, tell
-from adapters.postgres.storable import storable
+from adapters.postgres.storable import storable, storable_text
 from core.domain.branding import branding
 from core.domain.federation.authorization_steps import Application, SignedIn
 from core.domain.federation.authorizations import Registered
@@ -27,6 +27,7 @@ from ports.federation.authorizations import Encounter
 class EncounterRow:
     """The columns of the person are all null when nobody is signed in."""
 
+    client_id: UUID
     service_id: UUID
     service_slug: str
     service_name: str
@@ -53,11 +54,11 @@ class EncounterRow:
     consented: list[str] | None
     request: Mapping[str, Any] | None = None
 
-    def encounter(self, client: ClientId, caller: Caller | None) -> Encounter:
-        return Encounter(self.application(client), None if caller is None else self.signed_in(caller.email.address), self.request)
+    def encounter(self, caller: Caller | None) -> Encounter:
+        return Encounter(self.application(), None if caller is None else self.signed_in(caller.email.address), self.request)
 
-    def application(self, client: ClientId) -> Application:
-        service_type = ServiceType(self.service_type)
+    def application(self) -> Application:
+        client, service_type = ClientId(self.client_id), ServiceType(self.service_type)
         return Application(
             service=ServiceId(self.service_id),
             organization=OrganizationId(self.organization_id),
@@ -99,13 +100,18 @@ class PostgresEncounters:
     async def find(self, client: ClientId, caller: Caller | None) -> Encounter | None:
         return await self._asked(FIND, client, caller, {})
 
+    async def find_named(self, organization: str, service: str) -> Encounter | None:
+        named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
+        rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)
+        return rows[0].encounter(None) if rows else None
+
     async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> Encounter | None:
         return await self._asked(_TAKE_PUSHED, client, caller, {"digest": digest})
 
     async def _asked(self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]) -> Encounter | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
         rows = await ask(self._pool, EncounterRow, statement, {"client": client, **who, **more})
-        return rows[0].encounter(client, caller) if rows else None
+        return rows[0].encounter(caller) if rows else None
 
 
 class PostgresPushedRequests:
@@ -122,7 +128,8 @@ class PostgresPushedRequests:
 # The caller's session has just been confirmed by the caller's rule. A session whose person has never proved who they are cannot be one of a
 # browser; its beginning stands in for the proof all the same.
 ENCOUNTER: Final[LiteralString] = f"""
-           services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
+           services.client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
+           services.service_type,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
            services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
@@ -150,6 +157,13 @@ FIND: Final[LiteralString] = f"""
            null::jsonb as request
            {_MEETING}
      where services.client_id = %(client)s
+"""
+
+_FIND_NAMED: Final[LiteralString] = f"""
+    select {ENCOUNTER},
+           null::jsonb as request
+           {_MEETING}
+     where organizations.slug = %(organization)s and services.slug = %(service)s
 """
 
 _TAKE_PUSHED: Final[LiteralString] = f"""

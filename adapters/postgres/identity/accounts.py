@@ -93,7 +93,7 @@ class AccountRows:
 
     async def ways_in(self, user: UserId) -> WaysIn:
         rows = await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})
-        return rows[0] if rows else WaysIn(password=False, passkeys=0)
+        return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
 
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _CHOOSE_LANGUAGE, {"user": user, "language": language and language.value, "at": at}))
@@ -156,8 +156,16 @@ _FIND_ALL: Final[LiteralString] = f"""
 # The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
 _HOLD: Final = "select id from users where id = %(user)s for no key update"
 
+# An organization's own provider that is turned off lets nobody in.
 _WAYS_IN: Final = """
-    select password_hash is not null as password, (select count(*) from passkeys where passkeys.user_id = users.id) as passkeys
+    select password_hash is not null as password,
+           (select count(*) from passkeys where passkeys.user_id = users.id) as passkeys,
+           (
+               select count(*)
+                 from identities
+                 left join upstream_providers on upstream_providers.id = identities.upstream_provider_id
+                where identities.user_id = users.id and coalesce(upstream_providers.enabled, true)
+           ) as identities
       from users
      where id = %(user)s
 """

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.sign_in import OWN, OwnRow
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
@@ -39,6 +40,8 @@ class FlowRow:
     primary_color: str | None
     has_authenticator: bool
     has_passkey: bool
+    own_clients: list[str] | None
+    own_providers: list[list[str]] | None
 
     def flow(self, id: FlowId) -> Flow:  # noqa: A002 - the noun's own word
         return Flow(
@@ -59,6 +62,7 @@ class FlowRow:
             branding=POSTERN if self.name is None else branding(self.name, self.logo_digest, self.primary_color),
             has_authenticator=self.has_authenticator,
             has_passkey=self.has_passkey,
+            own=OwnRow(own_clients=self.own_clients, own_providers=self.own_providers).own(),
         )
 
 
@@ -138,7 +142,7 @@ class FlowRows:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
 
-FIND_FLOW: Final = """
+FIND_FLOW: Final[LiteralString] = f"""
     select flows.purpose, flows.service_id, flows.request, flows.wanted, flows.email, flows.user_id, flows.preauthentication_id,
            flows.session_id, flows.proof_digest, flows.created_at, flows.expires_at, flows.signed_in_at, flows.completed_at,
            organizations.name, organizations.logo_digest, organizations.primary_color,
@@ -147,7 +151,8 @@ FIND_FLOW: Final = """
            ) as has_authenticator,
            flows.preauthentication_id is not null and exists (
                select from passkeys where passkeys.user_id = flows.user_id
-           ) as has_passkey
+           ) as has_passkey,
+           {OWN}
       from flows
       left join organizations on organizations.slug = flows.wanted ->> 'organization' and organizations.status = 'active'
 """

@@ -52,6 +52,9 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     "delete from sessions where user_id = %(user)s or impersonator_id = %(user)s",
     "delete from devices where user_id = %(user)s",
     "delete from consents where user_id = %(user)s",
+    # With the tokens that services have there.
+    "delete from identities where user_id = %(user)s",
+    "delete from oauth_states where user_id = %(user)s",
     # What directories have said about the person, names among it.
     "delete from provisioned_users where user_id = %(user)s",
     "update device_codes set address = null, user_agent = null where user_id = %(user)s",

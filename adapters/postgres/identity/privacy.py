@@ -27,6 +27,7 @@ from core.domain.identity.privacy import (
     Belonging,
     Export,
     ExportedFactorEvent,
+    ExportedIdentity,
     ExportedLogin,
     ExportedPasskey,
     ExportedProfile,
@@ -71,6 +72,7 @@ class _Exported(_Subject):
     mfa_events: list[Mapping[str, Any]]
     passkeys: list[Mapping[str, Any]]
     profiles: list[Mapping[str, Any]]
+    identities: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
     def export(self, scope: Scope) -> Export:
@@ -83,6 +85,7 @@ class _Exported(_Subject):
             mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
             passkeys=[_passkey(one) for one in self.passkeys],
             profiles=[_profile(one) for one in self.profiles],
+            identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
         )
 
 
@@ -177,7 +180,16 @@ class PostgresPrivacy:
 
 
 def _nothing(account: Account) -> Export:
-    return Export(account=account, created_at=account.created_at, belongings=(), login_events=0, mfa_events=(), passkeys=(), profiles=())
+    return Export(
+        account=account,
+        created_at=account.created_at,
+        belongings=(),
+        login_events=0,
+        mfa_events=(),
+        passkeys=(),
+        profiles=(),
+        identities=(),
+    )
 
 
 def _passkey(one: Mapping[str, Any]) -> ExportedPasskey:
@@ -391,6 +403,30 @@ EXPORT: Final[LiteralString] = f"""
                  from provisioned_users, scope
                 where user_id = %(user)s and (scope.whole or org_id = any (scope.organizations))
            ) as profiles,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object('provider', provider, 'subject', subject, 'linked_at', linked_at) order by linked_at, id
+                          ),
+                          '[]'
+                      )
+                 from identities, scope
+                where user_id = %(user)s
+                  and (
+                          scope.whole
+                       or exists (
+                              select
+                                from identity_grants
+                                join all_services on all_services.id = identity_grants.service_id
+                               where identity_grants.identity_id = identities.id and all_services.org_id = any (scope.organizations)
+                          )
+                       or exists (
+                              select from upstream_providers
+                               where upstream_providers.id = identities.upstream_provider_id
+                                 and upstream_providers.org_id = any (scope.organizations)
+                          )
+                      )
+           ) as identities,
            (
                select coalesce(jsonb_agg({_EXPORTED_LOGIN} order by id desc), '[]') from page, {_GOING}
            ) as logins

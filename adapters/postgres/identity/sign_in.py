@@ -192,8 +192,12 @@ class SignInRows:
         parameters = {"user": user, "encoded": encoded, "renewed": renewed, "service": service, **_alone(alone)}
         return await self._confirmed(_RENEW, parameters)
 
-    async def confirm_since(self, user: UserId, since: datetime, service: ServiceId | None = None) -> Confirmed | None:
-        return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
+    async def confirm_since(
+        self, user: UserId, since: datetime, service: ServiceId | None = None, alone: Alone | None = None
+    ) -> Confirmed | None:
+        if alone is None:
+            return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
+        return await self._confirmed(_CONFIRM_ALONE_SINCE, {"user": user, "since": since, "service": service, **_alone(alone)})
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         # Newcomers are counted by triggers, which run after everything that travels in the same statement.
@@ -380,6 +384,22 @@ _CONFIRM_SINCE: Final[LiteralString] = f"""
    where users.id = %(user)s and users.deactivated_at is null
      and (users.password_changed_at is null or users.password_changed_at <= %(since)s)
      for share of users
+"""
+
+_CONFIRM_ALONE_SINCE: Final[LiteralString] = f"""
+    {_SERVICE},
+         held as materialized (
+             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at, language
+               from users
+              where id = %(user)s and deactivated_at is null and (password_changed_at is null or password_changed_at <= %(since)s)
+                for share
+         ),
+         users as (
+             select * from held where {_ENOUGH}
+         )
+  select {_CONFIRMED}
+    from users
+    left join destination as services on true
 """
 
 _ENTER: Final = """

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.services.end_users import EndUser, EndUserDetail, UsedService
+from core.domain.services.end_users import EndUser, EndUserDetail, UsedIdentity, UsedService
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class _Used:
     name: str
     first_login_at: datetime | None
     last_login_at: datetime | None
+    identities: list[dict[str, Any]]
 
     def service(self) -> UsedService:
         return UsedService(ServiceId(self.service_id), self.slug, self.name, self.first_login_at, self.last_login_at)
@@ -103,6 +104,10 @@ class PostgresEndUsers:
             updated_at=first.updated_at,
             mfa_enabled=first.mfa_enabled,
             services=[row.service() for row in rows],
+            identities=[
+                UsedIdentity(one["provider"], one["subject"], one["email"], datetime.fromisoformat(one["linked_at"]))
+                for one in first.identities
+            ],
             active_sessions=first.active_sessions,
             last_session_at=first.last_session_at,
         )
@@ -229,7 +234,26 @@ GET: Final[LiteralString] = f"""
            case when used.came then users.updated_at else used.since end as updated_at,
            used.came and mfa.mfa_enabled as mfa_enabled,
            living.active_sessions, living.last_session_at, services.id as service_id, services.slug, services.name,
-           service_users.first_login_at, service_users.last_login_at
+           service_users.first_login_at, service_users.last_login_at,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'provider', provider, 'subject', subject, 'email', identities.email, 'linked_at', linked_at
+                              )
+                              order by linked_at, identities.id
+                          ),
+                          '[]'
+                      )
+                 from identities
+                where identities.user_id = users.id
+                  and exists (
+                          select
+                            from identity_grants
+                            join services as theirs on theirs.id = identity_grants.service_id
+                           where identity_grants.identity_id = identities.id and theirs.org_id = %(organization)s
+                      )
+           ) as identities
       from users
       join service_users on service_users.user_id = users.id and service_users.org_id = %(organization)s
       join services on services.id = service_users.service_id

@@ -295,6 +295,12 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
                )
            )
     """,
+    # With the tokens that the service has at providers. What the person signs in with is theirs.
+    """
+    delete from identity_grants
+     using identities
+     where identities.id = identity_grants.identity_id and identities.user_id = %(user)s and identity_grants.service_id = %(service)s
+    """,
     "update users set origin_service_id = null where id = %(user)s and origin_service_id = %(service)s",
     "delete from service_users where service_id = %(service)s and user_id = %(user)s",
     "select from subscriptions where service_id = %(service)s and user_id = %(user)s order by id for update",

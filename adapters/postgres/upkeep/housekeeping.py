@@ -120,6 +120,12 @@ class ExpiredPasskeyChallenges(_Sweep):
     statement = _delete("passkey_challenges", "digest", "expires_at < now()")
 
 
+class ExpiredOAuthStates(_Sweep):
+    """Nobody came back from the provider with them."""
+
+    statement = _delete("oauth_states", "digest", "expires_at < now()")
+
+
 class ExpiredFlows(_Sweep):
     """Nobody goes on from where they stopped."""
 

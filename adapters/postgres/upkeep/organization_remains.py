@@ -134,6 +134,23 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         {SWEPT}""",
     "webhooks": _rows_of("webhooks", "org_id"),
     **{table: _rows_of(table, "org_id") for table in ("mail_servers", "logos", "domains", "oauth_credentials")},
+    "identities": f"""
+        with batch as (
+                 select identities.id
+                   from upstream_providers
+                  cross join lateral (
+                            select id from identities
+                             where upstream_provider_id = upstream_providers.id and id > %(after)s
+                             order by id
+                             limit %(limit)s
+                        ) as identities
+                  where upstream_providers.org_id = {_GOING}
+                  order by identities.id
+                  limit %(limit)s
+             ),
+             gone as (delete from identities using batch where identities.id = batch.id returning 1)
+        {SWEPT}""",
+    "upstream_providers": _rows_of("upstream_providers", "org_id"),
     # What is numbered for it is nobody's from then on, and the janitor's to remove.
     "siem_configurations": _rows_of("siem_configurations", "org_id"),
     "billing_customers": _rows_of("billing_customers", "org_id"),

@@ -76,6 +76,17 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "passkeys.credential_id": _of_account("The authenticator's name for a passkey, which tells it apart from all others."),
     "passkeys.public_key": _of_account("The public key of a passkey."),
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
+    "identities.subject": _of_account("Who the person is at a provider that they sign in with."),
+    "identities.email": _of_account("The address that the provider tells."),
+    "identity_grants.sealed_access_token": Personal(
+        "With what a service acts for the person at a provider, encrypted.",
+        None,
+        Eraser.ACCOUNT,
+        "As long as the person is connected there.",
+    ),
+    "identity_grants.sealed_refresh_token": Personal(
+        "With what that is renewed, encrypted.", None, Eraser.ACCOUNT, "As long as the person is connected there."
+    ),
     "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
     "flows.email": Personal(
         "The address that somebody began to sign in with.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
@@ -232,6 +243,10 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "device_codes.authenticated_by",
             "consents.scopes",
             "preauthentications.provider",
+            "authorization_codes.provider",
+            "identities.provider",
+            "oauth_states.provider",
+            "identity_grants.scopes",
             "preauthentications.authenticated_by",
             "all_signing_keys.purpose",
             "all_signing_keys.state",
@@ -256,7 +271,9 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
         *("mail_servers.host", "mail_servers.username", "mail_servers.from_email", "mail_servers.from_name"),
         *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
-        *("oauth_credentials.provider", "oauth_credentials.client_id"),
+        *("oauth_credentials.provider", "oauth_credentials.client_id", "oauth_states.client_id", "identity_grants.client_id"),
+        *("upstream_providers.name", "upstream_providers.issuer", "upstream_providers.client_id", "upstream_providers.scopes"),
+        *("identities.issuer",),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
@@ -283,7 +300,13 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("events.details", "audit_entries.details", "sign_in_links.content"),
     ),
     "A key, or a digest of random bits": (
-        *("browser_sessions.digest", "flows.browser_digest", "passkey_challenges.digest"),
+        *(
+            "browser_sessions.digest",
+            "flows.browser_digest",
+            "passkey_challenges.digest",
+            "oauth_states.digest",
+            "oauth_states.browser_digest",
+        ),
         *(
             "api_keys.digest",
             "scim_tokens.digest",
@@ -297,7 +320,12 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
         *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
-        *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "domains.token"),
+        *(
+            "mail_servers.sealed_password",
+            "oauth_credentials.sealed_client_secret",
+            "upstream_providers.sealed_client_secret",
+            "domains.token",
+        ),
         "siem_configurations.sealed_credentials",
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
         *("saml_certificates.certificate", "saml_certificates.sealed_private_key", "saml_requests.digest"),

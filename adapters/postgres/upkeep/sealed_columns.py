@@ -37,6 +37,8 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "all_signing_keys.sealed_private_key": _column(
         "all_signing_keys", "sealed_private_key", "id", "text", context="signing_keys.sealed_private_key"
     ),
+    "identity_grants.sealed_access_token": _column("identity_grants", "sealed_access_token", "id", "uuid"),
+    "identity_grants.sealed_refresh_token": _column("identity_grants", "sealed_refresh_token", "id", "uuid"),
     "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),
     "mail_servers.sealed_password": _column("mail_servers", "sealed_password", "id", "uuid"),
     "mfa_secrets.sealed_secret": _column("mfa_secrets", "sealed_secret", "user_id", "uuid"),
@@ -44,6 +46,7 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "saml_certificates.sealed_private_key": _column("saml_certificates", "sealed_private_key", "id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
     "siem_configurations.sealed_credentials": _column("siem_configurations", "sealed_credentials", "id", "uuid"),
+    "upstream_providers.sealed_client_secret": _column("upstream_providers", "sealed_client_secret", "id", "uuid"),
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
     "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),
 }

@@ -94,6 +94,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "saml_sessions": _delete_from(services, "saml_sessions"),
         "saml_exchanges": _delete_from(services, "saml_exchanges"),
         "flows": _delete_from(services, "flows"),
+        "identity_grants": _delete_from(services, "identity_grants"),
         "logout_notices": _delete_from(services, "logout_notices"),
         "logout_receivers": f"""
         with batch as (

@@ -42,6 +42,8 @@ class Approved:
     auth_time: datetime
     """When the person last proved who they are, in that browser."""
     authenticated_by: tuple[str, ...]
+    provider: str = SESSION_PROVIDER
+    """What the log of sign-ins says of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,11 @@ def is_visible(value: str) -> bool:
     return len(value) <= LONGEST and _VISIBLE.fullmatch(value) is not None
 
 
+def is_challenge(value: str) -> bool:
+    """Of S256 (RFC 7636 section 4.2)."""
+    return _S256.fullmatch(value) is not None
+
+
 def _visible(parameters: Parameters, name: str) -> str | None:
     value = parameters.get(name)
     if value is not None and not is_visible(value):
@@ -191,7 +196,7 @@ def _require_code(parameters: Parameters) -> None:
     if response_type != "code":
         raise AuthorizationRefused(Word.UNSUPPORTED_RESPONSE_TYPE, "response_type: must be code")
     mode = parameters.get("response_mode")
-    if mode is not None and mode not in frozenset(ResponseMode):
+    if mode is not None and mode not in {ResponseMode.QUERY, ResponseMode.FORM_POST}:
         raise _invalid("response_mode: must be query or form_post")
 
 
@@ -216,7 +221,7 @@ def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
         return None
     if method != "S256":
         raise _invalid("code_challenge_method: must be S256")
-    if not _S256.fullmatch(challenge):
+    if not is_challenge(challenge):
         raise _invalid("code_challenge: must be a SHA-256 in base64url without padding")
     return challenge
 

@@ -18,6 +18,8 @@ class ResponseMode(StrEnum):
 
     QUERY = "query"
     FORM_POST = "form_post"
+    FRAGMENT = "fragment"
+    """With the tokens themselves, which no server then sees in an address. Only for what begins at a provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class Answered:
 
     @property
     def url(self) -> str:
-        """The address with the answer in its query, behind the query that it was registered with."""
+        """The address with the answer in its query, behind the query that it was registered with, or in its fragment."""
+        if self.response_mode is ResponseMode.FRAGMENT:
+            return f"{self.redirect_uri}#{urlencode(self.fields)}"
         return with_query(self.redirect_uri, self.fields)
 
 

@@ -14,6 +14,7 @@ from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
+from core.domain.identity.upstream_providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
 from core.domain.secrets import Secret
 
@@ -113,6 +114,8 @@ class Flow:
     """Whether who has given a password, and owes a second factor, has an authenticator app. Otherwise only a backup code is a code."""
     has_passkey: bool = False
     """Whether they have a passkey, which would do as well."""
+    own: OwnProviders = NO_OWN_PROVIDERS
+    """What the flow's organization has."""
 
     @property
     def awaits_second_factor(self) -> bool:

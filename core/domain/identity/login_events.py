@@ -19,6 +19,8 @@ class LoginFailure(StrEnum):
     WRONG_CODE = "wrong_code"
     WRONG_PASSKEY = "wrong_passkey"
     COPIED_PASSKEY = "copied_passkey"
+    NOT_VOUCHED = "not_vouched"
+    """A provider's word that lets nobody in. The entry names no account."""
 
 
 @dataclass(frozen=True, slots=True)

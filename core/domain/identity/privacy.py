@@ -113,6 +113,15 @@ class ExportedFactorEvent:
     success: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedIdentity:
+    """An account at a provider that the person signs in with."""
+
+    provider: str
+    subject: str
+    linked_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedPasskey:
     """Without its key."""
@@ -151,6 +160,8 @@ class Export:
     mfa_events: Sequence[ExportedFactorEvent]
     passkeys: Sequence[ExportedPasskey]
     profiles: Sequence[ExportedProfile]
+    identities: Sequence[ExportedIdentity]
+    """For organizations: those that are used in their services, or are at providers of their own."""
 
 
 @dataclass(frozen=True, slots=True)

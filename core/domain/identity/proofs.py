@@ -17,6 +17,7 @@ class ProofMethod(StrEnum):
     CODE = "code"
     LINK = "link"
     PASSKEY = "passkey"
+    UPSTREAM = "upstream"
 
 
 @dataclass(frozen=True, slots=True)

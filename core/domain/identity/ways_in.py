@@ -14,10 +14,11 @@ class WaysIn:
 
     password: bool
     passkeys: int
+    identities: int
 
     @property
     def count(self) -> int:
-        return int(self.password) + self.passkeys
+        return int(self.password) + self.passkeys + self.identities
 
 
 class LastWayIn(BadRequest):

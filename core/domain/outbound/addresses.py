@@ -56,9 +56,14 @@ _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 
 
 def is_permitted(address: Address, allowed: Iterable[Network]) -> bool:
-    """`allowed` is what the operator permits beyond public addresses. A network of IPv4 also covers its addresses in other clothes."""
-    reached = unwrapped(address)
-    return is_public(reached) or any(one in network for network in allowed for one in (address, reached) if one.version == network.version)
+    """`allowed` is what the operator permits beyond public addresses."""
+    return is_public(unwrapped(address)) or is_inside(address, allowed)
+
+
+def is_inside(address: Address, networks: Iterable[Network]) -> bool:
+    """Whether it is one of the operator's own. A network of IPv4 also covers its addresses in other clothes."""
+    clothes = (address, unwrapped(address))
+    return any(one in network for network in networks for one in clothes if one.version == network.version)
 
 
 def is_public(address: Address) -> bool:

@@ -64,6 +64,13 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"]}
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
+_UPSTREAM: Final[Mapping[str, Json]] = {
+    "name": "Acme login",
+    "issuer": "https://login.acme.example",
+    "client_id": "postern",
+    "scopes": [],
+    "enabled": True,
+}
 _DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
 _SIEM: Final[Mapping[str, Json]] = {
@@ -108,6 +115,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.smtp.recovered": EventData("The mail server that does its work again.", {"host": "smtp.example.org"}),
     "organization.oauth_credentials.updated": EventData("The provider, and the client there.", _CREDENTIALS),
     "organization.oauth_credentials.removed": EventData("The provider, and the client there.", _CREDENTIALS),
+    "organization.upstream_provider.created": EventData("The provider that people can sign in through.", _UPSTREAM),
+    "organization.upstream_provider.updated": EventData(
+        "Each changed term before and after, and whether the client's secret was replaced.",
+        {"name": "Acme login", "old_enabled": True, "new_enabled": False},
+    ),
+    "organization.upstream_provider.deleted": EventData("The provider that is gone.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",

@@ -40,6 +40,16 @@ class UsedService:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedIdentity:
+    """An account at a provider that a person signs in to a service with."""
+
+    provider: str
+    subject: str
+    email: str
+    linked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class EndUserDetail:
     """Nothing here comes from another organization, or from what the person does on the platform."""
 
@@ -50,6 +60,8 @@ class EndUserDetail:
     updated_at: datetime
     mfa_enabled: bool
     services: Sequence[UsedService]
+    identities: Sequence[UsedIdentity]
+    """The accounts at providers that the person uses in the organization's services."""
     active_sessions: int
     """Sessions in the organization's services."""
     last_session_at: datetime | None

@@ -2,21 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
+from core.domain.identity.upstream_providers import Provider
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 
 LONGEST: Final = 500
-
-
-class Provider(StrEnum):
-    CODEHOST = "codehost"
-    WEBSUITE = "websuite"
-    OFFICESUITE = "officesuite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

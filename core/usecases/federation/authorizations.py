@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.domain.errors import NotFound
-from core.domain.federation.authorization_codes import Approved
+from core.domain.federation.authorization_codes import SESSION_PROVIDER, Approved, code_challenge
 from core.domain.federation.authorization_parameters import NOT_OUR_HINT, Parameters, checked, client_of, id_token_hint, pushed, recipient
 from core.domain.federation.authorization_steps import (
     Application,
@@ -25,19 +25,28 @@ from core.domain.federation.authorizations import (
     unknown_application,
     unregistered,
 )
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.consents import Consent, consent_given
-from core.domain.federation.redirects import Answered, Recipient, is_registered
+from core.domain.federation.direct_requests import THROUGH, DirectRequest
+from core.domain.federation.direct_requests import checked as checked_directly
+from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
+from core.domain.federation.redirects import Answered, Recipient, ResponseMode, is_registered
 from core.domain.identifiers import ConsentId
 from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
+from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.domain.services.services import IdTokenAlgorithm, ServiceType
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.id_token_hints import read_hint
+from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.federation.authorizations import Encounter, Encounters
 from ports.federation.consents import ConsentTakenBack
 from ports.ids import Ids
+from ports.secrets import Secrets
 from ports.tokens import TokenVerifier
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -70,18 +79,22 @@ class Authorizations:
         encounters: Encounters,
         verifier: TokenVerifier,
         codes: AuthorizationCodes,
+        sessions: Sessions,
         *,
         issuer: str,
         clock: Clock,
         ids: Ids,
+        secrets: Secrets,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._encounters = encounters
         self._verifier = verifier
         self._codes = codes
+        self._sessions = sessions
         self._issuer = issuer
         self._clock = clock
         self._ids = ids
+        self._secrets = secrets
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """A request as a browser brings it. Two round trips for one that gets its code at once: one for everything that it depends on, one
@@ -100,21 +113,41 @@ class Authorizations:
             return Finished(self._refused(answers_to, refusal), met.application)
         return await self._settled(request, met, Progress())
 
-    async def resume(self, flow: Flow, caller: Caller | None, *, account_chosen: bool = False, set_up_later: bool = False) -> Outcome:
+    async def resume(
+        self, flow: Flow, caller: Caller | None, sender: Client, *, account_chosen: bool = False, set_up_later: bool = False
+    ) -> Outcome:
         """A request whose person has done something for it: signed in, chosen this account, or put off to set up a second factor. The flow
         ends with an answer. Raises what `arrive` does, and `FlowOver`.
         """
         request = _kept(flow)
         met = _found(await self._encounters.find(request.client_id, caller))
-        return await self._settled(request, met, Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later), flow)
+        progress = Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later)
+        return await self._settled(request, met, progress, flow, sender=sender)
 
-    async def allow(self, flow: Flow, caller: Caller, actor: Actor) -> Outcome:
+    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
         met = _found(await self._encounters.find(request.client_id, caller))
         return await self._settled(
-            request, met, Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True), flow, actor
+            request, met, Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True), flow, actor, sender=sender
         )
+
+    async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
+        """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
+        `UnknownRecipient` and `BadRequest`, which the person is told.
+        """
+        met = await self._encounters.find_named(organization, service)
+        if met is None:
+            raise NotFound("There is no such service", words="service_unknown")
+        request = checked_directly(asked, met.application.registered)
+        require_open(request, met.application)
+        return request, met.application
+
+    async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
+        """Somebody has come back from the provider that the application led them to: that counts as their consent. Raises what `resume`
+        does.
+        """
+        return await self.allow(flow, caller, sender.actor(caller.user), sender)
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`."""
@@ -134,7 +167,14 @@ class Authorizations:
         return replace(request, subject=said.user)
 
     async def _settled(
-        self, request: AuthorizationRequest, met: Encounter, progress: Progress, flow: Flow | None = None, actor: Actor | None = None
+        self,
+        request: AuthorizationRequest,
+        met: Encounter,
+        progress: Progress,
+        flow: Flow | None = None,
+        actor: Actor | None = None,
+        *,
+        sender: Client | None = None,
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
         try:
@@ -142,6 +182,8 @@ class Authorizations:
             step = next_step(request, application, signed_in, progress, self._clock.now())
             if step is not Step.DONE or signed_in is None:
                 return Unfinished(step, request, application, signed_in)
+            if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
+                return Finished(await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application)
             return Finished(await self._approved(request, application, signed_in, flow, actor), application)
         except ConsentTakenBack:
             return Unfinished(Step.CONSENT, request, application, signed_in)
@@ -164,6 +206,7 @@ class Authorizations:
             scopes=request.scopes,
             auth_time=signed_in.proved_at,
             authenticated_by=signed_in.authenticated_by,
+            provider=SESSION_PROVIDER if flow is None else str(flow.request.get(THROUGH, SESSION_PROVIDER)),
         )
         async with self._unit_of_work() as uow:
             if flow is not None and not await uow.flows.complete(flow.id, self._clock.now()):
@@ -176,6 +219,35 @@ class Authorizations:
                 await uow.consents.demand(signed_in.user, application.service, request.scopes)
             await uow.commit()
         return request.recipient.answered(self._issuer, {"code": code.reveal()})
+
+    async def _with_tokens(
+        self,
+        request: AuthorizationRequest,
+        application: Application,
+        signed_in: SignedIn,
+        flow: Flow | None,
+        actor: Actor | None,
+        *,
+        sender: Client,
+    ) -> Answered:
+        """A code as for everybody else, which is exchanged here: by the same rules, and with the same entries in the logs."""
+        verifier = self._secrets.token()
+        answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
+        grant = TokenRequest(
+            grant_type=AUTHORIZATION_CODE,
+            code=Token(answered.fields["code"]),
+            redirect_uri=request.recipient.redirect_uri,
+            code_verifier=verifier,
+        )
+        granted = await self._codes.redeem(grant, _as_client(application), sender)
+        tokens = await self._sessions.tokens(granted.opened)
+        fields = {
+            "access_token": tokens.access_token.reveal(),
+            "refresh_token": tokens.refresh_token.reveal(),
+            "token_type": "Bearer",
+            "expires_in": str(tokens.expires_in),
+        }
+        return request.recipient.answered(self._issuer, fields)
 
     async def _consent(self, uow: UnitOfWork, consent: Consent, actor: Actor) -> None:
         organization = await uow.consents.give(ConsentId(self._ids.new()), consent)
@@ -191,6 +263,24 @@ class Authorizations:
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
         return answers_to.answered(self._issuer, {"error": refusal.word.value, "error_description": refusal.message})
+
+
+def _as_client(application: Application) -> AuthenticatedClient:
+    context = Context(application.organization, application.organization_slug, application.service, application.slug)
+    registered = RegisteredClient(
+        client=application.registered.client_id,
+        context=context,
+        service=application.service,
+        organization=application.organization,
+        organization_is_active=application.organization_is_active,
+        service_type=ServiceType.WEB,
+        id_token_algorithm=IdTokenAlgorithm.RS256,
+        members_only=application.members_only,
+        keys=None,
+        has_secret=False,
+        secret_matches=False,
+    )
+    return AuthenticatedClient(registered, AuthenticationMethod.NONE)
 
 
 def _found(met: Encounter | None) -> Encounter:

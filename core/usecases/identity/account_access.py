@@ -25,6 +25,7 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
     """
     await end_access(uow, user, at)
     await uow.passkeys.remove_all(user)
+    await uow.identities.remove_all(user)
 
 
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:

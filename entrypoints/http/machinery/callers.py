@@ -386,6 +386,8 @@ _OWN_ACCOUNT: Final = frozenset({Context.PLATFORM, Context.ORGANIZATION})
 # Applications are admitted too, with the session that somebody opened for them: they read the profile, and how the person uses the service
 # itself.
 _ANY_SESSION: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
+# The same, but only in the person's own name: what lets them in, and what acts for them elsewhere.
+_ANY_SESSION_IN_PERSON: Final = Admitted(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
 _ANY_SESSION_OF_INACTIVE: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
 # Applications are not admitted: with the person's token, one could move the account to an address of its own, or run the person's
 # organization.
@@ -408,6 +410,7 @@ PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 
 # "Of inactive": the organization of the session, or of the path, may be suspended or still pending.
 USER: Final[CallerRule] = _Session("user", _ANY_SESSION, platform_owner=False)
+USER_IN_PERSON: Final[CallerRule] = _Session("user_in_person", _ANY_SESSION_IN_PERSON, platform_owner=False)
 USER_OF_INACTIVE: Final[CallerRule] = _Session("user_of_inactive", _ANY_SESSION_OF_INACTIVE, platform_owner=False)
 OWN_USER: Final[CallerRule] = _Session("own_user", _IN_PERSON, platform_owner=False)
 PERSON: Final[CallerRule] = _Session("person", _WITHOUT_SERVICES_OF_INACTIVE, platform_owner=False)

@@ -10,6 +10,7 @@ from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_parameters import Parameters
 from core.domain.federation.authorization_steps import Step, wants_second_factor
 from core.domain.federation.authorizations import UnknownRecipient, stored
+from core.domain.federation.direct_requests import THROUGH
 from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.federation.redirects import Answered, ResponseMode
 from core.domain.identity.callers import Caller
@@ -32,6 +33,7 @@ GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"
 CHOOSE_ACCOUNT: Final = "/ui/choose-account"
 SECOND_FACTOR_REQUIRED: Final = "/ui/second-factor-required"
+PROVIDERS: Final = "/auth/"
 
 LEAVING: Final = PagePolicy(scripts=(SELF,), form_action=None, opener="unsafe-none")
 """A page that people leave for an application. Its form leads to where that has registered, and a sign-in that the application opened in a
@@ -140,7 +142,7 @@ def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
 async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the application, or to what is left to do for it"""
     flow = await flow_of(call, postern, call.query.flow)
-    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented))
+    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
 
 
 async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:
@@ -151,12 +153,14 @@ async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:
 
 
 def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
-    """The answer leaves by the way that the application asked for, and never by a redirect: the person comes from a form of ours, and
-    browsers apply its `form-action` to the whole chain of redirects behind it.
+    """The answer leaves by the way that the application asked for. It is a redirect only for somebody who comes from a provider: all others
+    come from a form of ours, and browsers apply its `form-action` to the whole chain of redirects behind it.
     """
     form = _form(call, answered, flow.wanted.service_name, flow.branding)
     if form is not None:
         return form
+    if call.request.path.startswith(PROVIDERS):
+        return redirect(answered.url, 302)
     content = shipped_pages().page(
         "leave.html",
         call.language,
@@ -171,7 +175,10 @@ async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller
     """The person has signed in. A form that leaves needs a page of ours, because the pages of the sign-in may not send one away."""
     if flow.request["response_mode"] == ResponseMode.FORM_POST:
         return to(GO_ON, flow)
-    return await settled(call, flow, await postern.federation.authorizations.resume(flow, caller))
+    authorizations = postern.federation.authorizations
+    if THROUGH in flow.request:
+        return await settled(call, flow, await authorizations.finish_directly(flow, caller, call.client))
+    return await settled(call, flow, await authorizations.resume(flow, caller, call.client))
 
 
 CONTINUATIONS[FlowPurpose.AUTHORIZE] = _continued

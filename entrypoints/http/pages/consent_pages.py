@@ -38,7 +38,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask whether an application may have what it asks for"""
     flow = await flow_of(call, postern, call.query.flow)
     # The page shows the account, so whoever goes on has chosen it; and whoever has time to set up a second factor was asked before this.
-    outcome = await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True, set_up_later=True)
+    outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
     match outcome:
         case Unfinished(step=Step.CONSENT):
             return Answer(_consent(call, postern, flow, outcome), 200)
@@ -54,7 +54,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     flow = await flow_of(call, postern, call.body.flow)
     match call.body.answer:
         case "allow":
-            return await settled(call, flow, await postern.federation.authorizations.allow(flow, call.caller, call.actor))
+            return await settled(call, flow, await postern.federation.authorizations.allow(flow, call.caller, call.actor, call.client))
         case "deny":
             return left(call, flow, await postern.federation.authorizations.deny(flow))
         case "another":
@@ -83,7 +83,7 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
     flow = await flow_of(call, postern, call.body.flow)
     if call.body.answer == "another":
         return await _with_another_account(call, postern, flow)
-    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True))
+    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True))
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:

@@ -98,6 +98,17 @@ async def send_user_code(call: Call[UserCodeForm, None, None, Caller | None], po
     return await begin(call, postern, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 
+async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Token) -> Flow:
+    """The flow of somebody who signs in for a device without coming by the page that asks for its code. They still decide on the next one.
+    Raises what `find_entered` does.
+    """
+    caller: Caller | None = call.request.caller
+    found, user_code = await postern.federation.device_flow.find_entered(typed, None if caller is None else caller.user)
+    request = {"device_code": str(found.id), "user_code": masked(user_code, browser, found.id)}
+    wanted = Wanted(organization=found.context.organization_slug, service_name=found.service_name)
+    return await postern.identity.flows.begin(browser, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
+
+
 @page.get(_DECISION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=_REFUSED)
 async def show_decision(call: Call[None, FlowLink], postern: Postern) -> bytes:
     """Show what a device would be let in to, and where it is"""

@@ -28,7 +28,7 @@ class LaterForm(BoundForm, frozen=True, kw_only=True):
 async def show_second_factor_required(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask a member to set up the second factor that the organization requires"""
     flow = await flow_of(call, postern, call.query.flow)
-    outcome = await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True)
+    outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
     if isinstance(outcome, Unfinished) and outcome.step is Step.SET_UP_SECOND_FACTOR:
         return Answer(_required(call, postern, flow, outcome), 200)
     return await settled(call, flow, outcome)
@@ -39,7 +39,7 @@ async def set_up_later(call: Call[LaterForm], postern: Postern) -> Page:
     """Go on without a second factor, as long as there is time to set it up"""
     flow = await flow_of(call, postern, call.body.flow)
     return await settled(
-        call, flow, await postern.federation.authorizations.resume(flow, call.caller, account_chosen=True, set_up_later=True)
+        call, flow, await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
     )
 
 

@@ -4,7 +4,7 @@ account exists: until the password is right, all are the same for every address.
 A sign-in that nobody has begun a flow for becomes one with its first form, so that showing the page costs no look-up.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from secrets import token_hex
 from typing import Annotated, Any, Final
@@ -105,7 +105,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
     browser, headers = browser_secret(call, postern)
-    parts = _first_page(call.language, link.to, passkeys=_have_passkeys(postern))
+    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=_have_passkeys(postern))
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -224,7 +224,13 @@ def address_page(
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
-    return _rendered(call.language, flow, token, email, errors, place=place, passkeys=_have_passkeys(postern))
+    offers = offered(postern, flow, place)
+    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
+
+
+def offered(postern: Postern, flow: Flow | None, place: str = "") -> Sequence[tuple[str, str]]:
+    """The names of the providers that can be used here, and where each button leads."""
+    return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in postern.identity.upstream_sign_in.offered_in(flow)]
 
 
 def _rendered(
@@ -235,6 +241,7 @@ def _rendered(
     errors: Mapping[str, str] = NO_ERRORS,
     *,
     place: str = "",
+    offers: Sequence[tuple[str, str]],
     passkeys: bool,
 ) -> bytes:
     return shipped_pages().page(
@@ -250,14 +257,20 @@ def _rendered(
         passkey=PASSKEY,
         email=email,
         register=_onward(REGISTER, flow, place),
+        offers=offers,
         errors=errors,
     )
 
 
+def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal) -> Answer[bytes]:
+    """Why another way to sign in led nowhere, on the page that offers all of them."""
+    return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+
+
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, *, passkeys: bool) -> list[bytes]:
+def _first_page(language: Language, place: str, offers: tuple[tuple[str, str], ...], *, passkeys: bool) -> list[bytes]:
     """The page that most people see first, and robots again and again: around its token it is the same for everybody."""
-    return _rendered(language, None, _TOKEN_PLACE, "", place=place, passkeys=passkeys).split(_TOKEN_PLACE.encode())
+    return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
 
 
 def _have_passkeys(postern: Postern) -> bool:
@@ -286,6 +299,7 @@ def password_page(
         link=_MAIL_LINK,
         unproved=unproved,
         resend=_RESEND,
+        offers=offered(postern, flow),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )

@@ -13,7 +13,7 @@ from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import browser_secret
-from entrypoints.http.pages.saml_logout_pages import SIGN_OUT_ONWARD
+from entrypoints.http.pages.saml.logout_pages import SIGN_OUT_ONWARD
 
 _SIGNED_OUT: Final = "/ui/signed-out"
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from ops.bench import upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -67,6 +68,7 @@ CASES: Final[Mapping[str, Case]] = {
     "exported": siem.exported,
     "billing": billing.billing,
     "pages": pages.pages,
+    "upstream": upstream.upstream,
     "scim": scim.scim,
     "saml": saml.saml,
     "peers": peers.peers,

@@ -62,6 +62,17 @@ _FILL: Final = """
      where id in (select id from users where origin_org_id is null order by id limit 25);
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
+    insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, 'Provider ' || n, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now()
+      from generate_series(1, 3) as n;
+    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, linked_at)
+    select gen_random_uuid(), users.id, providers.id::text, providers.id, 'https://login.example.org', users.id::text, '', now()
+      from upstream_providers as providers cross join users where providers.org_id = %(organization)s;
+    insert into identity_grants (id, identity_id, service_id, client_id, scopes, updated_at)
+    select gen_random_uuid(), identities.id, services.id, 'client', '{}', now()
+      from identities join upstream_providers as providers on providers.id = identities.upstream_provider_id
+      join services on services.org_id = providers.org_id
+     where providers.org_id = %(organization)s;
     insert into logout_receivers (service_id) select id from all_services where org_id = %(organization)s;
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
     select gen_random_uuid(), services.id, gen_random_uuid(), users.id, now(), now()

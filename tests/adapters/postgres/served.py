@@ -66,6 +66,11 @@ _FILL: Final = """
     insert into logout_receivers (service_id) values (%(service)s);
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
     select gen_random_uuid(), %(service)s, gen_random_uuid(), id, now(), now() from users;
+    insert into identities (id, user_id, provider, issuer, subject, email, linked_at)
+    select gen_random_uuid(), id, 'codehost', 'https://code.example', id::text, '', now() from users
+        on conflict do nothing;
+    insert into identity_grants (id, identity_id, service_id, client_id, scopes, updated_at)
+    select gen_random_uuid(), id, %(service)s, 'client', '{}', now() from identities;
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(service)s, '{openid}', now() from users;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)

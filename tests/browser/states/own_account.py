@@ -24,6 +24,7 @@ _SECTIONS: Final = [
         ("/ui/sign-ins", "sign_ins"),
         ("/ui/organizations", "organizations"),
         ("/ui/applications", "applications"),
+        ("/ui/settings/connections", "connections"),
     )
 ]
 _FRAME: Final[dict[str, Any]] = {
@@ -34,6 +35,7 @@ _FRAME: Final[dict[str, Any]] = {
     "errors": {},
     "done": "",
 }
+_PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
 _ADA, _LONG = Thing(address="ada@example.org"), Thing(address=LONG)
 _YESTERDAY, _LAST_YEAR = NOW - timedelta(hours=26), NOW - timedelta(days=400)
 _BERLIN, _NOWHERE = Thing(country="DE", city="Berlin"), None
@@ -387,7 +389,9 @@ STATES: Final = (
         explained=Words("two_step_off_closing.text"),
         label=Words("two_step_off.button"),
     ),
-    _account("account, sign-ins, none", "sign_ins.html", "/ui/sign-ins", logins=[], failure=None, named={}, older="", newest=""),
+    _account(
+        "account, sign-ins, none", "sign_ins.html", "/ui/sign-ins", logins=[], failure=None, named={}, providers={}, older="", newest=""
+    ),
     _account(
         "account, sign-ins",
         "sign_ins.html",
@@ -395,6 +399,7 @@ STATES: Final = (
         logins=_LOGINS,
         failure=failure,
         named={"password": "sign_ins.by_password"},
+        providers={},
         older="/ui/sign-ins?before=1",
         newest="/ui/sign-ins",
     ),
@@ -462,6 +467,36 @@ STATES: Final = (
         applications=_APPLICATIONS,
         allowed="consent.scope.{}".format,
         **_ONE_PAGE,
+    ),
+    _account("account, connections, none", "connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
+    _account(
+        "account, connections",
+        "connections.html",
+        "/ui/settings/connections",
+        connected=[
+            (Thing(provider="codehost", email="ada@example.org", linked_at=_LAST_YEAR), "GitHub"),
+            (Thing(provider="0199d3a0-0000-7000-8000-000000000009", email=LONG, linked_at=_YESTERDAY), "تسجيل الدخول"),
+            (Thing(provider="websuite", email="", linked_at=_YESTERDAY), LONG),
+        ],
+        offers=_PROVIDERS[2:],
+        done="The account is connected.",
+    ),
+    _account(
+        "account, connections, refused",
+        "connections.html",
+        "/ui/settings/connections",
+        connected=[],
+        offers=[],
+        errors={"": Words("refusals.provider_taken")},
+    ),
+    _account(
+        "account, connect",
+        "connect.html",
+        "/ui/settings/connections",
+        title=Words("connect.title", {"provider": "GitHub"}),
+        explained=Words("connect.text", {"provider": "GitHub"}),
+        action="/",
+        back="/",
     ),
     _account("account, prove by password", "prove.html", "", **_PROVE),
     _account("account, prove by password or passkey", "prove.html", "", **{**_PROVE, "by_passkey": True}),

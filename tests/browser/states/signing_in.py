@@ -18,7 +18,10 @@ _ADDRESS: Final[dict[str, Any]] = {
     "register": "/ui/register",
     "passkeys": True,
     "passkey": "/ui/sign-in/passkey",
+    "offers": [],
 }
+_OFFERS: Final = [("GitHub", "/auth/codehost"), ("Google", "/auth/websuite"), ("Microsoft", "/auth/officesuite")]
+_MANY: Final = [*_OFFERS, ("The login of the northern branch", "#"), ("تسجيل الدخول", "#")]
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "email": "ada@example.org",
@@ -28,6 +31,7 @@ _PASSWORD: Final[dict[str, Any]] = {
     "link": "/ui/sign-in/mail-link",
     "unproved": False,
     "resend": "/ui/check-mail",
+    "offers": [],
 }
 _CODE: Final[dict[str, Any]] = {
     **_FORM,
@@ -53,6 +57,15 @@ STATES: Final = (
     State("sign in, without passkeys", "sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
+    State("sign in, with providers", "sign_in.html", {**_ADDRESS, "offers": _OFFERS}),
+    State(
+        "sign in, a provider failed",
+        "sign_in.html",
+        {**_ADDRESS, "offers": _MANY, "email": LONG, "errors": {"": Words("refusals.provider_unverified")}},
+        ACME,
+    ),
+    State("sign in, password or providers", "password.html", {**_PASSWORD, "offers": _OFFERS}, PALE),
+    State("sign in by SAML, with providers", "saml_sign_in.html", {**_PASSWORD, "service": "Timesheets", "register": "#", "offers": _MANY}),
     State("sign in to a service", "sign_in.html", {**_ADDRESS, "service": "Timesheets"}, ACME),
     State(
         "sign in to a service, long",

@@ -86,13 +86,19 @@ def test_how_it_is_called_in_tokens() -> None:
     assert methods(("link",), synced.method) == ("link", "swk", "user", "mfa")
 
 
-@pytest.mark.parametrize("ways", [WaysIn(True, 1), WaysIn(False, 2)])
+@pytest.mark.parametrize("ways", [WaysIn(True, 1, 0), WaysIn(False, 2, 0), WaysIn(True, 0, 1), WaysIn(False, 0, 2), WaysIn(False, 1, 1)])
 def test_one_of_several_ways_in_may_go(ways: WaysIn) -> None:
     require_another(ways)
 
 
 @pytest.mark.parametrize(
-    "ways", [WaysIn(password=True, passkeys=0), WaysIn(password=False, passkeys=1), WaysIn(password=False, passkeys=0)]
+    "ways",
+    [
+        WaysIn(password=True, passkeys=0, identities=0),
+        WaysIn(password=False, passkeys=1, identities=0),
+        WaysIn(password=False, passkeys=0, identities=1),
+        WaysIn(password=False, passkeys=0, identities=0),
+    ],
 )
 def test_the_last_one_stays(ways: WaysIn) -> None:
     with pytest.raises(LastWayIn, match="last way into the account"):

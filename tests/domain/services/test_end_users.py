@@ -36,6 +36,7 @@ def detail(*services: UsedService) -> EndUserDetail:
         updated_at=NOON,
         mfa_enabled=False,
         services=services,
+        identities=(),
         active_sessions=0,
         last_session_at=None,
     )

@@ -9,6 +9,7 @@ import trio
 from core.domain.errors import NotFound
 from core.domain.federation.consents import Access
 from core.domain.identifiers import FlowId, ServiceId, UserId
+from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -206,7 +207,7 @@ async def test_what_another_tab_has_finished_is_finished(house: Arriving, ada: P
     caller = await house.postern.tenancy.callers.resolve_browser(Token(tab.tabs.session or ""))
     assert caller is not None
     await tab.send(answer="allow")
-    for again in (partial(authorizations.allow, flow, caller, Actor(caller.user)), partial(authorizations.deny, flow)):
+    for again in (partial(authorizations.allow, flow, caller, Actor(caller.user), Client(None, "")), partial(authorizations.deny, flow)):
         with pytest.raises(FlowOver):
             await again()
     assert len(house.codes()) == 1

@@ -465,12 +465,6 @@ class TestChangeOfAddress:
         assert sorted(statuses) == [200] + [400] * 49
 
 
-async def test_nobody_has_linked_identities_yet(client: Client, people: People) -> None:
-    answer = await client.get("/api/user/identities", token=await people.token(people.add()))
-    assert (answer.status, answer.json()) == (200, [])
-    assert (await client.get("/api/user/identities")).status == 401
-
-
 async def test_without_a_database_nothing_is_registered_and_the_answer_says_when_to_come_back(lonely_client: Client) -> None:
     answer = await register(lonely_client)
     assert (answer.status, answer.error_code) == (503, "SERVICE_UNAVAILABLE")

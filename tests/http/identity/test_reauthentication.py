@@ -103,7 +103,8 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("POST", "/api/user/passkeys"),
         ("DELETE", "/api/user/passkeys/{passkey_id}"),
     }
-    assert declared == {DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules"), *passkeys}
+    identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
+    assert declared == {DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules"), *passkeys, *identities}
 
 
 @pytest.mark.parametrize("what", [DISABLE, ADDRESS, TRANSFER])

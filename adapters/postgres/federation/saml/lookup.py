@@ -17,7 +17,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange, ExchangeKind
 from core.domain.federation.saml.sign_in import Meeting, Subject
-from core.domain.identifiers import ClientId, FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId
+from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
@@ -51,7 +51,6 @@ class _Meeting:
     def __init__(self, **columns: Any) -> None:
         self._configuration = ConfigurationRow(**{name: columns.pop(name) for name in ConfigurationRow.__dataclass_fields__})
         self._signers = SignersRow(active=columns.pop("active"), upcoming=columns.pop("upcoming"))
-        self._client_id: UUID = columns.pop("client_id")
         self._email: str | None = columns.pop("email")
         self._role: str | None = columns.pop("role")
         self._ends_at: datetime | None = columns.pop("ends_at")
@@ -63,7 +62,7 @@ class _Meeting:
             return None
         known = row.user_id is not None and self._email is not None
         return Meeting(
-            application=row.application(ClientId(self._client_id)),
+            application=row.application(),
             configuration=configuration,
             signer=self._signers.signer(),
             next_signer=self._signers.next_signer(),
@@ -214,7 +213,7 @@ _ALL: Final[LiteralString] = f"{_CONFIGURED} where saml.service_id is not null o
 # The session may be one that a caller's rule has not looked at: that of an API client who signed in for a request.
 _MEET: Final[LiteralString] = f"""
     select {ENCOUNTER},
-           services.client_id, users.email, sessions.ends_at,
+           users.email, sessions.ends_at,
            (
                select memberships.role from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
            ) as role,

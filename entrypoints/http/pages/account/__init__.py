@@ -31,12 +31,14 @@ SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
 ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
+CONNECTIONS: Final = "/ui/settings/connections"
 _SECTIONS: Final = (
     (HOME, "overview.page"),
     (PROFILE, "profile.page"),
     (PASSWORD, "own_password.page"),
     (SECOND_FACTOR, "two_step.page"),
     (PASSKEYS, "passkeys.page"),
+    (CONNECTIONS, "connections.page"),
     (DEVICES, "devices.page"),
     (SESSIONS, "sessions.page"),
     (SIGN_INS, "sign_ins.page"),

@@ -9,6 +9,7 @@ from core.domain.identifiers import LoginEventId
 from core.domain.identity.login_events import OwnLogin
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
+from core.domain.identity.upstream_providers import NAMES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.calls import Call
@@ -32,7 +33,9 @@ async def show_sign_ins(call: Call[None, Older], postern: Postern) -> bytes:
     logins = found[:ON_A_PAGE]
     older = f"{SIGN_INS}?before={logins[-1].event.id}" if len(found) > ON_A_PAGE else ""
     newest = SIGN_INS if before is not None else ""
-    return show(call, postern, "sign_ins.html", SIGN_INS, logins=logins, failure=failure, named=_NAMED, older=older, newest=newest)
+    return show(
+        call, postern, "sign_ins.html", SIGN_INS, logins=logins, failure=failure, named=_NAMED, providers=NAMES, older=older, newest=newest
+    )
 
 
 def failure(login: OwnLogin) -> str:

@@ -1,7 +1,5 @@
 """Accounts: registering one, proving its e-mail address, and the caller's own profile."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -72,19 +70,6 @@ class ProfileChange(msgspec.Struct, frozen=True):
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
     """The new address. To withdraw a change that is pending, send the current address."""
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """An account at an external provider that can sign in to this account."""
-
-    provider: Annotated[str, example("codehost")]
-    """The name of the provider."""
-    provider_user_id: Annotated[str, example("583231")]
-    """The id of the account at the provider."""
-    email: Annotated[str, example("ada@example.org")] | None
-    """The address that the provider gave; null if it gave none."""
-    linked_at: datetime
-    """When the two accounts were linked."""
 
 
 @endpoint.post(
@@ -163,12 +148,6 @@ async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile
     change = await postern.identity.accounts.ask_for_email(caller.user, email, call.actor)
     pending = change.pending.address if change.pending is not None else msgspec.UNSET
     return Profile(caller.user, change.email.address, caller.organization, caller.service, pending)
-
-
-@endpoint.get("/api/user/identities", caller=USER, tags=("account",))
-async def identities(_call: Call, _postern: Postern) -> Sequence[Identity]:
-    """List the external accounts that are linked to yours"""
-    return ()
 
 
 _OUTCOMES: Final = {

@@ -234,7 +234,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "created_at": export.created_at,
         "memberships": [_membership(one) for one in export.belongings],
         "login_events_count": export.login_events,
-        "oauth_identities": (),
+        "oauth_identities": [ExportedIdentity(one.provider, one.subject, one.linked_at) for one in export.identities],
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "directory_profiles": [_profile(one) for one in export.profiles],

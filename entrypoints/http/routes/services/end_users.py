@@ -28,7 +28,7 @@ from entrypoints.http.machinery.fields import (
     example,
 )
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
-from entrypoints.http.routes.identity.accounts import Identity
+from entrypoints.http.routes.identity.identities import IdentityRecord
 
 _TAGS = ("end-users",)
 
@@ -111,7 +111,7 @@ class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
     last_login_at: datetime | None
     """When the user last signed in to one of this organization's services; null if never."""
     mfa_enabled: HasSecondFactor
-    linked_identities: Sequence[Identity]
+    linked_identities: Sequence[IdentityRecord]
     """Accounts at external providers that can sign in to this account."""
     services: Sequence[ServiceOfEndUser]
     """The services of this organization that the person uses."""
@@ -168,7 +168,10 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
         updated_at=found.updated_at,
         last_login_at=found.last_login_at,
         mfa_enabled=found.mfa_enabled,
-        linked_identities=(),
+        linked_identities=[
+            IdentityRecord(provider=one.provider, provider_user_id=one.subject, email=one.email or None, linked_at=one.linked_at)
+            for one in found.identities
+        ],
         services=[ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at) for one in found.services],
         sessions=SessionsOfEndUser(found.active_sessions, found.last_session_at),
     )

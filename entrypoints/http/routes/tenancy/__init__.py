@@ -14,6 +14,7 @@ from entrypoints.http.routes.tenancy import (
     roles,
     siem,
     sign_in_rules,
+    upstream_providers,
     webhook_deliveries,
     webhooks,
 )
@@ -25,6 +26,7 @@ ROUTES: Final = Endpoints.of(
     branding,
     domains,
     oauth_credentials,
+    upstream_providers,
     members,
     roles,
     invitations,

@@ -5,8 +5,9 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound
+from core.domain.identity.upstream_providers import Provider
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.oauth_credentials import LONGEST, OAuthCredentials, Provider
+from core.domain.tenancy.oauth_credentials import LONGEST, OAuthCredentials
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody

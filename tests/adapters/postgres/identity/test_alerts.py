@@ -124,7 +124,15 @@ async def test_failures_spread_over_the_day_raise_no_alert(day: Day) -> None:
 async def test_failures_without_guessing_raise_no_alert(day: Day) -> None:
     user = await day.person()
     others = [reason for reason in LoginFailure if reason not in GUESSES]
-    assert set(others) == {"unknown_account", "deactivated", "email_not_verified", "wrong_code", "wrong_passkey", "copied_passkey"}
+    assert set(others) == {
+        "unknown_account",
+        "deactivated",
+        "email_not_verified",
+        "wrong_code",
+        "wrong_passkey",
+        "copied_passkey",
+        "not_vouched",
+    }
     for reason in others:
         for _ in range(SIGN_IN_FAILURES.count):
             await day.failure(user, MINUTE, reason)

@@ -39,6 +39,11 @@ _GROW: Final = """
       from users, plans where plans.service_id = %(shop)s and email like 'g%%';
     insert into billing_checkouts (id, service_id, user_id, digest, asked_at)
     select gen_random_uuid(), %(shop)s, id, '', now() from users where email like 'g%%';
+    insert into identities (id, user_id, provider, issuer, subject, email, linked_at)
+    select gen_random_uuid(), id, 'codehost', 'https://code.example', id::text, '', now() from users where email like 'g%%';
+    insert into identity_grants (id, identity_id, service_id, client_id, scopes, updated_at)
+    select gen_random_uuid(), identities.id, %(shop)s, 'client', '{}', now()
+      from identities join users on users.id = identities.user_id where users.email like 'g%%';
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(shop)s, '{openid}', now() from users where email like 'g%%';
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
@@ -94,6 +99,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "saml_sessions": 20,
         "saml_exchanges": 20,
         "flows": 8,
+        "identity_grants": USERS,
         "logout_notices": USERS,
         "logout_receivers": 1,
         "origins": 25,

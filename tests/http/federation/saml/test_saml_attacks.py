@@ -30,7 +30,7 @@ from core.domain.federation.saml.configurations import Binding, NameIdFormat
 from core.domain.federation.saml.messages import Assertion, Envelope, MessageRefused, NameId, RequestDeclined, Response, Status
 from core.domain.secrets import Secret
 from core.usecases.federation.saml.configurations import OpenSigner
-from entrypoints.http.pages import saml_messages
+from entrypoints.http.pages.saml import messages
 from tests.http.federation.providing import (
     ACS,
     DS,
@@ -482,7 +482,7 @@ async def test_the_loop_goes_on_while_large_forms_are_read(provider: Providing, 
         return work(*given)
 
     for name in ("_in_form", "_address"):
-        monkeypatch.setattr(saml_messages, name, partial(noted, name, getattr(saml_messages, name)))
+        monkeypatch.setattr(messages, name, partial(noted, name, getattr(messages, name)))
     document = logout_request("ada@example.org").replace("</saml:NameID>", f"</saml:NameID><a>{'x' * 40_000}</a>")
     packed = b64encode(document.encode()).decode()
     body = f"SAMLRequest={''.join(f'%{ord(letter):02X}' for letter in packed)}".encode()
@@ -507,7 +507,7 @@ async def test_the_loop_goes_on_while_large_forms_are_read(provider: Providing, 
     ],
 )
 def test_a_message_is_there_by_the_name_of_its_field(form: str, there: bool) -> None:
-    assert saml_messages.has(form.encode(), "SAMLResponse") is there
+    assert messages.has(form.encode(), "SAMLResponse") is there
 
 
 @given(email=_TEXT, name=_TEXT, value=st.text(max_size=50))

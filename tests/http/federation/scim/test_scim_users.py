@@ -315,6 +315,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     owner = Owner(directory.client, directory.people, directory.postern, Person(trap["id"], uuid4(), ADA), token)
     passkey, _ = await owner.add()
     assert (await owner.sign_in(passkey)).status == 200
+    directory.people.connect(Person(trap["id"], uuid4(), ADA))
     (await directory.patch(trap["id"], {"op": "replace", "path": "userName", "value": "victim@example.org"})).ok()
     directory.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
@@ -325,6 +326,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     assert account(directory, trap["id"])["email_verified_at"] is not None
     assert (await accomplice.login(Person(trap["id"], uuid4(), "victim@example.org"))).status == 401
     assert (await owner.sign_in(passkey)).status == 401
+    assert directory.people.rows("select from identities") == []
 
 
 @pytest.mark.parametrize("holder", ["membership", "service", "ownership", "platform", "directory"])

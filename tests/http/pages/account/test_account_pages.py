@@ -51,7 +51,13 @@ async def test_a_page_takes_two_round_trips_at_the_most(home: Home) -> None:
 
 def path_of(one: Endpoint) -> str:
     return one.path.format(
-        device_id=SOME_ID, passkey_id=SOME_ID, session_id=SOME_ID, invitation_id=SOME_ID, service_id=SOME_ID, org_slug="acme"
+        device_id=SOME_ID,
+        passkey_id=SOME_ID,
+        session_id=SOME_ID,
+        invitation_id=SOME_ID,
+        service_id=SOME_ID,
+        org_slug="acme",
+        provider="codehost",
     )
 
 

@@ -26,7 +26,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.saml_pages import advice, delivered
+from entrypoints.http.pages.saml.sign_in_pages import advice, delivered
 
 _LOGIN: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml/login"
 _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"

@@ -25,8 +25,8 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, browser_secret, flow_of
-from entrypoints.http.pages.saml_messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
-from entrypoints.http.pages.saml_pages import SamlPath, advice, has_cookies, own_caller
+from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
+from entrypoints.http.pages.saml.sign_in_pages import SamlPath, advice, has_cookies, own_caller
 
 _SLO: Final = "/saml/{org_slug}/{service_slug}/slo"
 SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"

@@ -42,7 +42,8 @@ from entrypoints.http.pages.flows import (
     to,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
-from entrypoints.http.pages.saml_messages import REQUEST, SAML_FORM, in_address, in_form
+from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
+from entrypoints.http.pages.sign_in_pages import offered
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
@@ -298,6 +299,7 @@ def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
         email=flow.email,
         register=f"{REGISTER}?flow={flow.id}",
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
+        offers=offered(postern, flow),
         longest=LONGEST_PASSWORD,
     )
 

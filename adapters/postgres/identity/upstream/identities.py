@@ -1,0 +1,180 @@
+"""The connected accounts at providers, in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream_providers import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    id: UUID
+    user_id: UUID
+    provider: str
+    issuer: str
+    subject: str
+    email: str
+    linked_at: datetime
+    provider_name: str
+
+    def identity(self) -> Identity:
+        return Identity(
+            id=IdentityId(self.id),
+            user=UserId(self.user_id),
+            provider=self.provider,
+            issuer=self.issuer,
+            subject=self.subject,
+            email=self.email,
+            linked_at=self.linked_at,
+            provider_name=self.provider_name,
+        )
+
+
+class IdentityRows:
+    """Implements `ports.identity.upstream.identities.IdentityStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, identity: Identity, *, origin: ServiceId | None) -> bool:
+        parameters = {
+            "id": identity.id,
+            "user": identity.user,
+            "provider": identity.provider,
+            "upstream_provider": None if identity.provider in frozenset(Provider) else UUID(identity.provider),
+            "issuer": storable_text(identity.issuer),
+            "subject": storable_text(identity.subject),
+            "email": storable_text(identity.email),
+            "origin": origin,
+            "at": identity.linked_at,
+        }
+        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+
+    async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
+        if not await self._transaction.ask(IdRow, _RECLAIM, {"user": user, "email_key": email.key, "at": at}):
+            return False
+        for statement in _RESTED_ON_IT:
+            await self._transaction.tell(statement, {"user": user})
+        return True
+
+    async def is_connected(self, identity: IdentityId, user: UserId, email: str) -> bool:
+        parameters = {"id": identity, "user": user, "email": storable_text(email)}
+        return bool(await self._transaction.ask(IdRow, _IS_CONNECTED, parameters))
+
+    async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
+        rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider), "service": service})
+        return rows[0].identity() if rows else None
+
+    async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
+        (answer,) = await self._transaction.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
+        return answer.yes
+
+    async def remove(self, identity: IdentityId) -> None:
+        await self._transaction.tell(_REMOVE, {"identity": identity})
+
+    async def remove_all(self, user: UserId) -> None:
+        await self._transaction.tell(_REMOVE_ALL, {"user": user})
+
+
+class PostgresIdentities:
+    """Implements `ports.identity.upstream.identities.IdentityLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[Identity]:
+        statement = _LIST_IN_SERVICE if service else _LIST
+        parameters = {"user": user, "organization_slug": organization, "service_slug": service}
+        return [row.identity() for row in await ask(self._pool, _Identity, statement, parameters)]
+
+
+_COLUMNS: Final = """
+           identities.id, identities.user_id, identities.provider, identities.issuer, identities.subject, identities.email,
+           identities.linked_at,
+           coalesce(
+               (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id), ''
+           ) as provider_name"""
+
+_ADD: Final = """
+    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)
+    values (%(id)s, %(user)s, %(provider)s, %(upstream_provider)s, %(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s)
+        on conflict do nothing
+ returning id
+"""
+
+_RECLAIM: Final = """
+    update users
+       set password_hash = null, password_changed_at = %(at)s, email_verified_at = %(at)s, pending_email = null, pending_email_key = null,
+           updated_at = %(at)s
+     where id = %(user)s and email_key = %(email_key)s and email_verified_at is null and deactivated_at is null
+ returning id
+"""
+
+# Whatever somebody else may have put there, while nobody had proved the address. What they could come in with goes with `hand_over`.
+_RESTED_ON_IT: Final[tuple[LiteralString, ...]] = (
+    "delete from backup_codes where user_id = %(user)s",
+    "delete from mfa_secrets where user_id = %(user)s",
+)
+
+_IS_CONNECTED: Final = """
+    with held as (
+             select id, email from identities where id = %(id)s and user_id = %(user)s for no key update
+         ),
+         told as (
+             update identities set email = %(email)s from held where identities.id = held.id and held.email <> %(email)s
+         )
+  select id from held
+"""
+
+_HOLD: Final[LiteralString] = f"""
+    select {_COLUMNS}
+      from identities
+     where user_id = %(user)s and provider = %(provider)s
+       and (%(service)s::uuid is null or exists (
+               select from identity_grants where identity_id = identities.id and service_id = %(service)s::uuid
+           ))
+       for update of identities
+"""
+
+_IS_USED_ELSEWHERE: Final = """
+    select exists (select from identities where id = %(identity)s and came_through is distinct from %(service)s)
+        or exists (select from identity_grants where identity_id = %(identity)s and service_id <> %(service)s) as yes
+"""
+
+_REMOVE: Final = "delete from identities where id = %(identity)s"
+
+_REMOVE_ALL: Final = "delete from identities where user_id = %(user)s"
+
+_LIST: Final[LiteralString] = f"""
+    select {_COLUMNS}
+      from identities
+     where user_id = %(user)s
+     order by linked_at, id
+"""
+
+_LIST_IN_SERVICE: Final[LiteralString] = f"""
+    select {_COLUMNS}
+      from identities
+     where user_id = %(user)s
+       and exists (
+               select
+                 from identity_grants
+                 join services on services.id = identity_grants.service_id
+                 join organizations on organizations.id = services.org_id
+                where identity_grants.identity_id = identities.id
+                  and services.slug = %(service_slug)s
+                  and organizations.slug = %(organization_slug)s
+           )
+     order by linked_at, id
+"""

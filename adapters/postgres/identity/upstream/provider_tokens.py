@@ -1,0 +1,166 @@
+"""What services may do at providers, in PostgreSQL. Tokens are sealed before they get here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.sign_in import WAY, WayRow, from_place, provider_parameters
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
+from core.domain.identity.upstream.provider_tokens import IdentityGrant
+from ports.identity.upstream.provider_tokens import GrantFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found(WayRow):
+    grant_id: UUID | None
+    identity_id: UUID | None
+    granted_to: str | None
+    scopes: list[str] | None
+    sealed_access_token: bytes | None
+    sealed_refresh_token: bytes | None
+    expires_at: datetime | None
+    refreshing_until: datetime | None
+
+    def found(self) -> GrantFound:
+        return GrantFound(way=self.way(), grant=self._grant())
+
+    def _grant(self) -> IdentityGrant | None:
+        if self.grant_id is None or self.identity_id is None or self.service_id is None:
+            return None
+        return IdentityGrant(
+            id=IdentityGrantId(self.grant_id),
+            identity=IdentityId(self.identity_id),
+            service=ServiceId(self.service_id),
+            client_id=self.granted_to or "",
+            scopes=tuple(self.scopes or ()),
+            sealed_access_token=self.sealed_access_token,
+            sealed_refresh_token=self.sealed_refresh_token,
+            expires_at=self.expires_at,
+            refreshing_until=self.refreshing_until,
+        )
+
+
+class IdentityGrantRows:
+    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def keep(self, grant: IdentityGrant, at: datetime) -> None:
+        await self._transaction.tell(
+            _KEEP,
+            {
+                "id": grant.id,
+                "identity": grant.identity,
+                "service": grant.service,
+                "client": grant.client_id,
+                "scopes": list(grant.scopes),
+                "access": grant.sealed_access_token,
+                "refresh": grant.sealed_refresh_token,
+                "expires_at": grant.expires_at,
+                "at": at,
+            },
+        )
+
+    async def remove(self, identity: IdentityId, service: ServiceId) -> None:
+        await self._transaction.tell(_REMOVE, {"identity": identity, "service": service})
+
+    async def lease(self, grant: IdentityGrant, now: datetime, until: datetime) -> bool:
+        parameters = {"id": grant.id, "access": grant.sealed_access_token, "now": now, "until": until}
+        return bool(await self._transaction.ask(IdRow, _LEASE, parameters))
+
+    async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
+        parameters = {
+            "id": grant.id,
+            "access": grant.sealed_access_token,
+            "refresh": grant.sealed_refresh_token,
+            "scopes": list(grant.scopes),
+            "expires_at": grant.expires_at,
+            "leased_until": leased_until,
+            "at": at,
+        }
+        return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
+
+    async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
+        await self._transaction.tell(_GIVE_UP, {"id": grant, "leased_until": leased_until, "ended": ended})
+
+
+class PostgresIdentityGrants:
+    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
+        parameters = {
+            **provider_parameters(provider),
+            "user": user,
+            "organization": storable_text(organization),
+            "service_slug": storable_text(service),
+        }
+        (row,) = await ask(self._pool, _Found, _FIND, parameters)
+        return row.found()
+
+
+_KEEP: Final = """
+    insert into identity_grants (id, identity_id, service_id, client_id, scopes, sealed_access_token, sealed_refresh_token, expires_at,
+                                 updated_at)
+    select %(id)s, %(identity)s, services.id, %(client)s, %(scopes)s, %(access)s, %(refresh)s, %(expires_at)s, %(at)s
+      from services
+     where services.id = %(service)s
+       for key share
+        on conflict (id) do update
+       set client_id = excluded.client_id, scopes = excluded.scopes, sealed_access_token = excluded.sealed_access_token,
+           sealed_refresh_token = case
+               when identity_grants.client_id = excluded.client_id and excluded.sealed_access_token is not null
+               then coalesce(excluded.sealed_refresh_token, identity_grants.sealed_refresh_token)
+               else excluded.sealed_refresh_token
+           end,
+           expires_at = excluded.expires_at, refreshing_until = null, updated_at = excluded.updated_at
+"""
+
+_REMOVE: Final = "delete from identity_grants where identity_id = %(identity)s and service_id = %(service)s"
+
+_LEASE: Final = """
+    update identity_grants
+       set refreshing_until = %(until)s
+     where id = %(id)s
+       and sealed_access_token = %(access)s
+       and sealed_refresh_token is not null
+       and (refreshing_until is null or refreshing_until <= %(now)s)
+ returning id
+"""
+
+_RENEW: Final = """
+    update identity_grants
+       set sealed_access_token = %(access)s, sealed_refresh_token = %(refresh)s, scopes = %(scopes)s, expires_at = %(expires_at)s,
+           refreshing_until = null, updated_at = %(at)s
+     where id = %(id)s and refreshing_until = %(leased_until)s
+ returning id
+"""
+
+_GIVE_UP: Final = """
+    update identity_grants
+       set refreshing_until = null,
+           sealed_refresh_token = case when %(ended)s then null else sealed_refresh_token end
+     where id = %(id)s and refreshing_until = %(leased_until)s
+"""
+
+_IN_SERVICE: Final[LiteralString] = from_place(
+    "homes.slug = %(organization)s", "services.org_id = homes.id and services.slug = %(service_slug)s"
+)
+_FIND: Final[LiteralString] = f"""
+    select {WAY},
+           grants.id as grant_id, identities.id as identity_id, grants.client_id as granted_to, grants.scopes, grants.sealed_access_token,
+           grants.sealed_refresh_token, grants.expires_at, grants.refreshing_until
+      from (values (true)) as this (way)
+           {_IN_SERVICE}
+      left join identities on identities.user_id = %(user)s and identities.provider = %(provider)s
+      left join identity_grants as grants on grants.identity_id = identities.id and grants.service_id = services.id
+"""

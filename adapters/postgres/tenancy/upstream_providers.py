@@ -1,0 +1,123 @@
+"""Organizations' own upstream providers in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.tenancy.upstream_providers import UpstreamProvider
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    id: UUID
+    org_id: UUID
+    name: str
+    issuer: str
+    client_id: str
+    scopes: list[str]
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+    def provider(self) -> UpstreamProvider:
+        return UpstreamProvider(
+            id=UpstreamProviderId(self.id),
+            organization=OrganizationId(self.org_id),
+            name=self.name,
+            issuer=self.issuer,
+            client_id=self.client_id,
+            scopes=tuple(self.scopes),
+            enabled=self.enabled,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class UpstreamProviderRows:
+    """Implements `ports.tenancy.upstream_providers.UpstreamProviderStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def count(self, organization: OrganizationId) -> int:
+        (row,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        return row.count
+
+    async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
+        return bool(await self._transaction.ask(IdRow, _ADD, _parameters(provider, sealed_secret)))
+
+    async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
+        rows = await self._transaction.ask(_Provider, _HOLD, {"organization": organization, "id": provider})
+        return rows[0].provider() if rows else None
+
+    async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
+        return bool(await self._transaction.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
+
+    async def delete(self, provider: UpstreamProviderId) -> None:
+        await self._transaction.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
+
+
+class PostgresUpstreamProviders:
+    """Implements `ports.tenancy.upstream_providers.UpstreamProviderLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
+        return [row.provider() for row in await ask(self._pool, _Provider, _LIST, {"organization": organization})]
+
+
+def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:
+    return {
+        "id": provider.id,
+        "organization": provider.organization,
+        "name": storable_text(provider.name),
+        "issuer": provider.issuer,
+        "client_id": provider.client_id,
+        "sealed_secret": sealed_secret,
+        "scopes": list(provider.scopes),
+        "enabled": provider.enabled,
+        "created_at": provider.created_at,
+        "updated_at": provider.updated_at,
+    }
+
+
+_COLUMNS: Final = "id, org_id, name, issuer, client_id, scopes, enabled, created_at, updated_at"
+
+_COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
+
+_ADD: Final = """
+    insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(name)s, %(issuer)s, %(client_id)s, %(sealed_secret)s, %(scopes)s::text[], %(enabled)s,
+            %(created_at)s, %(updated_at)s)
+        on conflict (org_id, name) do nothing
+ returning id
+"""
+
+_HOLD: Final[LiteralString] = f"""
+    select {_COLUMNS} from upstream_providers where id = %(id)s and org_id = %(organization)s for no key update
+"""
+
+_LIST: Final[LiteralString] = f"select {_COLUMNS} from upstream_providers where org_id = %(organization)s order by created_at, id"
+
+# The organization is held, so nobody else takes the name meanwhile.
+_SAVE: Final = """
+    update upstream_providers
+       set name = %(name)s, client_id = %(client_id)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret),
+           scopes = %(scopes)s::text[], enabled = %(enabled)s, updated_at = %(updated_at)s
+     where id = %(id)s
+       and not exists (
+               select
+                 from upstream_providers as others
+                where others.org_id = %(organization)s and others.name = %(name)s and others.id <> %(id)s
+           )
+ returning id
+"""

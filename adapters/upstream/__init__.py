@@ -1,0 +1,50 @@
+"""Upstream providers: each of the three, and any other that speaks OpenID Connect."""
+
+from typing import Protocol
+
+from adapters.upstream.calls import Calls
+from adapters.upstream.codehost import CodeHost
+from adapters.upstream.officesuite import OfficeSuite
+from adapters.upstream.oidc import OpenId
+from adapters.upstream.websuite import WebSuite
+from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
+from core.domain.identity.upstream_providers import Provider, Upstream
+from core.domain.secrets import Secret, Token
+from ports.clock import Clock
+
+
+class _Protocol(Protocol):
+    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str: ...
+    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]: ...
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens: ...
+
+
+class Upstreams:
+    """Implements `ports.identity.upstream.protocols.UpstreamProtocols`. `named` calls what the operator has named, and `guarded` what
+    tenants have.
+    """
+
+    def __init__(self, named: Calls, guarded: Calls, clock: Clock) -> None:
+        self._own = OpenId(guarded, clock)
+        self._three: dict[Provider, _Protocol] = {
+            Provider.CODEHOST: CodeHost(named),
+            Provider.WEBSUITE: WebSuite(named, clock),
+            Provider.OFFICESUITE: OfficeSuite(named, clock),
+        }
+
+    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+        return await self._of(upstream).authorization_url(upstream, asked)
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+        return await self._of(upstream).redeem(upstream, code, asked)
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+        return await self._of(upstream).refresh(upstream, refresh_token)
+
+    async def check(self, issuer: str) -> None:
+        await self._own.check(issuer)
+
+    def _of(self, upstream: Upstream) -> _Protocol:
+        kind = upstream.kind
+        return self._own if kind is None else self._three[kind]

@@ -1,0 +1,82 @@
+"""Calls to providers: a form or nothing goes out, JSON comes back. Whatever else comes back is one refusal, and its text stays there."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+import structlog
+
+from core.domain.identity.upstream.sign_in import OAuthError
+from core.domain.outbound.destinations import Destination, NotADestination, destination
+from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
+
+log = structlog.get_logger()
+
+TIMEOUT: Final = timedelta(seconds=8)
+LARGEST: Final = 256 << 10
+_JSON: Final = {"accept": "application/json", "user-agent": "Postern"}
+_FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
+
+
+class Calls:
+    """`plain` takes the calls over http, `secure` those over https: not every provider may be called without encryption."""
+
+    def __init__(self, secure: Outbound, plain: Outbound) -> None:
+        self._secure = secure
+        self._plain = plain
+
+    def may_call(self, url: str) -> bool:
+        """False for what is no URL, or leads to an address that is never called."""
+        try:
+            to = destination(url)
+        except NotADestination:
+            return False
+        return self._by(to).may_call(to)
+
+    async def get(self, url: str, headers: Mapping[str, str] = NO_HEADERS) -> Any:
+        """Raises `OAuthError`."""
+        to = _destination(url)
+        try:
+            answer = await self._by(to).get(to, TIMEOUT, most=LARGEST, headers={**_JSON, **headers})
+        except OutboundFailed as failed:
+            raise _failed(to, failed.failure.value) from None
+        if answer.status != 200 or len(answer.body) > LARGEST:
+            raise _failed(to, f"status {answer.status}")
+        return _decoded(to, answer)
+
+    async def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str] = NO_HEADERS) -> tuple[int, Mapping[str, Any]]:
+        """An OAuth endpoint answers with an object, also when it refuses. Raises `OAuthError`."""
+        to = _destination(url)
+        request = OutboundRequest(to, urlencode(form).encode(), {**_JSON, **_FORM, **headers})
+        try:
+            answer = await self._by(to).post(request, TIMEOUT)
+        except OutboundFailed as failed:
+            raise _failed(to, failed.failure.value) from None
+        body = _decoded(to, answer)
+        if not isinstance(body, dict):
+            raise _failed(to, "no object")
+        return answer.status, body
+
+    def _by(self, to: Destination) -> Outbound:
+        return self._secure if to.scheme == "https" else self._plain
+
+
+def _destination(url: str) -> Destination:
+    try:
+        return destination(url)
+    except NotADestination as refusal:
+        raise OAuthError(detail=f"the URL {refusal}") from None
+
+
+def _decoded(to: Destination, answer: OutboundAnswer) -> Any:
+    try:
+        return msgspec.json.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise _failed(to, f"status {answer.status}, no JSON") from None
+
+
+def _failed(to: Destination, why: str) -> OAuthError:
+    log.warning("upstream_failed", host=to.host, why=why)
+    return OAuthError(detail=f"{to.host}: {why}")

@@ -1,0 +1,45 @@
+"""The code host: OAuth 2.0, and two questions to its API. It issues no ID tokens."""
+
+from typing import Final
+
+from adapters.upstream.calls import Calls
+from adapters.upstream.oauth import authorization_url, tokens_of
+from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
+from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
+from core.domain.identity.upstream_providers import Upstream
+from core.domain.secrets import Secret, Token
+from ports.identity.upstream.protocols import GrantEnded
+
+SCOPES: Final = ("read:user", "user:email")
+
+
+class CodeHost:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+        more = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
+        scopes = (*SCOPES, *asked.scopes)
+        return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code.reveal(),
+            "redirect_uri": asked.redirect_uri,
+            "code_verifier": asked.verifier.reveal(),
+        }
+        try:
+            tokens, _ = await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form)
+        except GrantEnded:
+            raise NotVouched("the code is not good") from None
+        bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
+        person = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
+        emails = await self._calls.get(upstream.endpoints.emails_url, bearer)
+        if not isinstance(person, dict) or not isinstance(emails, list):
+            raise NotVouched("the API answers otherwise than documented")
+        return of_codehost(upstream.endpoints.issuer, person, emails), tokens
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
+        return (await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form))[0]

@@ -1,0 +1,91 @@
+"""ID tokens of providers, verified with the keys that these publish. A token says which key it is signed with and nothing else about how to
+verify it: the key decides which algorithms count, and no key is shared, so none of HMAC's ever does.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import jwt
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from adapters.upstream.calls import Calls
+from adapters.upstream.remembered import FRESH_FOR, Remembered
+from core.domain.identity.upstream.claims import NotVouched
+
+LONGEST_TOKEN: Final = 32 << 10
+MOST_KEYS: Final = 100
+# A token with a key that nobody has seen makes us look again, but not more often than this.
+LOOKED_AGAIN_AFTER: Final = 30.0
+_ALGORITHMS: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
+    "RSA": (RSAAlgorithm, ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")),
+    "EC": (ECAlgorithm, ("ES256", "ES384", "ES512")),
+    "OKP": (OKPAlgorithm, ("EdDSA",)),
+}
+# The signature alone: what the claims must say is a rule of the domain, by the clock that the rest of the product uses.
+_OPTIONS: Final[Any] = {
+    "require": [],
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+# Making a key of what is published costs as much as a sign-in's statement.
+MOST_READ: Final = 200
+Keys = Sequence[Mapping[str, Any]]
+
+
+class ProviderKeys:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._sets = Remembered(self._fetched)
+
+    async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
+        """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""
+        if len(token) > LONGEST_TOKEN or not token.isascii():
+            raise NotVouched("the ID token is too long")
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, RecursionError) as error:
+            raise NotVouched(f"the ID token cannot be read: {error}") from None
+        name = header.get("kid")
+        for age in (FRESH_FOR, LOOKED_AGAIN_AFTER):
+            key = _chosen(await self._sets.get(jwks_url, not_older_than=age), name)
+            if key is not None:
+                return _decoded(token, key)
+        raise NotVouched("no such key")
+
+    async def _fetched(self, url: str) -> Keys:
+        published = await self._calls.get(url)
+        keys = published.get("keys") if isinstance(published, dict) else None
+        if not isinstance(keys, list):
+            raise NotVouched("no set of keys")
+        return [one for one in keys[:MOST_KEYS] if isinstance(one, dict) and one.get("kty") in _ALGORITHMS and one.get("use") != "enc"]
+
+
+def _chosen(keys: Keys, name: Any) -> Mapping[str, Any] | None:
+    """Whoever publishes a single key need not name it."""
+    if name is None:
+        return keys[0] if len(keys) == 1 else None
+    return next((one for one in keys if one.get("kid") == name), None)
+
+
+def _decoded(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+    _, allowed = _ALGORITHMS[key["kty"]]
+    named = [key["alg"]] if key.get("alg") in allowed else list(allowed)
+    try:
+        public = _read(key["kty"], json.dumps(key))
+        claims: Mapping[str, Any] = jwt.decode(token, public, algorithms=named, options=_OPTIONS)
+    # ValueError: numbers that are no key.
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        raise NotVouched(f"the ID token does not verify: {error}") from None
+    return claims
+
+
+@lru_cache(maxsize=MOST_READ)
+def _read(kind: str, key: str) -> Any:
+    return _ALGORITHMS[kind][0].from_jwk(key)

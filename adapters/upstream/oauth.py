@@ -1,0 +1,79 @@
+"""What the protocols have in common: the authorization request, and the token endpoint (RFC 6749, RFC 7636)."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final, TypeGuard
+from urllib.parse import quote_plus, urlencode
+
+from adapters.upstream.calls import Calls
+from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
+from core.domain.identity.upstream_providers import ClientAtProvider
+from core.domain.secrets import Secret
+from ports.identity.upstream.protocols import GrantEnded
+from ports.outbound import NO_HEADERS
+
+LONGEST_TOKEN: Final = 16 << 10
+# A provider that says more means never.
+_LONGEST_LIFE: Final = 10 * 366 * 24 * 3600
+
+
+def authorization_url(endpoint: str, client_id: str, asked: Asked, scopes: tuple[str, ...], more: Mapping[str, str]) -> str:
+    fields = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": asked.redirect_uri,
+        "scope": " ".join(dict.fromkeys(scopes)),
+        "state": asked.state.reveal(),
+        "code_challenge": asked.code_challenge,
+        "code_challenge_method": "S256",
+        **more,
+    }
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(fields)}"
+
+
+async def tokens_of(
+    calls: Calls, endpoint: str, client: ClientAtProvider, form: Mapping[str, str], *, basic: bool = False
+) -> tuple[ProviderTokens, Mapping[str, Any]]:
+    """The tokens, and the whole answer. Raises `OAuthError`, and `GrantEnded` when what was sent counts no more."""
+    if basic:
+        # RFC 6749 section 2.3.1: each half encoded as a form's field is.
+        pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret.reveal())}"
+        headers: Mapping[str, str] = {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        fields = form
+    else:
+        headers, fields = NO_HEADERS, {**form, "client_id": client.client_id, "client_secret": client.secret.reveal()}
+    status, answer = await calls.post(endpoint, fields, headers)
+    # Some refuse with a 200.
+    error = answer.get("error")
+    if error in {"invalid_grant", "bad_refresh_token", "bad_verification_code"}:
+        raise GrantEnded
+    if status != 200 or error is not None:
+        raise OAuthError(detail=f"the token endpoint answered {status}, {str(error)[:100]!r}")
+    return _read(answer), answer
+
+
+def _read(answer: Mapping[str, Any]) -> ProviderTokens:
+    access, refresh = answer.get("access_token"), answer.get("refresh_token")
+    kind, life, scope = answer.get("token_type"), answer.get("expires_in"), answer.get("scope")
+    if not _is_token(access) or not isinstance(kind, str) or kind.lower() != "bearer":
+        raise NotVouched("no access token")
+    return ProviderTokens(
+        access_token=Secret(access),
+        refresh_token=Secret(refresh) if _is_token(refresh) else None,
+        expires_in=_seconds(life),
+        # The code host separates them by commas.
+        scopes=tuple(scope.replace(",", " ").split()) if isinstance(scope, str) and scope else None,
+    )
+
+
+def _is_token(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_TOKEN and value.isascii() and value.isprintable()
+
+
+def _seconds(value: Any) -> int | None:
+    try:
+        seconds = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(seconds, _LONGEST_LIFE) if seconds > 0 else None

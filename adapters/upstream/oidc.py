@@ -1,0 +1,122 @@
+"""OpenID Connect, the authorization code flow: any provider that speaks it, found by its issuer. Two of the three differ in little."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from adapters.upstream.calls import Calls
+from adapters.upstream.keys import ProviderKeys
+from adapters.upstream.oauth import authorization_url, tokens_of
+from adapters.upstream.remembered import Remembered
+from core.domain.errors import BadRequest
+from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
+from core.domain.identity.upstream_providers import Endpoints, Upstream
+from core.domain.secrets import Secret, Token
+from ports.clock import Clock
+from ports.identity.upstream.protocols import GrantEnded
+
+SCOPES: Final = ("openid", "email", "profile")
+_WELL_KNOWN: Final = "/.well-known/openid-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    endpoints: Endpoints
+    basic: bool
+
+
+class OpenId:
+    """`calls` decides which addresses may be called."""
+
+    scopes: ClassVar[tuple[str, ...]] = SCOPES
+
+    def __init__(self, calls: Calls, clock: Clock) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._keys = ProviderKeys(calls)
+        self._discovered = Remembered(self._discover)
+
+    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+        found = await self._found(upstream)
+        hint = {"login_hint": asked.login_hint} if asked.login_hint else {}
+        more = {"nonce": asked.nonce, **hint, **self.wishes(asked)}
+        scopes = (*self.scopes, *upstream.scopes, *asked.scopes, *self.scopes_offline(asked))
+        return authorization_url(found.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+        found = await self._found(upstream)
+        form = {
+            "grant_type": "authorization_code",
+            "code": code.reveal(),
+            "redirect_uri": asked.redirect_uri,
+            "code_verifier": asked.verifier.reveal(),
+        }
+        try:
+            tokens, answer = await tokens_of(self._calls, found.endpoints.token_url, upstream.client, form, basic=found.basic)
+        except GrantEnded:
+            raise NotVouched("the code is not good") from None
+        claims = await self._verified(answer, upstream, found.endpoints, asked)
+        if "email" not in claims and found.endpoints.userinfo_url:
+            bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
+            userinfo = await self._calls.get(found.endpoints.userinfo_url, bearer)
+            claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {})
+        return self.asserted(claims), tokens
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+        found = await self._found(upstream)
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
+        return (await tokens_of(self._calls, found.endpoints.token_url, upstream.client, form, basic=found.basic))[0]
+
+    async def check(self, issuer: str) -> None:
+        if not self._calls.may_call(issuer):
+            raise BadRequest("issuer: must be an address that may be called")
+        try:
+            # What was found before may have been the mistake that is corrected now.
+            await self._discovered.get(issuer, not_older_than=0)
+        except OAuthError:
+            raise BadRequest(f"issuer: {issuer}{_WELL_KNOWN} must answer as OpenID Connect Discovery has it, over https") from None
+
+    def wishes(self, asked: Asked) -> Mapping[str, str]:
+        """What the provider is asked for beside the standard's."""
+        return {"prompt": "login"} if asked.fresh else {"prompt": "select_account"} if asked.choose else {}
+
+    def scopes_offline(self, asked: Asked) -> tuple[str, ...]:
+        return ("offline_access",) if asked.offline else ()
+
+    def asserted(self, claims: Mapping[str, Any]) -> Asserted:
+        """Raises `NotVouched`."""
+        return of_openid(claims)
+
+    async def _verified(self, answer: Mapping[str, Any], upstream: Upstream, endpoints: Endpoints, asked: Asked) -> Mapping[str, Any]:
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise NotVouched("no ID token")
+        claims = await self._keys.verified(token, endpoints.jwks_url)
+        require_claims(claims, issuer=endpoints.issuer, client_id=upstream.client.client_id, nonce=asked.nonce, now=self._clock.now())
+        return claims
+
+    async def _found(self, upstream: Upstream) -> _Found:
+        if upstream.endpoints.token_url:
+            return _Found(upstream.endpoints, basic=False)
+        return await self._discovered.get(upstream.endpoints.issuer)
+
+    async def _discover(self, issuer: str) -> _Found:
+        """OpenID Connect Discovery, section 4."""
+        said = await self._calls.get(f"{issuer.removesuffix('/')}{_WELL_KNOWN}")
+        if not isinstance(said, dict) or said.get("issuer") != issuer:
+            raise OAuthError(detail="the metadata is another issuer's")
+        named = {name: said.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+        userinfo = said.get("userinfo_endpoint", "")
+        if not all(isinstance(url, str) and self._calls.may_call(url) for url in named.values()) or not isinstance(userinfo, str):
+            raise OAuthError(detail="the metadata lacks an endpoint, or names one that is not called")
+        # Without a word about it, the header alone is certain (OpenID Connect Discovery, section 3).
+        methods = said.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        endpoints = Endpoints(
+            issuer=issuer,
+            authorization_url=str(named["authorization_endpoint"]),
+            token_url=str(named["token_endpoint"]),
+            userinfo_url=userinfo,
+            jwks_url=str(named["jwks_uri"]),
+        )
+        return _Found(endpoints, basic="client_secret_post" not in methods)

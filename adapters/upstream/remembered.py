@@ -1,0 +1,40 @@
+"""What providers publish, remembered for a while: their metadata and their keys. Many at once wait for one call."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import trio
+
+FRESH_FOR: Final = 3600.0
+MOST: Final = 500
+
+Published = TypeVar("Published")
+
+
+@dataclass(slots=True)
+class _Place(Generic[Published]):
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    published: Published | None = None
+    fetched_at: float = 0.0
+
+
+class Remembered(Generic[Published]):
+    def __init__(self, fetch: Callable[[str], Awaitable[Published]], most: int = MOST) -> None:
+        self._fetch = fetch
+        self._most = most
+        self._places: OrderedDict[str, _Place[Published]] = OrderedDict()
+
+    async def get(self, url: str, *, not_older_than: float = FRESH_FOR) -> Published:
+        """What was published at most so many seconds ago. Raises what `fetch` does."""
+        place = self._places.setdefault(url, _Place())
+        self._places.move_to_end(url)
+        while len(self._places) > self._most:
+            self._places.popitem(last=False)
+        async with place.turn:
+            now = trio.current_time()
+            if place.published is None or now - place.fetched_at > not_older_than:
+                place.published = await self._fetch(url)
+                place.fetched_at = trio.current_time()
+            return place.published

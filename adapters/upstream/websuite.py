@@ -1,0 +1,21 @@
+"""The web suite: OpenID Connect, with a word of its own for access that lasts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.upstream.oidc import OpenId
+from core.domain.identity.upstream.claims import Asserted, of_websuite
+from core.domain.identity.upstream.sign_in import Asked
+
+
+class WebSuite(OpenId):
+    def wishes(self, asked: Asked) -> Mapping[str, str]:
+        """It does not know `prompt=login`. Whoever chooses an account there may have to sign in."""
+        prompt = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
+        return {**prompt, "access_type": "offline"} if asked.offline else prompt
+
+    def scopes_offline(self, asked: Asked) -> tuple[str, ...]:  # noqa: ARG002 - it has none
+        return ()
+
+    def asserted(self, claims: Mapping[str, Any]) -> Asserted:
+        return of_websuite(claims)

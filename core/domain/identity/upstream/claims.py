@@ -1,0 +1,140 @@
+"""What a provider says of somebody, and how much of it counts. Providers differ in what they call verified, so each has a rule."""
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from core.domain.identity.upstream_providers import TENANT
+
+LEEWAY: Final = timedelta(seconds=60)
+LONGEST_SUBJECT: Final = 255
+# Where the provider gives out the addresses itself.
+_WEBSUITE_DOMAINS: Final = frozenset({"gmail.com", "googlemail.com"})
+# Personal accounts of the office suite, whose addresses their owners have confirmed.
+_CONSUMERS: Final = "9188040d-6c67-4b5b-9112-36a304b66dad"
+_TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class NotVouched(Exception):
+    """What came from the provider shows nobody's identity. The message is for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """Whom the provider vouches for."""
+
+    issuer: str
+    subject: str
+    email: str = ""
+    """Empty: it told none."""
+    email_is_verified: bool = False
+
+    @property
+    def domain(self) -> str:
+        return self.email.rpartition("@")[2].lower()
+
+
+def require_claims(claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: datetime) -> None:
+    """An ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). Raises `NotVouched`."""
+    if claims.get("iss") != issued_by(issuer, claims):
+        raise NotVouched("another issuer")
+    audience = claims.get("aud")
+    if audience not in (client_id, [client_id]) and not (_is_among(client_id, audience) and claims.get("azp") == client_id):
+        raise NotVouched("another audience")
+    if claims.get("azp", client_id) != client_id:
+        raise NotVouched("for another party")
+    given = claims.get("nonce")
+    if not isinstance(given, str) or not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), nonce.encode()):
+        raise NotVouched("another nonce")
+    expires_at, issued_at = _seconds(claims, "exp"), _seconds(claims, "iat")
+    if now.timestamp() >= expires_at + LEEWAY.total_seconds():
+        raise NotVouched("expired")
+    if max(issued_at, _seconds(claims, "nbf", issued_at)) > now.timestamp() + LEEWAY.total_seconds():
+        raise NotVouched("from the future")
+
+
+def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:
+    """The issuer that the token must name. A provider with many tenants has one for each, which names the tenant of the token."""
+    if TENANT not in issuer:
+        return issuer
+    tenant = claims.get("tid")
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+        raise NotVouched("no tenant")
+    return issuer.replace(TENANT, tenant)
+
+
+def may_be_issued_by(issuer: str, named: str) -> bool:
+    """Whether an answer that names its issuer (RFC 9207) may be this provider's, before its tenant is known."""
+    before, tenant, after = issuer.partition(TENANT)
+    if not tenant:
+        return named == issuer
+    middle = named[len(before) : len(named) - len(after)]
+    return named.startswith(before) and named.endswith(after) and _TENANT.fullmatch(middle) is not None
+
+
+def of_openid(claims: Mapping[str, Any]) -> Asserted:
+    """By the standard claims alone."""
+    return _asserted(claims, _text(claims, "sub"), claims.get("email_verified") is True)
+
+
+def of_websuite(claims: Mapping[str, Any]) -> Asserted:
+    """An address elsewhere may have changed hands since the provider verified it. Those that it manages itself cannot have: in its own mail
+    domain, or in one that it hosts (`hd`).
+    """
+    asserted = of_openid(claims)
+    manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
+    return _asserted(claims, asserted.subject, asserted.email_is_verified and manages)
+
+
+def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
+    """A tenant's administrator may write any address into its accounts. `xms_edov` says that the tenant has proved the address's domain.
+    The person is known by tenant and object, never by the address.
+    """
+    tenant, person = _text(claims, "tid"), _text(claims, "oid")
+    verified = tenant == _CONSUMERS or claims.get("xms_edov") in (True, 1, "1", "true", "True")
+    return _asserted(claims, f"{tenant}:{person}", verified)
+
+
+def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -> Asserted:
+    """The primary address, if it is verified. The person is known by the number, since names are given away again."""
+    number = person.get("id")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise NotVouched("no id")
+    for one in emails:
+        if isinstance(one, Mapping) and one.get("primary") is True and isinstance(one.get("email"), str):
+            return Asserted(issuer, str(number), one["email"], one.get("verified") is True)
+    return Asserted(issuer, str(number))
+
+
+def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The address that the ID token left out. Whose it is must be the same (OpenID Connect Core, section 5.3.2)."""
+    if userinfo.get("sub") != claims.get("sub"):
+        raise NotVouched("the user info is somebody else's")
+    return {**claims, **{name: userinfo[name] for name in ("email", "email_verified") if name in userinfo}}
+
+
+def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule
+    email = claims.get("email")
+    told = email if isinstance(email, str) else ""
+    return Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SUBJECT:
+        raise NotVouched(f"no {name}")
+    return value
+
+
+def _is_among(client_id: str, audience: object) -> bool:
+    return isinstance(audience, list | tuple) and client_id in audience
+
+
+def _seconds(claims: Mapping[str, Any], name: str, otherwise: float | None = None) -> float:
+    value = claims.get(name, otherwise)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**34:
+        raise NotVouched(f"{name} is no moment")
+    return value

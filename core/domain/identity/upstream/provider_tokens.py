@@ -1,0 +1,78 @@
+"""Provider tokens: what an application does at a provider in a person's name. One process refreshes a token, and the others wait for it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+from uuid import uuid5
+
+from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId
+from core.domain.identity.upstream.sign_in import ProviderTokens
+from core.domain.secrets import Secret
+
+# A token that is about to expire would expire on its way.
+LEEWAY: Final = timedelta(seconds=30)
+# Longer than the call may take: whoever refreshes has finished by then, or has died.
+LEASE: Final = timedelta(seconds=15)
+CALL_TIMEOUT: Final = timedelta(seconds=10)
+LOOK_AGAIN_AFTER: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityGrant:
+    """That a person uses a service with an identity, and what the service may do there if it asked for anything. Tokens are sealed."""
+
+    id: IdentityGrantId
+    identity: IdentityId
+    service: ServiceId
+    client_id: str
+    """The client that the tokens were given to."""
+    scopes: tuple[str, ...] = ()
+    sealed_access_token: bytes | None = None
+    sealed_refresh_token: bytes | None = None
+    expires_at: datetime | None = None
+    """None: the provider did not say, so it does not expire."""
+    refreshing_until: datetime | None = None
+
+
+class Readiness(Enum):
+    READY = auto()
+    REFRESH = auto()
+    WAIT = auto()
+    """Somebody is refreshing it."""
+    LOST = auto()
+    """It has expired, and nothing can renew it: the person has to sign in through the provider again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderToken:
+    """As the application gets it."""
+
+    provider: str
+    access_token: Secret
+    expires_at: datetime | None
+    scopes: tuple[str, ...]
+
+
+def grant_id(identity: IdentityId, service: ServiceId) -> IdentityGrantId:
+    """The same each time, so that what is sealed for the row can be written without asking for it first."""
+    return IdentityGrantId(uuid5(identity, str(service)))
+
+
+def sealing_context(column: str, grant: IdentityGrantId) -> str:
+    """`column` is `sealed_access_token` or `sealed_refresh_token`."""
+    return f"identity_grants.{column}:{grant}"
+
+
+def readiness(grant: IdentityGrant, now: datetime) -> Readiness:
+    if grant.sealed_access_token is None:
+        return Readiness.LOST
+    if grant.expires_at is None or now + LEEWAY < grant.expires_at:
+        return Readiness.READY
+    if grant.sealed_refresh_token is None:
+        return Readiness.LOST
+    return Readiness.WAIT if grant.refreshing_until is not None and now < grant.refreshing_until else Readiness.REFRESH
+
+
+def expiry(tokens: ProviderTokens, now: datetime) -> datetime | None:
+    return None if tokens.expires_in is None else now + timedelta(seconds=tokens.expires_in)

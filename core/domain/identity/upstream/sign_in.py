@@ -1,0 +1,190 @@
+"""Signing in through an upstream provider: what is kept while the person is there, and what they may be told when they come back."""
+
+import hmac
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
+from core.domain.errors import BadRequest, Refusal
+from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.upstream_providers import (
+    NAMES,
+    ClientAtProvider,
+    Endpoints,
+    Installed,
+    Provider,
+    ProviderOff,
+    Upstream,
+)
+from core.domain.secrets import Secret, Token
+
+LIFETIME: Final = timedelta(minutes=15)
+# Providers send less; RFC 6749 sets no bound.
+LONGEST_CODE: Final = 4096
+
+
+class OAuthError(Refusal):
+    """The provider did not answer, or not as its protocol has it. What it said is in the log at most."""
+
+    code = "OAUTH_ERROR"
+    text = "The provider could not be used: try again later"
+
+    def __init__(self, *, detail: str | None = None) -> None:
+        super().__init__(words="provider_failed", detail=detail)
+
+
+class UpstreamRefused(BadRequest):
+    """Nobody comes in, or nothing is connected. `reason` is for programs, and the text of the same name for people."""
+
+    text = "You cannot sign in in this way"
+
+    def __init__(self, reason: str, *, detail: str | None = None) -> None:
+        super().__init__(words=f"provider_{reason}", detail=detail)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedClient:
+    """A client at a provider, as it is kept. `context` is what its secret was sealed with."""
+
+    client_id: str
+    sealed_secret: bytes
+    context: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredProvider:
+    """An organization's own provider, as it is kept."""
+
+    organization: OrganizationId
+    name: str
+    issuer: str
+    client: SealedClient
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayThrough:
+    """What a sign-in through a provider depends on, as it is at this moment."""
+
+    organization: OrganizationId | None = None
+    """That of the flow, if that is one's and active."""
+    own_client: SealedClient | None = None
+    """The organization's, at one of the three."""
+    configured: ConfiguredProvider | None = None
+    """None: there is none with this id, or it is turned off, or its organization is not active, or the flow is another organization's."""
+    service: ServiceId | None = None
+    """In which the person signs in, or connects an identity."""
+    service_scopes: tuple[str, ...] = ()
+    """What the service wants to do at the provider in the person's name."""
+    redirect_uri: str = ""
+    """The first that the service has registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewState:
+    """Kept while the person is at the provider. The state itself is in the browser's address line only."""
+
+    digest: bytes
+    browser_digest: bytes
+    provider: str
+    flow: FlowId | None = None
+    """None: an identity is connected to an account."""
+    user: UserId | None = None
+    """Whose account that is."""
+    session: SessionId | None = None
+    """In which they asked for it; it must still live."""
+    client_id: str
+    """With another client than the request, the answer does not count."""
+    created_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + LIFETIME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenState:
+    """What a state was for. It is gone from where it was kept."""
+
+    provider: str
+    flow: FlowId | None
+    user: UserId | None
+    session: SessionId | None
+    client_id: str
+    way: WayThrough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What goes to the provider and is expected back."""
+
+    redirect_uri: str
+    state: Token
+    nonce: str
+    verifier: Token
+    scopes: tuple[str, ...] = ()
+    login_hint: str = ""
+    fresh: bool = False
+    """The person must sign in there again, if the provider knows how to ask for it."""
+    choose: bool = False
+    """The person must at least choose an account there, so that a link alone signs nobody in."""
+    offline: bool = False
+    """We want to act for the person later on, too."""
+
+    @property
+    def code_challenge(self) -> str:
+        """S256 (RFC 7636)."""
+        return urlsafe_b64encode(self.verifier.digest()).rstrip(b"=").decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTokens:
+    """With which we may act for the person at the provider."""
+
+    access_token: Secret
+    refresh_token: Secret | None = None
+    expires_in: int | None = None
+    scopes: tuple[str, ...] | None = None
+    """None: it did not say, so they are those that were asked for."""
+
+
+def derived(state: Token, key: bytes) -> tuple[str, Token]:
+    """The nonce and the PKCE verifier of a state. They need not be kept, and whoever reads the database cannot compute them."""
+    return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))
+
+
+def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
+    """`opened` is the secret of the client that `client_kept` named, if it named one. Raises `ProviderOff`."""
+    if provider not in frozenset(Provider):
+        configured = way.configured
+        if configured is None or opened is None:
+            raise ProviderOff(detail="no such provider of this organization is on")
+        return Upstream(
+            key=provider,
+            name=configured.name,
+            endpoints=Endpoints(issuer=configured.issuer),
+            client=ClientAtProvider(configured.client.client_id, opened),
+            scopes=configured.scopes,
+            organization=configured.organization,
+        )
+    one = Provider(provider)
+    ours = installed[one]
+    client = ours.client if way.own_client is None or opened is None else ClientAtProvider(way.own_client.client_id, opened)
+    if client is None:
+        raise ProviderOff(detail="neither the installation nor the organization has a client there")
+    return Upstream(key=provider, name=NAMES[one], endpoints=ours.endpoints, client=client)
+
+
+def client_kept(provider: str, way: WayThrough) -> SealedClient | None:
+    """Whose secret has to be opened. None: the installation's client is used."""
+    if provider in frozenset(Provider):
+        return way.own_client
+    return None if way.configured is None else way.configured.client
+
+
+def _derived(purpose: bytes, state: Token, key: bytes) -> str:
+    return urlsafe_b64encode(hmac.digest(key, purpose + b" " + state.digest(), sha256)).rstrip(b"=").decode()

@@ -1,0 +1,106 @@
+"""Upstream providers of an organization's own: any that speaks OpenID Connect, by its issuer, with the organization's client there."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.record.events import Actor, Event, Target
+
+# Each is a button on the organization's sign-in page.
+MOST_PROVIDERS: Final = 20
+LONGEST_NAME: Final = 100
+LONGEST_ISSUER: Final = 500
+MOST_SCOPES: Final = 20
+LONGEST_SCOPE: Final = 200
+# RFC 6749 section 3.3.
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamProvider:
+    """Without the secret, which is only ever opened to be used."""
+
+    id: UpstreamProviderId
+    organization: OrganizationId
+    name: str
+    issuer: str
+    client_id: str
+    scopes: tuple[str, ...]
+    """Beside those that say who somebody is."""
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+def sealing_context(provider: UpstreamProviderId) -> str:
+    return f"upstream_providers.sealed_client_secret:{provider}"
+
+
+def provider_name(text: str) -> str:
+    name = typed_line("name", text)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def issuer(text: str) -> str:
+    """Byte for byte as its tokens say it (OpenID Connect Core, section 2). Raises `BadRequest`."""
+    try:
+        destination(text)
+    except NotADestination as refusal:
+        raise BadRequest(f"issuer: {refusal}") from None
+    if "?" in text or len(text) > LONGEST_ISSUER:
+        raise BadRequest(f"issuer: a URL of at most {LONGEST_ISSUER} characters, without a query")
+    return text
+
+
+def scopes(texts: Sequence[str]) -> tuple[str, ...]:
+    if len(texts) > MOST_SCOPES or not all(len(one) <= LONGEST_SCOPE and _SCOPE.fullmatch(one) for one in texts):
+        raise BadRequest(f"scopes: at most {MOST_SCOPES}, of at most {LONGEST_SCOPE} visible characters each, without quotes")
+    return tuple(dict.fromkeys(texts))
+
+
+def require_room(count: int) -> None:
+    if count >= MOST_PROVIDERS:
+        raise BadRequest(f"An organization has at most {MOST_PROVIDERS} upstream providers: delete one first")
+
+
+def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
+    return _event("organization.upstream_provider.created", provider, actor, _told(provider))
+
+
+def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: Actor, *, secret: bool) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    details: dict[str, Json] = {"name": after.name}
+    for field, value in new.items():
+        if old[field] != value:
+            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    if secret:
+        details["secret_changed"] = True
+    return _event("organization.upstream_provider.updated", after, actor, details)
+
+
+def provider_deleted(provider: UpstreamProvider, actor: Actor) -> Event:
+    return _event("organization.upstream_provider.deleted", provider, actor, _told(provider))
+
+
+def _told(provider: UpstreamProvider) -> Mapping[str, Json]:
+    return {
+        "name": provider.name,
+        "issuer": provider.issuer,
+        "client_id": provider.client_id,
+        "scopes": list(provider.scopes),
+        "enabled": provider.enabled,
+    }
+
+
+def _event(name: str, provider: UpstreamProvider, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("upstream_provider", str(provider.id)), provider.organization, details)

@@ -1,0 +1,128 @@
+"""Identities: the accounts at providers that a person has connected, listed, connected and disconnected by the person."""
+
+from collections.abc import Sequence
+
+from core.domain.errors import NotFound, Unauthorized
+from core.domain.identifiers import IdentityId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.upstream.identities import (
+    NOT_FOR_ACCOUNT,
+    OTHER_CONNECTED,
+    TAKEN,
+    Connecting,
+    Identity,
+    connecting,
+    identity_unlinked,
+)
+from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
+from core.domain.identity.upstream_providers import provider_key
+from core.domain.identity.ways_in import require_another
+from core.domain.record.events import Actor
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.providers import UpstreamProviders
+from core.usecases.identity.upstream.sign_in import UpstreamSignIn, Vouched, new_identity
+from ports.clock import Clock
+from ports.identity.upstream.identities import IdentityLookup
+from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class Identities:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: IdentityLookup,
+        upstream: UpstreamLookup,
+        *,
+        sign_in: UpstreamSignIn,
+        providers: UpstreamProviders,
+        grants: IdentityGrants,
+        devices: Devices,
+        templates: MailTemplates,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._upstream = upstream
+        self._sign_in = sign_in
+        self._providers = providers
+        self._grants = grants
+        self._devices = devices
+        self._templates = templates
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, caller: Caller) -> Sequence[Identity]:
+        """The oldest first. An application sees those that are used in its service."""
+        service = caller.service
+        return await self._lookup.list(caller.user, caller.organization if service else "", service)
+
+    async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
+        """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`, and
+        `Unauthorized` when the account has ended.
+        """
+        user, upstream = taken.user, vouched.upstream
+        assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
+        approach = await self._devices.observe(client)
+        met = await self._upstream.meet(upstream.key, vouched.asserted, None, approach, organization=upstream.organization, user=user)
+        identity = met.identity
+        match connecting(user, met, of_organization=upstream.organization is not None):
+            case Connecting.TAKEN:
+                raise UpstreamRefused(TAKEN)
+            case Connecting.OTHER_CONNECTED:
+                raise UpstreamRefused(OTHER_CONNECTED)
+            case Connecting.NOT_FOR_ACCOUNT:
+                raise UpstreamRefused(NOT_FOR_ACCOUNT)
+            case _:  # connected already, or to be connected
+                pass
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
+            if confirmed is None:
+                raise Unauthorized
+            if identity is None:
+                made = new_identity(IdentityId(self._ids.new()), user, upstream, vouched.asserted, self._clock)
+                if not await uow.identities.add(made, origin=taken.way.service):
+                    raise UpstreamRefused(TAKEN, detail="another one was quicker")
+                identity = made.id
+                await self._sign_in.tell_linked(
+                    uow, made, confirmed.account, upstream, client.actor(user), service=taken.way.service, how="asked"
+                )
+            await self._grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
+            await uow.commit()
+
+    async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
+        """An application takes away only what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`,
+        `NotFound`, and `LastWayIn`.
+        """
+        key = provider_key(provider)
+        service = None
+        if caller.service:
+            service = (await self._upstream.way(key, organization=caller.organization, service_slug=caller.service)).service
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(caller.user)
+            identity = await uow.identities.hold(caller.user, key, service)
+            if identity is None:
+                raise NotFound("You are not connected to this provider", words="provider_not_connected")
+            if service is not None and await uow.identities.is_used_elsewhere(identity.id, service):
+                await uow.identity_grants.remove(identity.id, service)
+                await uow.commit()
+                return
+            require_another(await uow.accounts.ways_in(caller.user))
+            await uow.identities.remove(identity.id)
+            mail = self._templates.mail(
+                "identity_unlinked",
+                caller.email.address,
+                language=caller.language or actor.language,
+                provider=self._providers.name(key, identity.provider_name),
+                when=self._clock.now(),
+                address=actor.address,
+            )
+            await uow.jobs.add(mail.as_job())
+            await uow.record(identity_unlinked(identity, actor, service=service))
+            await uow.commit()

@@ -1,0 +1,44 @@
+"""Identity grants as they are written: what a provider gave for a service, sealed for its row."""
+
+from core.domain.identifiers import IdentityId
+from core.domain.identity.upstream.provider_tokens import IdentityGrant, expiry, grant_id, sealing_context
+from core.domain.identity.upstream.sign_in import ProviderTokens, WayThrough
+from core.domain.identity.upstream_providers import Upstream
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.unit_of_work import UnitOfWork
+
+
+class IdentityGrants:
+    def __init__(self, keyring: KeyRing, clock: Clock) -> None:
+        self._keyring = keyring
+        self._clock = clock
+
+    async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ProviderTokens) -> None:
+        """That the identity is used in the service that this leads to, if it leads to one. Tokens are kept only for a service that wants to
+        do something with them.
+        """
+        if way.service is None:
+            return
+        grant = IdentityGrant(
+            id=grant_id(identity, way.service), identity=identity, service=way.service, client_id=upstream.client.client_id
+        )
+        if way.service_scopes:
+            grant = self.sealed(grant, tokens, way.service_scopes)
+        await uow.identity_grants.keep(grant, self._clock.now())
+
+    def sealed(self, grant: IdentityGrant, tokens: ProviderTokens, asked: tuple[str, ...]) -> IdentityGrant:
+        """With these tokens. A refresh token that did not come stays as it was."""
+        refresh = tokens.refresh_token
+        return IdentityGrant(
+            id=grant.id,
+            identity=grant.identity,
+            service=grant.service,
+            client_id=grant.client_id,
+            scopes=asked if tokens.scopes is None else tokens.scopes,
+            sealed_access_token=self._keyring.seal(tokens.access_token.reveal().encode(), sealing_context("sealed_access_token", grant.id)),
+            sealed_refresh_token=grant.sealed_refresh_token
+            if refresh is None
+            else self._keyring.seal(refresh.reveal().encode(), sealing_context("sealed_refresh_token", grant.id)),
+            expires_at=expiry(tokens, self._clock.now()),
+        )

@@ -1,0 +1,131 @@
+"""Provider tokens: given to the application that the person signed in to. One process refreshes an expired one while the others wait."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import BadRequest, Forbidden, NotFound, Unavailable
+from core.domain.identity.callers import Caller
+from core.domain.identity.upstream.provider_tokens import (
+    LEASE,
+    LOOK_AGAIN_AFTER,
+    IdentityGrant,
+    ProviderToken,
+    Readiness,
+    readiness,
+    sealing_context,
+)
+from core.domain.identity.upstream.sign_in import OAuthError
+from core.domain.identity.upstream_providers import Provider, UnknownProvider, Upstream, provider_key
+from core.domain.secrets import Secret
+from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.providers import UpstreamProviders
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.upstream.protocols import GrantEnded, UpstreamProtocols
+from ports.identity.upstream.provider_tokens import GrantFound, IdentityGrantLookup
+from ports.metrics import Metrics
+from ports.unit_of_work import UnitOfWorkFactory
+
+# As long as a lease lasts, and once more for whoever takes it over.
+_LOOKS: Final = int(2 * LEASE.total_seconds() / LOOK_AGAIN_AFTER)
+
+
+class ProviderTokens:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: IdentityGrantLookup,
+        protocols: UpstreamProtocols,
+        *,
+        providers: UpstreamProviders,
+        grants: IdentityGrants,
+        keyring: KeyRing,
+        metrics: Metrics,
+        clock: Clock,
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._protocols = protocols
+        self._providers = providers
+        self._grants = grants
+        self._keyring = keyring
+        self._metrics = metrics
+        self._clock = clock
+        self._pause = pause
+
+    async def get(self, caller: Caller, provider: str) -> ProviderToken:
+        """Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks the provider for
+        nothing, `NotFound` when the person is not connected there through it, and `OAuthError` when the provider does not renew an expired
+        token.
+        """
+        key = provider_key(provider)
+        if key not in frozenset(Provider):
+            # Services have scopes at the three alone.
+            raise UnknownProvider
+        if not caller.service:
+            raise BadRequest("Only a service can ask for this: sign in to it first")
+        waited = False
+        for _ in range(_LOOKS):
+            found = await self._lookup.find(caller.user, key, caller.organization, caller.service)
+            upstream, grant = self._usable(found, key)
+            now = self._clock.now()
+            match readiness(grant, now):
+                case Readiness.READY:
+                    return self._opened(grant, key)
+                case Readiness.LOST:
+                    raise OAuthError(detail="the token has expired, and cannot be renewed")
+                case Readiness.REFRESH if waited and grant.refreshing_until is None:
+                    # Whoever had the lease has given up, and we would get no token a moment later either.
+                    raise OAuthError(detail="another request could not renew the token")
+                case Readiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now)) is not None:
+                    return self._opened(renewed, key)
+                case _:  # another process does it
+                    pass
+            waited = True
+            await self._pause(LOOK_AGAIN_AFTER)
+        raise Unavailable(retry_after=1, detail="a provider's token stayed contended")
+
+    def _usable(self, found: GrantFound, key: str) -> tuple[Upstream, IdentityGrant]:
+        if not found.way.service_scopes:
+            raise Forbidden("This service asks the provider for nothing: give it scopes there first")
+        upstream = self._providers.found(key, found.way)
+        grant = found.grant
+        if grant is None or grant.sealed_access_token is None or grant.client_id != upstream.client.client_id:
+            raise NotFound("You are not connected to this provider in this service", words="provider_not_connected")
+        return upstream, grant
+
+    async def _refreshed(self, grant: IdentityGrant, upstream: Upstream, now: datetime) -> IdentityGrant | None:
+        """None: another process does it. Raises `OAuthError`."""
+        until = now + LEASE
+        async with self._unit_of_work() as uow:
+            if not await uow.identity_grants.lease(grant, now, until):
+                return None
+            await uow.commit()
+        assert grant.sealed_refresh_token is not None  # noqa: S101 - for the type checker: only such a one is refreshed
+        refresh_token = self._open("sealed_refresh_token", grant, grant.sealed_refresh_token)
+        try:
+            tokens = await self._protocols.refresh(upstream, refresh_token)
+        except (GrantEnded, OAuthError) as failure:
+            ended = isinstance(failure, GrantEnded)
+            self._metrics.provider_token_refreshed(upstream.label, "ended" if ended else "failed")
+            async with self._unit_of_work() as uow:
+                await uow.identity_grants.give_up(grant.id, until, ended=ended)
+                await uow.commit()
+            raise OAuthError(detail="the provider does not renew it any more" if ended else "the provider failed") from None
+        renewed = self._grants.sealed(grant, tokens, grant.scopes)
+        async with self._unit_of_work() as uow:
+            # Otherwise the person has signed in through the provider meanwhile: that token is newer, and this one is good as well.
+            await uow.identity_grants.renew(renewed, until, self._clock.now())
+            await uow.commit()
+        self._metrics.provider_token_refreshed(upstream.label, "renewed")
+        return renewed
+
+    def _opened(self, grant: IdentityGrant, key: str) -> ProviderToken:
+        assert grant.sealed_access_token is not None  # noqa: S101 - for the type checker: it is ready
+        token = self._open("sealed_access_token", grant, grant.sealed_access_token)
+        return ProviderToken(provider=key, access_token=token, expires_at=grant.expires_at, scopes=grant.scopes)
+
+    def _open(self, column: str, grant: IdentityGrant, sealed: bytes) -> Secret:
+        return Secret(self._keyring.open(sealed, sealing_context(column, grant.id)).decode())

@@ -1,0 +1,410 @@
+"""Signing in through an upstream provider: the person leaves, comes back with a code, and the provider's word becomes a proof."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, Unavailable
+from core.domain.identifiers import FlowId, IdentityId, ServiceId, SessionId, UserId
+from core.domain.identity.accounts import Account, signed_up, unverified_account
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow, FlowOver, Prompt
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.risk import NOTHING_KNOWN, Approach
+from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount
+from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
+from core.domain.identity.upstream.identities import (
+    DEACTIVATED,
+    NOT_FOR_ACCOUNT,
+    OTHER_CONNECTED,
+    UNVERIFIED,
+    Encounter,
+    Identity,
+    Linking,
+    identity_linked,
+    linking,
+)
+from core.domain.identity.upstream.sign_in import (
+    LONGEST_CODE,
+    Asked,
+    NewState,
+    OAuthError,
+    ProviderTokens,
+    TakenState,
+    UpstreamRefused,
+    WayThrough,
+    derived,
+)
+from core.domain.identity.upstream_providers import Offer, Upstream, provider_key
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.proofs import Arrival, LastLook, Proof
+from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.providers import UpstreamProviders
+from ports.clock import Clock
+from ports.identity.accounts import EmailSyntax
+from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# Of the key that nonces and verifiers are derived with.
+STATES: Final = "upstream_states"
+# Whoever meets another who creates the same account, or connects the same identity, looks again and finds it done.
+_LOOKS: Final = 3
+# RFC 8176 has no word for it.
+_METHODS: Final = ("fed",)
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """A provider's word, and what came with it."""
+
+    upstream: Upstream
+    asserted: Asserted
+    tokens: ProviderTokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The account that the word is about."""
+
+    identity: IdentityId
+    named: NamedAccount
+
+
+class UpstreamSignIn:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: UpstreamLookup,
+        protocols: UpstreamProtocols,
+        *,
+        providers: UpstreamProviders,
+        grants: IdentityGrants,
+        devices: Devices,
+        login_events: LoginEvents,
+        email_syntax: EmailSyntax,
+        templates: MailTemplates,
+        server_secrets: ServerSecrets,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+        base_url: str,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._protocols = protocols
+        self._providers = providers
+        self._grants = grants
+        self._devices = devices
+        self._login_events = login_events
+        self._email_syntax = email_syntax
+        self._templates = templates
+        self._server_secrets = server_secrets
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+        self._base_url = base_url
+
+    def callback(self, provider: str) -> str:
+        """Where the provider sends people back to. Each has its own, so that nobody's answer is taken for another's."""
+        return f"{self._base_url}/auth/{provider}/callback"
+
+    def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
+        """What the pages of a flow lead to."""
+        return self._providers.offered_in(flow)
+
+    async def offered_to(self, caller: Caller) -> Sequence[Offer]:
+        """What somebody can connect: what the installation has, and what the organization has that they look after."""
+        return self._providers.offered(await self._lookup.own(caller.organization or caller.chosen_organization))
+
+    def name(self, provider: str, otherwise: str = "") -> str:
+        """As people know it. `otherwise` is the name of an organization's own."""
+        return self._providers.name(provider, otherwise)
+
+    async def leave(self, provider: str, browser: Token, flow: Flow, *, login_hint: str = "", choose: bool = False) -> str:
+        """Where the person goes to sign in at the provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the
+        flow's organization is gone.
+        """
+        wanted = flow.wanted
+        way = await self._lookup.way(provider_key(provider), organization=wanted.organization, service=flow.service)
+        if wanted.organization and way.organization is None:
+            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
+        leaving = _Leaving(
+            flow=flow.id,
+            login_hint=login_hint or flow.email,
+            choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
+            fresh=wanted.prompt is Prompt.LOGIN or wanted.max_age is not None,
+        )
+        return await self._gone(self._providers.found(provider, way), way, browser, leaving)
+
+    async def leave_to_connect(self, provider: str, browser: Token, caller: Caller) -> str:
+        """The same for somebody who is signed in and connects an identity. Raises the same."""
+        way = await self._lookup.way(
+            provider_key(provider), organization=caller.organization or caller.chosen_organization, service_slug=caller.service
+        )
+        leaving = _Leaving(user=caller.user, session=caller.session, choose=True)
+        return await self._gone(self._providers.found(provider, way), way, browser, leaving)
+
+    async def take(self, provider: str, state: Token, browser: Token | None, caller: Caller | None) -> TakenState:
+        """What somebody who comes back was on the way to, once. Raises `UnknownProvider`, and `FlowOver` when there is no such state, or it
+        has expired, was used, or is another browser's.
+        """
+        taken = await self._lookup.take(
+            state.digest(), provider_key(provider), None if browser is None else browser.digest(), None if caller is None else caller.user
+        )
+        if taken is None:
+            raise FlowOver
+        return taken
+
+    async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> Vouched:
+        """The provider's word for what came back. `issuer` is who the answer says it is from. Raises `ProviderOff` when the provider has
+        been turned off meanwhile, or has another client, and `OAuthError` when its word shows nobody's identity.
+        """
+        upstream = self._providers.found(taken.provider, taken.way)
+        if upstream.client.client_id != taken.client_id:
+            raise OAuthError(detail="the client at the provider was changed meanwhile")
+        try:
+            if issuer is not None and not may_be_issued_by(upstream.endpoints.issuer, issuer):
+                raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
+            if not 0 < len(code.reveal()) <= LONGEST_CODE:
+                raise NotVouched("no code")  # noqa: TRY301
+            asked = await self._asked(taken.provider, state)
+            asserted, tokens = await self._protocols.redeem(upstream, code, asked)
+            if issuer is not None and issuer != asserted.issuer:
+                raise NotVouched("the answer is another tenant's")  # noqa: TRY301
+        except NotVouched as refusal:
+            self._metrics.upstream_sign_in(upstream.label, "not_vouched")
+            raise OAuthError(detail=f"{upstream.label}: {refusal}") from None
+        except OAuthError:
+            self._metrics.upstream_sign_in(upstream.label, "failed")
+            raise
+        return Vouched(upstream, asserted, tokens)
+
+    async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
+        """The proof. On the way, the identity is connected or the account created, where the provider's word is enough for that. Raises
+        `UpstreamRefused`.
+        """
+        upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
+        approach = await self._devices.observe(client)
+        email = self._email(asserted)
+        for _ in range(_LOOKS):
+            met = await self._lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
+            known = await self._known(met, vouched, email, way, approach)
+            if known is not None:
+                self._metrics.upstream_sign_in(upstream.label, "succeeded")
+                look = self._last_look(known, vouched, way)
+                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, self._clock.now(), look)
+                return Arrival(known.named, proof, approach, PLATFORM)
+        raise Unavailable(retry_after=1, detail="an identity stayed contended")
+
+    async def _known(self, met: Encounter, vouched: Vouched, email: Email | None, way: WayThrough, approach: Approach) -> _Known | None:
+        """None: somebody else was quicker, so look again."""
+        upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
+        told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
+        decided = linking(told, met, of_organization=upstream.organization is not None)
+        named = met.connected or met.named
+        match decided:
+            case Linking.SIGN_IN if met.identity is not None and named is not None:
+                return _Known(met.identity, named)
+            case Linking.CREATE if email is not None:
+                return await self._created(vouched, email, way, client)
+            case Linking.CONNECT if named is not None:
+                return await self._connected(vouched, named, way, client)
+            case Linking.RECLAIM if named is not None and email is not None:
+                return await self._reclaimed(vouched, named, email, way, client)
+        self._metrics.upstream_sign_in(upstream.label, "refused")
+        reason = _REASONS.get(decided, UNVERIFIED)
+        failure = LoginFailure.DEACTIVATED if decided is Linking.DEACTIVATED else LoginFailure.NOT_VOUCHED
+        # Whoever has no account of ours must not be able to write into somebody's log.
+        await self._login_events.log_failure(failure, upstream.label, met.connected, approach)
+        raise UpstreamRefused(reason)
+
+    async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
+        now = self._clock.now()
+        fresh = unverified_account(UserId(self._ids.new()), email, now, client.language)
+        account = Account(
+            fresh.id,
+            fresh.email,
+            is_platform_owner=False,
+            email_verified_at=now,
+            deactivated_at=None,
+            created_at=now,
+            language=fresh.language,
+        )
+        identity = self._identity(account.id, vouched)
+        actor = client.actor(account.id)
+        async with self._unit_of_work() as uow:
+            if not await uow.accounts.add(account, None, way.service):
+                return None
+            if not await uow.identities.add(identity, origin=way.service):
+                return None
+            through = PLATFORM if way.service is None else Context(way.organization, "", way.service, "")
+            await uow.record(signed_up(account.id, actor, vouched.upstream.label, through))
+            await uow.record(identity_linked(identity, actor, service=way.service, how="created"))
+            await uow.commit()
+        return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
+
+    async def _connected(self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client) -> _Known | None:
+        """To an account whose owner has proved the address, as the provider says of this person."""
+        user, identity = named.account.id, self._identity(named.account.id, vouched)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
+            if confirmed is None or confirmed.account != named.account:
+                return None
+            if not await uow.identities.add(identity, origin=way.service):
+                return None
+            await self.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how="address")
+            await uow.commit()
+        return _Known(identity.id, named)
+
+    async def _reclaimed(self, vouched: Vouched, named: NamedAccount, email: Email, way: WayThrough, client: Client) -> _Known | None:
+        """From whoever registered the address and never proved it. What they put there, and everything that rests on it, ends."""
+        user, identity = named.account.id, self._identity(named.account.id, vouched)
+        actor = client.actor(user)
+        async with self._unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            now = self._clock.now()
+            if not await uow.identities.reclaim(user, email, now):
+                return None
+            await hand_over(uow, user, now)
+            if not await uow.identities.add(identity, origin=way.service):
+                return None
+            await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
+            await self.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
+            await uow.commit()
+        return _Known(identity.id, NamedAccount(named.account, None, False, named.knowledge))
+
+    async def tell_linked(
+        self,
+        uow: UnitOfWork,
+        identity: Identity,
+        account: Account,
+        upstream: Upstream,
+        actor: Actor,
+        *,
+        service: ServiceId | None,
+        how: str,
+    ) -> None:
+        """On record, and by mail to the account's own address."""
+        mail = self._templates.mail(
+            "identity_linked",
+            account.email.address,
+            language=account.language or actor.language,
+            provider=upstream.name,
+            when=identity.linked_at,
+            address=actor.address,
+        )
+        await uow.jobs.add(mail.as_job())
+        await uow.record(identity_linked(identity, actor, service=service, how=how))
+
+    def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough) -> LastLook:
+        since = self._clock.now()
+
+        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
+            user = known.named.account.id
+            confirmed = await uow.sign_ins.confirm_since(user, since, service, alone)
+            if confirmed is None or not await uow.identities.is_connected(known.identity, user, vouched.asserted.email):
+                return None
+            await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
+            await self._welcomed(uow, confirmed.account, vouched, way)
+            return confirmed
+
+        return still_valid
+
+    async def _welcomed(self, uow: UnitOfWork, account: Account, vouched: Vouched, way: WayThrough) -> None:
+        """The one place where a sign-in through a provider is certain, in the unit of work that opens the session, or that waits for the
+        second factor. Just-in-time membership by a proved domain belongs here.
+        """
+
+    def _identity(self, user: UserId, vouched: Vouched) -> Identity:
+        return new_identity(IdentityId(self._ids.new()), user, vouched.upstream, vouched.asserted, self._clock)
+
+    def _email(self, asserted: Asserted) -> Email | None:
+        """None: the provider told no address, or none that mail could take."""
+        try:
+            return self._email_syntax.parse(asserted.email) if asserted.email else None
+        except BadRequest:
+            return None
+
+    async def _gone(self, upstream: Upstream, way: WayThrough, browser: Token, leaving: "_Leaving") -> str:
+        state = self._secrets.token()
+        asked = await self._asked(upstream.key, state, leaving=leaving, scopes=way.service_scopes)
+        url = await self._protocols.authorization_url(upstream, asked)
+        async with self._unit_of_work() as uow:
+            await uow.upstream_states.add(
+                NewState(
+                    digest=state.digest(),
+                    browser_digest=browser.digest(),
+                    provider=upstream.key,
+                    flow=leaving.flow,
+                    user=leaving.user,
+                    session=leaving.session,
+                    client_id=upstream.client.client_id,
+                    created_at=self._clock.now(),
+                )
+            )
+            await uow.commit()
+        self._metrics.upstream_sign_in(upstream.label, "begun")
+        return url
+
+    async def _asked(self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()) -> Asked:
+        nonce, verifier = derived(state, await self._server_secrets.get(STATES))
+        return Asked(
+            redirect_uri=self.callback(provider),
+            state=state,
+            nonce=nonce,
+            verifier=verifier,
+            scopes=scopes,
+            login_hint="" if leaving is None else leaving.login_hint,
+            fresh=leaving is not None and leaving.fresh,
+            choose=leaving is not None and leaving.choose,
+            offline=bool(scopes),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaving:
+    """Somebody who goes to a provider: in a flow, or to connect an identity to their account."""
+
+    flow: FlowId | None = None
+    user: UserId | None = None
+    session: SessionId | None = None
+    login_hint: str = ""
+    choose: bool = False
+    fresh: bool = False
+
+
+_REASONS: Final = {
+    Linking.UNVERIFIED: UNVERIFIED,
+    Linking.OTHER_CONNECTED: OTHER_CONNECTED,
+    Linking.NOT_FOR_ACCOUNT: NOT_FOR_ACCOUNT,
+    Linking.DEACTIVATED: DEACTIVATED,
+}
+
+
+def new_identity(identity: IdentityId, user: UserId, upstream: Upstream, asserted: Asserted, clock: Clock) -> Identity:
+    return Identity(
+        id=identity,
+        user=user,
+        provider=upstream.key,
+        issuer=asserted.issuer,
+        subject=asserted.subject,
+        email=asserted.email,
+        linked_at=clock.now(),
+    )

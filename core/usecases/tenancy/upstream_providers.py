@@ -1,0 +1,147 @@
+"""Upstream providers of organizations' own, kept by members who may."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.oauth_credentials import client_id, client_secret
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.upstream_providers import (
+    UpstreamProvider,
+    issuer,
+    provider_created,
+    provider_deleted,
+    provider_name,
+    provider_updated,
+    require_room,
+    scopes,
+    sealing_context,
+)
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.ids import Ids
+from ports.tenancy.upstream_providers import UpstreamProviderLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class OrganizationUpstreamProviders:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: UpstreamProviderLookup,
+        protocols: UpstreamProtocols,
+        keyring: KeyRing,
+        *,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._protocols = protocols
+        self._keyring = keyring
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, member: Member) -> Sequence[UpstreamProvider]:
+        return await self._lookup.list(member.organization)
+
+    async def create(
+        self,
+        member: Member,
+        actor: Actor,
+        *,
+        name: str,
+        issued_by: str,
+        client: str,
+        secret: str,
+        asked: Sequence[str],
+        enabled: bool,
+    ) -> UpstreamProvider:
+        """Raises `BadRequest`, also when nothing that speaks OpenID Connect answers at the issuer."""
+        now = self._clock.now()
+        provider = UpstreamProvider(
+            id=UpstreamProviderId(self._ids.new()),
+            organization=member.organization,
+            name=provider_name(name),
+            issuer=issuer(issued_by),
+            client_id=client_id(client),
+            scopes=scopes(asked),
+            enabled=enabled,
+            created_at=now,
+            updated_at=now,
+        )
+        sealed = self._sealed(provider.id, secret)
+        await self._protocols.check(provider.issuer)
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            require_room(await uow.upstream_providers.count(member.organization))
+            if not await uow.upstream_providers.add(provider, sealed):
+                raise BadRequest(_NAME_TAKEN)
+            await uow.record(provider_created(provider, actor))
+            await uow.commit()
+        return provider
+
+    async def change(
+        self,
+        member: Member,
+        provider: UpstreamProviderId,
+        actor: Actor,
+        *,
+        name: str | None,
+        client: str | None,
+        secret: str | None,
+        asked: Sequence[str] | None,
+        enabled: bool | None,
+    ) -> UpstreamProvider:
+        """Fields that are None keep their values. Raises `BadRequest`, `NotFound`."""
+        if all(one is None for one in (name, client, secret, asked, enabled)):
+            raise BadRequest("Send at least one of name, client_id, client_secret, scopes and enabled")
+        wanted_name = None if name is None else provider_name(name)
+        wanted_client = None if client is None else client_id(client)
+        wanted_scopes = None if asked is None else scopes(asked)
+        sealed = None if secret is None else self._sealed(provider, secret)
+        async with self._unit_of_work() as uow:
+            before = await _held(uow, member, provider)
+            after = replace(
+                before,
+                name=before.name if wanted_name is None else wanted_name,
+                client_id=before.client_id if wanted_client is None else wanted_client,
+                scopes=before.scopes if wanted_scopes is None else wanted_scopes,
+                enabled=before.enabled if enabled is None else enabled,
+            )
+            if after == before and sealed is None:
+                return before
+            after = replace(after, updated_at=self._clock.now())
+            if not await uow.upstream_providers.save(after, sealed):
+                raise BadRequest(_NAME_TAKEN)
+            await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
+            await uow.commit()
+        return after
+
+    async def delete(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> None:
+        """With the identities that people have there. Raises `NotFound`."""
+        async with self._unit_of_work() as uow:
+            deleted = await _held(uow, member, provider)
+            await uow.upstream_providers.delete(provider)
+            await uow.record(provider_deleted(deleted, actor))
+            await uow.commit()
+
+    def _sealed(self, provider: UpstreamProviderId, secret: str) -> bytes:
+        return self._keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))
+
+
+async def _held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> UpstreamProvider:
+    await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+    held = await uow.upstream_providers.hold(member.organization, provider)
+    if held is None:
+        raise NotFound("There is no such upstream provider")
+    return held
+
+
+_NAME_TAKEN: Final = "name: the organization has an upstream provider of this name"

@@ -1,0 +1,1 @@
+"""SAML in browsers: requests of service providers, sign-ins that begin here, and signing out."""

@@ -1,0 +1,244 @@
+"""`/auth/{provider}`: to an upstream provider, and back. It begins on our own pages (`flow`), on an application's page (`org` and
+`service`), at the code of a device (`user_code`), or at an organization's own address (`org` alone). Whatever it began at goes on once the
+person is signed in: that is the flow's affair, and this page knows nothing of it.
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
+from core.domain.federation.authorizations import UnknownRecipient
+from core.domain.federation.direct_requests import THROUGH, DirectRequest, kept
+from core.domain.federation.redirects import with_query
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.upstream.identities import CANCELLED
+from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
+from core.domain.identity.upstream_providers import OWN_PROVIDER, Provider, ProviderOff, UnknownProvider, provider_key
+from core.domain.secrets import Secret, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import flow_secret
+from entrypoints.http.machinery.browsers import IN_FLOW
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import PAGE_LOADS, USER_CODES
+from entrypoints.http.pages.authorization_pages import PROVIDERS
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.device_flow_pages import device_flow
+from entrypoints.http.pages.flows import SECOND_FACTOR, Page, browser_secret, flow_of, go_on, own_place, signed_in, to, visit
+from entrypoints.http.pages.sign_in_pages import sign_in_again
+
+START: Final = f"{PROVIDERS}{{provider}}"
+CONNECTIONS: Final = "/settings/connections"
+"""Below the frontend's address: where somebody gets back to who has connected an identity."""
+_CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
+_ProviderInPath = Annotated[str, example("codehost")]
+
+
+class ProviderPath(msgspec.Struct, frozen=True):
+    provider: _ProviderInPath
+    """`codehost`, `websuite`, `officesuite`, or the id of an organization's own provider."""
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """Where the sign-in leads. With nothing of it, to the person's own account."""
+
+    org: str = ""
+    """The slug of the organization."""
+    service: str = ""
+    """The slug of its service."""
+    redirect_uri: str = ""
+    """Where the person goes back to: one of the service's redirect URIs, the first by default."""
+    state: str = ""
+    """It comes back with the answer."""
+    code_challenge: str = ""
+    """PKCE. A service with a client secret may do without; one without gets the tokens in the fragment, if it is of type `web` or `api`."""
+    code_challenge_method: str = ""
+    """Must be `S256`."""
+    user_code: str = ""
+    """The code that a device shows."""
+    saml_state: str = ""
+    """Of a SAML sign-in that waits."""
+    login_hint: str = ""
+    """The address of the person that is expected."""
+    flow: str = ""
+    """A sign-in on our own pages that goes on."""
+    to: str = ""
+    """The page of ours to go to."""
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """What the provider sends back."""
+
+    code: str = ""
+    """A code, good for one exchange."""
+    state: str = ""
+    """What the sign-in began with."""
+    iss: str = ""
+    """Who says so (RFC 9207)."""
+    error: str = ""
+    """Why there is no code. What else the provider says of it is not shown to anybody."""
+
+
+def _advice(refused: Refused) -> str:
+    match refused:
+        case OrganizationNotActive():
+            return "authorize.closed"
+        case UnknownRecipient():
+            return "authorize.begin_again"
+        case _:
+            return ""
+
+
+@page.get(
+    START,
+    caller=IN_FLOW,
+    limit=PAGE_LOADS,
+    attempt=USER_CODES,
+    policy=IN_POPUP,
+    advice=_advice,
+    refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),
+    also={302: NoBody},
+    tags=("oauth",),
+)
+async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign in through a provider
+
+    The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
+    the tokens in the fragment; a second factor is asked for first, if the person has one. A redirect URI that is not registered never gets
+    a redirect.
+    """
+    link = call.query
+    provider = provider_key(call.path.provider)
+    browser, headers = browser_secret(call, postern)
+    flow = await _flow(call, postern, provider, browser)
+    if flow.signed_in_at is not None:
+        return await _once_over(call, postern, flow)
+    try:
+        address = await postern.identity.upstream_sign_in.leave(
+            provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request
+        )
+    except (ProviderOff, OAuthError) as refusal:
+        return _with(headers, sign_in_again(call, postern, flow, refusal))
+    return _with(headers, redirect(address, 302))
+
+
+@page.get(
+    f"{START}/callback",
+    caller=IN_FLOW,
+    limit=PAGE_LOADS,
+    policy=IN_POPUP,
+    refuses=(BadRequest, OAuthError, Unauthorized),
+    also={302: NoBody, 303: NoBody},
+    tags=("oauth",),
+)
+async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
+    """Come back from a provider
+
+    Once, in the browser that left, within 15 minutes.
+    """
+    provider, state = call.path.provider, Token(call.query.state)
+    browser = flow_secret(call.request, postern.foundation.public_url)
+    taken = await postern.identity.upstream_sign_in.take(provider, state, browser, call.presented)
+    if taken.flow is None:
+        return await _connected(call, postern, taken, state)
+    flow = await flow_of(call, postern, str(taken.flow))
+    try:
+        vouched = await _vouched(call, postern, taken, state)
+        arrival = await postern.identity.upstream_sign_in.make(taken, vouched, call.client)
+        entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
+    except FlowOver:
+        return await _once_over(call, postern, flow)
+    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized) as refusal:
+        if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
+            answered = await postern.federation.authorizations.deny(flow)
+            return redirect(answered.url, 302)
+        return sign_in_again(call, postern, flow, refusal)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+async def _flow(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern, provider: str, browser: Token) -> Flow:
+    """That goes on once the person is signed in."""
+    link = call.query
+    if link.flow:
+        return await flow_of(call, postern, link.flow)
+    if link.user_code:
+        return await device_flow(call, postern, link.user_code, browser)
+    if link.saml_state:
+        waiting = await flow_of(call, postern, link.saml_state)
+        if waiting.purpose is not FlowPurpose.SAML:
+            raise FlowOver
+        return waiting
+    if not link.service:
+        wanted = Wanted(organization=link.org, login_hint=link.login_hint)
+        return await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
+    if not link.org:
+        raise BadRequest("service: needs org, the organization of the service", words="not_as_declared")
+    asked = DirectRequest(
+        redirect_uri=link.redirect_uri,
+        state=link.state,
+        code_challenge=link.code_challenge,
+        code_challenge_method=link.code_challenge_method,
+    )
+    request, application = await postern.federation.authorizations.direct(link.org, link.service, asked)
+    wanted = Wanted(
+        login_hint=link.login_hint,
+        organization=application.organization_slug,
+        service_name=application.name,
+        service_slug=application.slug,
+    )
+    # As the log of sign-ins calls it.
+    through = provider if provider in frozenset(Provider) else OWN_PROVIDER
+    return await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service)
+
+
+async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Any:
+    back = call.query
+    if back.error:
+        if back.error in _CANCELLED:
+            raise UpstreamRefused(CANCELLED)
+        raise OAuthError(detail="the provider answered with an error")
+    return await postern.identity.upstream_sign_in.vouched(taken, state, Token(back.code), back.iss or None)
+
+
+async def _connected(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
+) -> Answer[NoBody]:
+    """Back to where the person asked to connect an identity."""
+    told = {"status": "success", "provider": taken.provider, "action": "link"}
+    try:
+        await postern.identity.identities.connect(taken, await _vouched(call, postern, taken, state), call.client)
+    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
+        told = {**told, "status": "error", "error": _reason(refusal)}
+    place = taken.way.redirect_uri or f"{postern.foundation.links.frontend_url}{CONNECTIONS}"
+    return redirect(with_query(place, told), 302)
+
+
+def _reason(refusal: Refusal) -> str:
+    """For programs: a word of ours."""
+    match refusal:
+        case UpstreamRefused():
+            return refusal.reason
+        case ProviderOff() | UnknownProvider():
+            return "provider_off"
+        case OAuthError():
+            return "provider_failed"
+        case _:
+            return "session_ended"
+
+
+async def _once_over(call: Call[Any, Any, Any, Caller | None], postern: Postern, flow: Flow) -> Page:
+    """Whoever goes back to the way of a flow that they have signed in by goes on from there, as long as they are signed in."""
+    caller = call.request.caller
+    if caller is not None and caller.session == flow.session:
+        return await go_on(call, postern, flow, caller)
+    raise FlowOver
+
+
+def _with(headers: Headers, answer: Page) -> Page:
+    if isinstance(answer.value, bytes):
+        return Answer(answer.value, answer.status, (*answer.headers, *headers))
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))

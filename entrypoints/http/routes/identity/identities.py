@@ -1,0 +1,115 @@
+"""The accounts at providers that people sign in with."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.sign_in import OAuthError
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.browser_cookies import flow_secret, keep_flow_secret
+from entrypoints.http.machinery.callers import USER, USER_IN_PERSON
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS: Final = ("account",)
+_IDENTITIES: Final = "/api/user/identities"
+_ProviderName = Annotated[str, example("codehost")]
+
+
+class IdentityPath(msgspec.Struct, frozen=True):
+    provider: _ProviderName
+    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+
+
+class IdentityRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An account at a provider that you sign in with."""
+
+    provider: _ProviderName
+    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+    provider_user_id: Annotated[str, example("5831042")]
+    """Who you are there."""
+    email: Annotated[str, example("ada@example.org")] | None
+    """The address that the provider told last; null if it told none."""
+    linked_at: datetime
+    """When you connected it."""
+
+
+class AuthorizationUrl(msgspec.Struct, frozen=True):
+    """Where to go on."""
+
+    authorization_url: Annotated[str, example("https://github.com/login/oauth/authorize?client_id=Iv1.4f2d9a1b&state=uW0…")]
+    """Open it in the person's browser."""
+
+
+@endpoint.get(_IDENTITIES, caller=USER, tags=_TAGS)
+async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityRecord]:
+    """List the accounts at providers that you sign in with, the oldest first
+
+    With a token for a service: those that you use in that service.
+    """
+    return [_record(one) for one in await postern.identity.identities.list(call.caller)]
+
+
+@endpoint.post(
+    f"{_IDENTITIES}/{{provider}}/link",
+    caller=USER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, NotFound, OAuthError),
+    tags=_TAGS,
+)
+async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:
+    """Connect an account at a provider
+
+    Once you have agreed there, you get back to the first redirect URI of the token's service. With a token for no service, you get to
+    `/settings/connections` of the frontend. The address says `status=success` or `status=error`, `provider`, `action=link`, and for an
+    error `error`. It works in the browser that keeps the cookie of this answer, and in one in which you are signed in here. You are told
+    by mail.
+    """
+    browser, headers = _browser(call, postern)
+    url = await postern.identity.upstream_sign_in.leave_to_connect(call.path.provider, browser, call.caller)
+    return Answer(AuthorizationUrl(url), 200, headers)  # type: ignore[return-value]  # the declaration's type, with headers
+
+
+@endpoint.delete(
+    f"{_IDENTITIES}/{{provider}}",
+    caller=USER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    status=204,
+    refuses=(BadRequest, NotFound),
+    tags=_TAGS,
+)
+async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern) -> NoBody:
+    """Disconnect an account at a provider
+
+    Your only way to sign in stays. With a token for a service, what you use elsewhere, too, is disconnected from that service alone.
+    """
+    await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
+    return NO_BODY
+
+
+def _browser(call: Call[Any, Any, Any], postern: Postern) -> tuple[Any, Any]:
+    base_url = postern.foundation.public_url
+    browser = flow_secret(call.request, base_url)
+    if browser is not None:
+        return browser, ()
+    made = postern.foundation.secrets.token()
+    return made, keep_flow_secret(made, base_url)
+
+
+def _record(identity: Identity) -> IdentityRecord:
+    return IdentityRecord(
+        provider=identity.provider,
+        provider_user_id=identity.subject,
+        email=identity.email or None,
+        linked_at=identity.linked_at,
+    )

@@ -1,0 +1,43 @@
+"""Where the connected accounts at providers are kept."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identity.upstream.identities import Identity
+
+
+class IdentityStore(Protocol):
+    """Part of the unit of work. The account is held first."""
+
+    async def add(self, identity: Identity, *, origin: ServiceId | None) -> bool:
+        """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False."""
+
+    async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
+        """The account now belongs to whoever proved the address: it loses its password and its second factor, and the address is verified.
+        What else its earlier holder had there is the caller's affair. False when somebody has verified it meanwhile, or it has another
+        address by now.
+        """
+
+    async def is_connected(self, identity: IdentityId, user: UserId, email: str) -> bool:
+        """It stays so until the unit of work ends. Keeps the address that the provider tells now."""
+
+    async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
+        """With `service`, only one that is used there."""
+
+    async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
+        """Whether it came to be through another service or on the platform, or is used in another service."""
+
+    async def remove(self, identity: IdentityId) -> None: ...
+
+    async def remove_all(self, user: UserId) -> None:
+        """With the tokens that services have there. Needs no round trip of its own."""
+
+
+class IdentityLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[Identity]:
+        """The oldest first. With the slugs of a service, only those that are used there."""

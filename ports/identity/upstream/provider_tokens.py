@@ -1,0 +1,42 @@
+"""Where it is kept what services may do at providers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
+from core.domain.identity.upstream.provider_tokens import IdentityGrant
+from core.domain.identity.upstream.sign_in import WayThrough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantFound:
+    """What an application has at a provider. `grant` is None where the person is not connected there through it."""
+
+    way: WayThrough
+    grant: IdentityGrant | None
+
+
+class IdentityGrantStore(Protocol):
+    """Part of the unit of work."""
+
+    async def keep(self, grant: IdentityGrant, at: datetime) -> None:
+        """In place of what was there. Without a refresh token, the one that the same client was given before goes on counting."""
+
+    async def remove(self, identity: IdentityId, service: ServiceId) -> None: ...
+
+    async def lease(self, grant: IdentityGrant, now: datetime, until: datetime) -> bool:
+        """Of many, one may refresh it. False when somebody else does, or has."""
+
+    async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
+        """The new tokens, if the lease is still the one that was taken."""
+
+    async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
+        """Ends the lease. `ended`: its refresh token counts no more."""
+
+
+class IdentityGrantLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
+        """The last two are slugs."""

@@ -1,0 +1,46 @@
+"""What a sign-in through an upstream provider looks up and keeps."""
+
+from typing import Protocol
+
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identity.risk import Approach
+from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.identities import Encounter
+from core.domain.identity.upstream.sign_in import NewState, TakenState, WayThrough
+from core.domain.identity.upstream_providers import OwnProviders
+
+
+class UpstreamStateStore(Protocol):
+    """Part of the unit of work."""
+
+    async def add(self, state: NewState) -> None: ...
+
+
+class UpstreamLookup(Protocol):
+    """Outside any unit of work: each is one statement, one round trip."""
+
+    async def way(self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "") -> WayThrough:
+        """`organization` is a slug. The service is named by its id or by its slug in that organization."""
+
+    async def own(self, organization: str) -> OwnProviders:
+        """What the organization with this slug has, while it is active."""
+
+    async def take(self, digest: bytes, provider: str, browser: bytes | None, user: UserId | None) -> TakenState | None:
+        """Once: whoever gets it has removed it. It must be this browser's, or be for connecting an identity to the account of `user`, who
+        is signed in in this browser; and it must not have expired, nor the session in which it was asked for have ended.
+        """
+
+    async def meet(
+        self,
+        provider: str,
+        asserted: Asserted,
+        email: Email | None,
+        approach: Approach,
+        *,
+        organization: OrganizationId | None = None,
+        user: UserId | None = None,
+    ) -> Encounter:
+        """Whom the provider's word may be about. `organization` is the one whose own provider it is. With `user`, who wants to connect the
+        identity, nobody is looked for by an address.
+        """

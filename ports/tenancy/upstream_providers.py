@@ -1,0 +1,32 @@
+"""Where organizations' own upstream providers are kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.tenancy.upstream_providers import UpstreamProvider
+
+
+class UpstreamProviderStore(Protocol):
+    """Part of the unit of work. The organization is held first."""
+
+    async def count(self, organization: OrganizationId) -> int: ...
+
+    async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
+        """False when the organization has one of this name."""
+
+    async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
+        """It stays as it is until the unit of work ends. None when the organization has no such provider."""
+
+    async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
+        """After `hold`. Without a secret, the one that it has stays. False when the organization has another one of this name."""
+
+    async def delete(self, provider: UpstreamProviderId) -> None:
+        """With the identities that people have there."""
+
+
+class UpstreamProviderLookup(Protocol):
+    """Outside any unit of work, one statement."""
+
+    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
+        """All of them, oldest first."""

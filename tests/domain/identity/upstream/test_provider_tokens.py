@@ -1,0 +1,55 @@
+"""When a provider's token is good, and when it is renewed."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import pytest
+
+from core.domain.identifiers import IdentityId, ServiceId
+from core.domain.identity.upstream.provider_tokens import LEEWAY, IdentityGrant, Readiness, expiry, grant_id, readiness
+from core.domain.identity.upstream.sign_in import ProviderTokens
+from core.domain.secrets import Secret
+
+NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+IDENTITY, SERVICE = IdentityId(UUID(int=1)), ServiceId(UUID(int=2))
+GOOD: Final = IdentityGrant(
+    id=grant_id(IDENTITY, SERVICE),
+    identity=IDENTITY,
+    service=SERVICE,
+    client_id="client",
+    sealed_access_token=b"a",
+    sealed_refresh_token=b"r",
+    expires_at=NOW + timedelta(hours=1),
+)
+SECOND: Final = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("grant", "expected"),
+    [
+        (GOOD, Readiness.READY),
+        (replace(GOOD, expires_at=None), Readiness.READY),
+        (replace(GOOD, sealed_access_token=None), Readiness.LOST),
+        (replace(GOOD, expires_at=NOW + LEEWAY + SECOND), Readiness.READY),
+        (replace(GOOD, expires_at=NOW + LEEWAY), Readiness.REFRESH),
+        (replace(GOOD, expires_at=NOW, sealed_refresh_token=None), Readiness.LOST),
+        (replace(GOOD, expires_at=NOW, refreshing_until=NOW + SECOND), Readiness.WAIT),
+        (replace(GOOD, expires_at=NOW, refreshing_until=NOW), Readiness.REFRESH),
+    ],
+)
+def test_what_is_to_be_done(grant: IdentityGrant, expected: Readiness) -> None:
+    assert readiness(grant, NOW) is expected
+
+
+def test_the_row_of_a_service_is_the_same_each_time_and_nobody_elses() -> None:
+    assert grant_id(IDENTITY, SERVICE) == grant_id(IDENTITY, SERVICE)
+    assert grant_id(IDENTITY, SERVICE) != grant_id(IdentityId(UUID(int=3)), SERVICE)
+    assert grant_id(IDENTITY, SERVICE) != grant_id(IDENTITY, ServiceId(UUID(int=3)))
+
+
+def test_a_token_without_an_end_has_none() -> None:
+    token = Secret("x")
+    assert expiry(ProviderTokens(access_token=token), NOW) is None
+    assert expiry(ProviderTokens(access_token=token, expires_in=60), NOW) == NOW + timedelta(minutes=1)

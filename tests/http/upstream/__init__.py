@@ -1,0 +1,1 @@
+"""Sign-in through upstream providers, against fakes on loopback."""

@@ -1,0 +1,300 @@
+"""What must not get through: each of these is an attack on somebody who signs in through a provider."""
+
+from typing import Any
+
+import jwt
+import pytest
+import trio
+
+from adapters.upstream import keys
+from tests.fake_providers import KEY, OTHER_KEY, WORK, public_jwk
+from tests.http.browsing import Tabs
+from tests.http.client import Received
+from tests.http.federation.arriving import answer_in, is_page
+from tests.http.upstream.house import ADA, House
+
+AGAIN = "Signing in there did not work"
+OUT_OF_DATE = "This page is out of date"
+
+
+async def refused(house: House, answer: Received, tabs: Tabs, words: str = AGAIN) -> None:
+    """A page of ours, nobody signed in, nothing connected, and not a word of the provider's."""
+    is_page(answer, 400, words)
+    assert b"secret words" not in answer.body
+    assert tabs.session is None
+    assert house.identities() == []
+    assert house.people.rows("select from users where email = %s and email_verified_at > now() - interval '1 minute'", ADA) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iss": "https://evil.example"},
+        {"iss": None},
+        {"aud": "another-client"},
+        {"aud": ["another-client"]},
+        {"aud": ["websuite-client", "another-client"], "azp": None},
+        {"aud": ["websuite-client", "another-client"], "azp": "another-client"},
+        {"azp": "another-client"},
+        {"nonce": "of another sign-in"},
+        {"nonce": None},
+        {"exp": 1_000_000_000},
+        {"exp": None},
+        {"iat": 4_000_000_000},
+        {"nbf": 4_000_000_000},
+        {"sub": ""},
+        {"sub": None},
+        {"sub": "x" * 256},
+    ],
+)
+async def test_an_id_token_for_something_else(house: House, wrong: dict[str, Any]) -> None:
+    house.sits().wrong = wrong
+    tabs = house.browser()
+    await refused(house, await house.go(tabs), tabs)
+
+
+async def test_an_id_token_for_us_among_others_by_name_is_taken(house: House) -> None:
+    house.sits().wrong = {"aud": ["websuite-client", "another-client"], "azp": "websuite-client"}
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs)
+
+
+async def test_an_id_token_with_another_key(house: House) -> None:
+    fake = house.sits()
+    fake.key = OTHER_KEY
+    tabs = house.browser()
+    await refused(house, await house.go(tabs), tabs)
+    fake.kid = "unknown"
+    await refused(house, await house.go(tabs), tabs)
+
+
+async def test_an_id_token_without_signature_or_with_the_public_key_as_a_shared_one(house: House) -> None:
+    fake = house.sits()
+    fake.algorithm = "none"
+    tabs = house.browser()
+    await refused(house, await house.go(tabs), tabs)
+    fake.algorithm, fake.key = "HS256", "k" * 32
+    await refused(house, await house.go(tabs), tabs)
+    # Nor does a key for HMAC count that the provider itself publishes.
+    fake.published = [{"kty": "oct", "k": "a2" * 22, "kid": "one", "alg": "HS256"}]
+    await refused(house, await house.go(tabs), tabs)
+
+
+async def test_a_new_key_is_found_once_and_many_unknown_ones_do_not_flood_the_provider(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = house.sits()
+    await house.go(house.browser())
+    assert fake.calls.count("/keys") == 1
+    await house.go(house.browser())
+    assert fake.calls.count("/keys") == 1
+    # Rotated: it is looked up again, but not more often than twice a minute.
+    fake.key, fake.kid, fake.published = OTHER_KEY, "two", [public_jwk("two", OTHER_KEY)]
+    for _ in range(5):
+        await house.go(house.browser())
+    assert fake.calls.count("/keys") == 1
+    monkeypatch.setattr(keys, "LOOKED_AGAIN_AFTER", 0.0)
+    tabs = house.browser()
+    await house.go(tabs)
+    assert fake.calls.count("/keys") == 2
+    assert await house.who(tabs)
+
+
+async def test_officesuite_names_the_tenant_of_the_token(house: House) -> None:
+    fake = house.sits(word="officesuite")
+    for wrong in (
+        {"iss": f"{fake.url}/{{tenantid}}/v2.0"},
+        {"iss": f"{fake.url}/00000000-0000-0000-0000-000000000000/v2.0"},
+        {"tid": "00000000-0000-0000-0000-000000000000"},
+        {"tid": f"{WORK}/v2.0/../x"},
+        {"tid": None},
+        {"oid": None},
+    ):
+        fake.wrong = wrong
+        tabs = house.browser()
+        await refused(house, await house.go(tabs, word="officesuite"), tabs)
+
+
+async def test_another_issuer_answers(house: House) -> None:
+    """Mix-up: the answer of one provider is sent to the callback of another."""
+    fake, other = house.sits(), house.sits(word="officesuite")
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs))
+    answer = await tabs.request("GET", place.replace("/auth/websuite/", "/auth/officesuite/"))
+    await refused(house, answer, tabs, OUT_OF_DATE)
+    answer = await tabs.request("GET", f"{place}&iss=https://evil.example")
+    await refused(house, answer, tabs)
+    assert not any(call.startswith("/token") for call in [*fake.calls, *other.calls]), "the code must not be sent anywhere"
+    good = fake.consent(await house.leave(tabs))
+    await tabs.request("GET", f"{good}&iss={fake.issuer}")
+    assert await house.who(tabs)
+    tabs = house.browser()
+    place = other.consent(await house.leave(tabs, word="officesuite"))
+    answer = await tabs.request("GET", f"{place}&iss={other.url}/00000000-0000-0000-0000-000000000000/v2.0")
+    is_page(answer, 400, AGAIN)
+    place = other.consent(await house.leave(tabs, word="officesuite"))
+    answer = await tabs.request("GET", f"{place}&iss={other.url}/{WORK}/v2.0")
+    assert answer.status == 303
+
+
+async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs))
+    for changed in (place.replace("state=", "state=x"), place.partition("&state=")[0], f"{place.partition('&state=')[0]}&state="):
+        await refused(house, await tabs.request("GET", changed), tabs, OUT_OF_DATE)
+    stranger = house.browser()
+    await refused(house, await stranger.request("GET", place), stranger, OUT_OF_DATE)
+    # Also one that has begun a sign-in of its own.
+    await house.leave(stranger)
+    await refused(house, await stranger.request("GET", place), stranger, OUT_OF_DATE)
+    # It is still this browser's.
+    house.people.change("update oauth_states set expires_at = now()")
+    await refused(house, await tabs.request("GET", place), tabs, OUT_OF_DATE)
+
+
+async def test_a_callback_counts_once(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs, house.direct()))
+    answers: list[Received] = []
+
+    async def come() -> None:
+        answers.append(await tabs.request("GET", place))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(come)
+    assert sorted(answer.status for answer in answers) == [302] + [400] * 9
+    assert len(house.codes()) == 1
+    is_page(await tabs.request("GET", place), 400, OUT_OF_DATE)
+
+
+async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: House) -> None:
+    """The thief's own state, and the code of the victim: it was made for another challenge, and its token for another nonce."""
+    fake = house.sits()
+    victim, thief = house.browser(), house.browser()
+    fake.consent(await house.leave(victim), code="the-victims-code")
+    place = fake.consent(await house.leave(thief), code="the-thiefs-code")
+    answer = await thief.request("GET", place.replace("the-thiefs-code", "the-victims-code"))
+    await refused(house, answer, thief)
+    # A provider that does not check the challenge: the nonce gives it away.
+    place = fake.consent(await house.leave(thief))
+    fake.codes["the-victims-code"].challenge = fake.asked["code_challenge"]
+    answer = await thief.request("GET", f"{place.partition('?')[0]}?code=the-victims-code&state={fake.asked['state']}")
+    await refused(house, answer, thief)
+
+
+@pytest.mark.parametrize("code", ["", "unknown", "x" * 4097, "\x00"])
+async def test_codes_that_are_none(house: House, code: str) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    fake.consent(await house.leave(tabs))
+    place = fake.back(fake.asked, code=code)
+    await refused(house, await tabs.request("GET", place), tabs)
+
+
+async def test_the_words_of_a_provider_are_shown_to_nobody(house: House) -> None:
+    for word in ("codehost", "websuite"):
+        fake = house.sits(word=word)
+        tabs = house.browser()
+        place = fake.consent(await house.leave(tabs, word=word))
+        fake.fails = True
+        await refused(house, await tabs.request("GET", place), tabs)
+        fake.fails = False
+        await house.leave(tabs, word=word)
+        fake.consent(await house.leave(tabs, word=word))
+        place = fake.back(fake.asked, error="server_error", error_description="<b>secret words</b>", error_uri="https://evil.example")
+        await refused(house, await tabs.request("GET", place), tabs)
+
+
+async def test_who_cancels_comes_back_to_the_page_or_the_application_is_told(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    fake.consent(await house.leave(tabs))
+    answer = await tabs.request("GET", fake.back(fake.asked, error="access_denied"))
+    await refused(house, answer, tabs, "You did not finish")
+    fake.consent(await house.leave(tabs, house.direct()))
+    answer = await tabs.request("GET", fake.back(fake.asked, error="access_denied"))
+    assert answer.status == 302
+    assert answer_in(answer.header("location"))["error"] == "access_denied"
+
+
+@pytest.mark.parametrize(
+    ("word", "person"),
+    [
+        ("codehost", {"id": "583231"}),
+        ("codehost", {"id": True}),
+        ("codehost", {"emails": {"message": "secret words"}}),
+        ("codehost", {"emails": []}),
+        ("codehost", {"emails": [None, 7, {"primary": True}]}),
+        ("websuite", {"email": 7}),
+        ("websuite", {"email": "not an address"}),
+        ("websuite", {"email": f"{'x' * 400}@example.org"}),
+        ("websuite", {"email_verified": "true"}),
+        ("officesuite", {"email": None}),
+    ],
+)
+async def test_odd_answers_let_nobody_in(house: House, word: str, person: dict[str, Any]) -> None:
+    fake = house.sits(word=word)
+    fake.person |= person
+    tabs = house.browser()
+    await refused(house, await house.go(tabs, word=word), tabs, "")
+
+
+async def test_a_token_endpoint_that_answers_otherwise(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    answers: tuple[Any, ...] = (
+        [],
+        {},
+        {"access_token": "x"},
+        {"access_token": "x\n", "token_type": "Bearer"},
+        {"access_token": "x", "token_type": "Bearer"},
+    )
+    for answer in answers:
+        fake.tokens = lambda _issued, answer=answer: answer  # type: ignore[method-assign,misc]
+        await refused(house, await house.go(tabs), tabs)
+
+
+async def test_a_provider_that_is_turned_off_while_somebody_is_there(house: House) -> None:
+    provider = await house.own_provider()
+    house.sits(word="own")
+    tabs = house.browser()
+    place = house.fakes["own"].consent(await house.leave(tabs, "?org=acme", word=provider))
+    house.people.change("update upstream_providers set enabled = false")
+    await refused(house, await tabs.request("GET", place), tabs, "is not set up, or was turned off")
+    is_page(await tabs.request("GET", f"/auth/{provider}?org=acme"), 400, "is not set up, or was turned off")
+
+
+async def test_a_client_that_is_changed_while_somebody_is_there(house: House) -> None:
+    provider = await house.own_provider()
+    house.sits(word="own")
+    tabs = house.browser()
+    place = house.fakes["own"].consent(await house.leave(tabs, "?org=acme", word=provider))
+    house.people.change("update upstream_providers set client_id = 'another'")
+    await refused(house, await tabs.request("GET", place), tabs)
+
+
+async def test_another_organizations_provider_is_no_way_in(house: House) -> None:
+    provider = await house.own_provider()
+    house.tenants.add("globex")
+    is_page(await house.browser().request("GET", f"/auth/{provider}?org=globex"), 400, "is not set up")
+    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    is_page(await house.browser().request("GET", f"/auth/{provider}?org=acme"), 404)
+    is_page(await house.browser().request("GET", f"/auth/{provider}"), 400, "is not set up")
+
+
+async def test_nothing_in_the_database_can_be_used(house: House, log: Any) -> None:
+    """Neither the state of somebody who is on the way, nor the secrets at providers."""
+    fake = house.sits()
+    tabs = house.browser()
+    await house.own_provider()
+    fake.consent(await house.leave(tabs))
+    kept = house.people.rows("select * from oauth_states")
+    dump = repr([*kept, *house.people.rows("select * from upstream_providers"), *house.people.rows("select * from flows")])
+    for secret in (fake.asked["state"], fake.asked["nonce"], house.fakes["own"].client_secret):
+        assert secret not in dump
+        log.remember(secret)
+    assert jwt.encode({}, KEY, "RS256")  # the key of the tests is one

@@ -1,0 +1,325 @@
+"""Listing, connecting and disconnecting the accounts at providers."""
+
+from typing import Any
+
+import pytest
+
+from tests.http.client import Received, refused
+from tests.http.federation.arriving import CALLBACK, is_page
+from tests.http.people import Person
+from tests.http.postbox import Postbox
+from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
+
+PATH = "/api/user/identities"
+
+
+@pytest.fixture
+def ada(house: House) -> Person:
+    ada = house.people.add("ada@home.example")
+    house.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
+    return ada
+
+
+class Connecting:
+    """A program of the person's, with cookies as a browser keeps them."""
+
+    def __init__(self, house: House, person: Person) -> None:
+        self.house = house
+        self.person = person
+        self.tabs = house.browser()
+
+    async def link(self, word: str = "websuite", token: str | None = None) -> Received:
+        headers = [("cookie", "; ".join(f"{name}={value}" for name, value in self.tabs.cookies.items()))] if self.tabs.cookies else []
+        answer = await self.house.unlimited.post(
+            f"{PATH}/{word}/link", token=token or await self.house.people.token(self.person), headers=headers
+        )
+        for name, value in answer.headers:
+            if name == "set-cookie":
+                cookie, _, kept = value.partition(";")[0].partition("=")
+                self.tabs.cookies[cookie] = kept
+        return answer
+
+    async def come_back(self, word: str = "websuite", token: str | None = None, **person: Any) -> Received:
+        url = (await self.link(word, token)).ok()["authorization_url"]
+        return await self.tabs.request("GET", self.house.fakes[word].consent(url, **person))
+
+
+async def listed(house: House, token: str) -> list[dict[str, Any]]:
+    answer = await house.unlimited.get(PATH, token=token)
+    assert answer.status == 200, answer.body
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+async def test_an_identity_is_connected_listed_and_disconnected(house: House, ada: Person, postbox: Postbox) -> None:
+    token = await house.people.token(ada)
+    assert await listed(house, token) == []
+    # The provider need not vouch for any address: the person is signed in.
+    house.sits(verified=False)
+    answer = await Connecting(house, ada).come_back()
+    assert answer.status == 302
+    assert told_in(answer.header("location")) == (CONNECTIONS, {"status": "success", "provider": "websuite", "action": "link"})
+    (one,) = await listed(house, token)
+    assert one.pop("linked_at")
+    assert one == {"provider": "websuite", "provider_user_id": "110169484474386276334", "email": ADA}
+    (mail,) = await postbox.empty()
+    assert (mail.to, mail.subject) == ("ada@home.example", "Google is connected to your account")
+    # Now it lets them in.
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == ada.user
+    await postbox.empty()
+    assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=token)).status == 204
+    assert await listed(house, token) == []
+    (mail,) = await postbox.empty()
+    assert mail.subject == "Google is no longer connected to your account"
+    answer = await house.unlimited.request("DELETE", f"{PATH}/websuite", token=token)
+    assert refused(answer) == (404, "NOT_FOUND")
+    events = [one["name"] for one in house.told("audit_log") if one["name"].startswith("user.identity")]
+    assert events == ["user.identity.linked", "user.identity.unlinked"]
+
+
+async def test_connecting_twice_is_no_error(house: House, ada: Person) -> None:
+    house.sits()
+    for _ in range(2):
+        answer = await Connecting(house, ada).come_back()
+        assert told_in(answer.header("location"))[1]["status"] == "success"
+    assert len(house.identities()) == 1
+
+
+@pytest.fixture
+def postbox(house: House) -> Postbox:
+    return Postbox(house.postern)
+
+
+async def test_an_identity_of_somebody_else_and_a_second_one_of_a_provider(house: House, ada: Person) -> None:
+    house.sits()
+    await house.go(house.browser())
+    answer = await Connecting(house, ada).come_back()
+    assert told_in(answer.header("location"))[1] == {"status": "error", "provider": "websuite", "action": "link", "error": "taken"}
+    answer = await Connecting(house, ada).come_back(sub="another", email="other@example.org")
+    assert told_in(answer.header("location"))[1]["status"] == "success"
+    answer = await Connecting(house, ada).come_back(sub="a third")
+    assert told_in(answer.header("location"))[1]["error"] == "other_connected"
+
+
+async def test_the_only_way_in_stays(house: House) -> None:
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    (session,) = house.people.rows("select id, user_id from sessions")
+    token = await house.people.token(Person(session["user_id"], session["id"], ADA))
+    answer = await house.unlimited.request("DELETE", f"{PATH}/websuite", token=token)
+    assert refused(answer) == (400, "BAD_REQUEST")
+    house.sits(word="codehost")
+    await house.go(house.browser(), word="codehost")
+    statuses = [(await house.unlimited.request("DELETE", f"{PATH}/{word}", token=token)).status for word in ("websuite", "codehost")]
+    assert statuses == [204, 400]
+
+
+async def test_of_two_that_go_at_once_one_stays(house: House, ada: Person) -> None:
+    import trio  # noqa: PLC0415 - here alone
+
+    house.people.change("update users set password_hash = null where id = %s", ada.user)
+    for word in ("websuite", "codehost"):
+        house.sits(word=word)
+        await Connecting(house, ada).come_back(word)
+    token = await house.people.token(ada)
+    statuses: list[int] = []
+
+    async def go(word: str) -> None:
+        statuses.append((await house.unlimited.request("DELETE", f"{PATH}/{word}", token=token)).status)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(go, "websuite")
+        nursery.start_soon(go, "codehost")
+    assert sorted(statuses) == [204, 400]
+
+
+async def test_both_need_a_fresh_proof(house: House, ada: Person) -> None:
+    house.sits()
+    await Connecting(house, ada).come_back()
+    house.people.change("update sessions set proved_at = now() - interval '11 minutes'")
+    assert refused(await Connecting(house, ada).link("codehost")) == (401, "REAUTHENTICATION_REQUIRED")
+    answer = await house.unlimited.request("DELETE", f"{PATH}/websuite", token=await house.people.token(ada))
+    assert refused(answer) == (401, "REAUTHENTICATION_REQUIRED")
+
+
+@pytest.mark.parametrize("word", ["nothing", "password", "00000000-0000-0000-0000-00000000000g"])
+async def test_an_unknown_provider(house: House, ada: Person, word: str) -> None:
+    assert refused(await Connecting(house, ada).link(word)) == (400, "BAD_REQUEST")
+    answer = await house.unlimited.request("DELETE", f"{PATH}/{word}", token=await house.people.token(ada))
+    assert refused(answer) == (400, "BAD_REQUEST")
+
+
+async def test_a_link_that_a_stranger_sends_connects_nothing(house: House, ada: Person) -> None:
+    """Eve asks for the address with her own account and has Ada open it: Ada's identity must not become Eve's way in."""
+    eve = house.people.add("eve@example.net")
+    asked = Connecting(house, eve)
+    house.sits()
+    url = (await asked.link()).ok()["authorization_url"]
+    place = house.fakes["websuite"].consent(url)
+    adas = house.signed_in(ada)
+    is_page(await adas.request("GET", place), 400, "This page is out of date")
+    is_page(await house.browser().request("GET", place), 400, "This page is out of date")
+    assert house.identities() == []
+    # Eve herself may open it in another browser in which she is signed in.
+    answer = await house.signed_in(eve).request("GET", place)
+    assert told_in(answer.header("location"))[1]["status"] == "success"
+
+
+async def test_what_ends_meanwhile_connects_nothing(house: House, ada: Person) -> None:
+    house.sits()
+    for change in (
+        "update sessions set revoked_at = now()",
+        "update users set deactivated_at = now()",
+    ):
+        asked = Connecting(house, ada)
+        url = (await asked.link()).ok()["authorization_url"]
+        place = house.fakes["websuite"].consent(url)
+        house.people.change(change)
+        is_page(await asked.tabs.request("GET", place), 400, "This page is out of date")
+        house.people.change("update sessions set revoked_at = null")
+        house.people.change("update users set deactivated_at = null")
+    assert house.identities() == []
+
+
+async def test_errors_come_back_as_words(house: House, ada: Person) -> None:
+    fake = house.sits()
+    asked = Connecting(house, ada)
+    fake.consent((await asked.link()).ok()["authorization_url"])
+    answer = await asked.tabs.request("GET", fake.back(fake.asked, error="access_denied", error_description="secret words"))
+    assert told_in(answer.header("location"))[1]["error"] == "cancelled"
+    fake.fails = True
+    answer = await asked.come_back()
+    assert told_in(answer.header("location"))[1]["error"] == "provider_failed"
+
+
+async def test_an_application_sees_and_changes_what_is_used_in_its_service(house: House) -> None:
+    other = house.application(house.acme, "other", "https://other.example.com/callback")
+    house.sits()
+    await house.go(house.browser(), house.direct())
+    (user,) = house.people.rows("select id from users where email = %s", ADA)
+    ada = Person(user["id"], house.postern.foundation.ids.new(), ADA)
+    here, there = await house.tenants.token_in(ada, house.app), await house.tenants.token_in(ada, other)
+    assert [one["provider"] for one in await listed(house, here)] == ["websuite"]
+    assert await listed(house, there) == []
+    house.people.change("update sessions set proved_at = now()")
+    # The only way in, and it came through this service.
+    assert refused(await house.unlimited.request("DELETE", f"{PATH}/websuite", token=here)) == (400, "BAD_REQUEST")
+    assert refused(await house.unlimited.request("DELETE", f"{PATH}/websuite", token=there)) == (404, "NOT_FOUND")
+    # Once another service uses it, too, it goes from this one alone.
+    await house.go(house.browser(), house.direct("other", redirect_uri="https://other.example.com/callback"))
+    assert len(await listed(house, there)) == 1
+    assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=there)).status == 204
+    assert (len(await listed(house, there)), len(await listed(house, here)), len(house.identities())) == (0, 1, 1)
+    house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
+    assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=here)).status == 204
+    assert house.identities() == []
+
+
+async def test_an_application_connects_and_people_come_back_to_it(house: House, ada: Person) -> None:
+    house.sits()
+    token = await house.tenants.token_in(ada, house.app)
+    house.people.change("update sessions set proved_at = now()")
+    answer = await Connecting(house, ada).come_back(token=token)
+    assert told_in(answer.header("location")) == (CALLBACK, {"status": "success", "provider": "websuite", "action": "link"})
+    assert [one["provider"] for one in await listed(house, token)] == ["websuite"]
+
+
+async def test_an_organizations_own_provider_is_not_for_everybody(house: House, ada: Person) -> None:
+    provider = await house.own_provider()
+    house.tenants.join(ada, house.acme)
+    token = await house.tenants.token_in(ada, house.acme)
+    house.people.change("update sessions set proved_at = now()")
+    house.sits(word="own")
+    asked = Connecting(house, ada)
+    url = (await asked.link(provider, token)).ok()["authorization_url"]
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
+    # Her address is not in the organization's domain: its owner could make the provider say that it is she.
+    assert told_in(answer.header("location"))[1]["error"] == "not_for_account"
+    house.people.change("update domains set domain = 'home.example'")
+    url = (await asked.link(provider, token)).ok()["authorization_url"]
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
+    assert told_in(answer.header("location"))[1] == {"status": "success", "provider": provider, "action": "link"}
+
+
+# On the pages.
+
+
+async def test_the_page_lists_connects_and_disconnects(house: House, ada: Person) -> None:
+    house.sits()
+    tabs = house.signed_in(ada, age=1)
+    tab = await tabs.tab().open("/ui/settings/connections")
+    assert "Nothing is connected" in tab.page.text
+    assert "/ui/settings/connections/websuite/connect" in tab.page.links
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    await tab.send(1 if len(tab.page.forms) > 1 else 0)
+    answer = await tabs.request("GET", house.fakes["websuite"].consent(tab.page.refresh))
+    place, query = told_in(answer.header("location"))
+    assert place == CONNECTIONS
+    tab = await tabs.tab().open(f"/ui/settings/connections?{'&'.join(f'{name}={value}' for name, value in query.items())}")
+    assert "The account is connected." in tab.page.text
+    assert "Google" in tab.page.text
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
+    await tab.send(1 if len(tab.page.forms) > 1 else 0)
+    assert "The account is disconnected." in tab.page.text
+    assert house.identities() == []
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
+    assert tab.status == 404
+
+
+async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(house: House) -> None:
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
+    await tab.send(1 if len(tab.page.forms) > 1 else 0)
+    assert (tab.status, "last way to sign in" in tab.page.text) == (400, True)
+    for error, words in (("taken", "somebody else here"), ("cancelled", "did not finish"), ("<b>", "did not work")):
+        tab = await tabs.tab().open(f"/ui/settings/connections?status=error&action=link&error={error}")
+        assert words in tab.page.text
+    assert (await tabs.tab().open("/ui/settings/connections/nothing/connect")).status == 400
+    house.fakes["websuite"].fails = True
+    provider = await house.own_provider(domain="")
+    house.people.change("update upstream_providers set issuer = issuer || '/gone'")
+    (user,) = house.people.rows("select id from users where email = %s", ADA)
+    house.tenants.join(Person(user["id"], user["id"], ADA), house.acme)
+    house.people.change("update browser_sessions set chosen_organization = %s", house.acme.id)
+    tab = await tabs.tab().open(f"/ui/settings/connections/{provider}/connect")
+    await tab.send(1 if len(tab.page.forms) > 1 else 0)
+    assert (tab.status, "did not work" in tab.page.text) == (400, True)
+
+
+async def test_the_page_asks_for_a_fresh_proof(house: House, ada: Person) -> None:
+    tabs = house.signed_in(ada, age=3600)
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    assert tab.place.startswith("/ui/prove")
+
+
+async def test_an_organization_sees_what_is_used_in_its_services_and_the_person_sees_all(house: House) -> None:
+    boss = house.resident(house.acme, "owner", "boss")
+    for word in ("websuite", "codehost"):
+        house.sits(word=word)
+        await house.go(house.browser(), house.direct() if word == "websuite" else "", word=word)
+    (user,) = house.people.rows("select id from users where email = %s", ADA)
+    house.tenants.uses(Person(user["id"], user["id"], ADA), house.app)
+    detail = (await house.request("GET", f"/api/organizations/acme/users/{user['id']}", by=boss)).ok()
+    assert [(one["provider"], one["email"]) for one in detail["linked_identities"]] == [("websuite", ADA)]
+    (session,) = house.people.rows("select id from sessions where user_id = %s limit 1", user["id"])
+    token = await house.people.token(Person(user["id"], session["id"], ADA))
+    package = (await house.unlimited.get(f"/api/privacy/export/{user['id']}", token=token)).ok()
+    assert [one["provider"] for one in package["oauth_identities"]] == ["websuite", "codehost"]
+    # An owner of the organization gets what belongs to it.
+    house.tenants.join(Person(user["id"], user["id"], ADA), house.acme)
+    package = (await house.request("GET", f"/api/privacy/export/{user['id']}", by=boss)).ok()
+    assert [one["provider"] for one in package["oauth_identities"]] == ["websuite"]
+    owner = house.people.add(platform_owner=True)
+    token = await house.people.token(owner)
+    (await house.unlimited.request("DELETE", f"/api/privacy/forget/{user['id']}", token=token)).ok()
+    assert house.identities() == []
+    assert house.people.rows("select from identity_grants") == []
+    tabs = house.browser()
+    house.sits()
+    await house.go(tabs)
+    assert await house.who(tabs) not in {None, user["id"]}, "the provider's word makes a new account now"

@@ -1,0 +1,120 @@
+"""Sign-in, connecting, renewal and sign-out with a provider that somebody else wrote."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from core.domain.identity.upstream_providers import ClientAtProvider, Endpoints, Upstream
+from core.domain.secrets import Secret
+from ports.identity.upstream.protocols import GrantEnded
+from tests.http.client import Received
+from tests.http.federation.arriving import answer_in
+from tests.http.people import BASE_URL, Person
+from tests.http.upstream.house import ADA, House
+from tests.independent_provider import IndependentProvider
+
+
+@pytest.fixture
+def provider() -> Iterator[IndependentProvider]:
+    with IndependentProvider() as provider:
+        yield provider
+
+
+async def set_up(house: House, provider: IndependentProvider) -> str:
+    house.log.remember(provider.client.secret)
+    boss = house.resident(house.acme, "owner", "keeper")
+    body = {"name": "Login", "issuer": provider.issuer, "client_id": provider.client.client_id, "client_secret": provider.client.secret}
+    made = (await house.request("POST", "/api/organizations/acme/upstream-providers", body, by=boss)).ok(201)
+    provider.client.redirect_uri = made["callback_url"]
+    house.people.change(
+        "insert into domains (id, org_id, domain, token, verified_at, next_check_at, created_at, updated_at)"
+        " values (%s, %s, 'example.org', 'token', now(), now() + interval '7 days', now(), now())",
+        house.postern.foundation.ids.new(),
+        house.acme.id,
+    )
+    provider.person = {"sub": "u-1", "email": ADA, "email_verified": True}
+    return str(made["id"])
+
+
+async def visited(address: str) -> str:
+    """The person agrees there. Where they are sent back to, as a path of ours."""
+    answer: Any = await trio.to_thread.run_sync(lambda: httpx.get(address, trust_env=False))
+    assert answer.status_code == 302, answer.text
+    location = str(answer.headers["location"])
+    assert location.startswith(f"{BASE_URL}/auth/"), location
+    return location.removeprefix(BASE_URL)
+
+
+async def test_sign_in_and_sign_out(house: House, provider: IndependentProvider) -> None:
+    ada = house.verified()
+    key = await set_up(house, provider)
+    tabs = house.browser()
+    answer: Received = await tabs.request("GET", await visited(await house.leave(tabs, house.direct(), word=key)))
+    assert answer_in(answer.header("location"))["code"]
+    assert await house.who(tabs) == ada.user
+    tab = await tabs.tab().open("/ui")
+    (number,) = [number for number, form in enumerate(tab.page.forms) if form.action == "/ui/sign-out"]
+    await tab.send(number)
+    assert await house.who(tabs) is None
+    # Once more, by what is connected now.
+    await tabs.request("GET", await visited(await house.leave(tabs, "?org=acme", word=key)))
+    assert await house.who(tabs) == ada.user
+
+
+async def test_connecting(house: House, provider: IndependentProvider) -> None:
+    key = await set_up(house, provider)
+    ada = house.people.add("other@example.org")
+    house.tenants.join(ada, house.acme)
+    house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
+    token = await house.tenants.token_in(Person(ada.user, ada.session, ada.email), house.acme)
+    house.people.change("update sessions set proved_at = now()")
+    answer = await house.unlimited.post(f"/api/user/identities/{key}/link", token=token)
+    tabs = house.browser()
+    for name, value in answer.headers:
+        if name == "set-cookie":
+            cookie, _, kept = value.partition(";")[0].partition("=")
+            tabs.cookies[cookie] = kept
+    back = await tabs.request("GET", await visited(answer.ok()["authorization_url"]))
+    assert "status=success" in (back.header("location") or "")
+    assert [one["subject"] for one in house.identities()] == ["u-1"]
+
+
+async def test_a_code_that_is_sent_twice_and_one_of_another_client(house: House, provider: IndependentProvider) -> None:
+    key = await set_up(house, provider)
+    tabs = house.browser()
+    place = await visited(await house.leave(tabs, "?org=acme", word=key))
+    provider.codes.clear()
+    assert (await tabs.request("GET", place)).status == 400
+    assert tabs.session is None
+
+
+async def test_a_refusal_of_the_client(house: House, provider: IndependentProvider) -> None:
+    key = await set_up(house, provider)
+    tabs = house.browser()
+    place = await visited(await house.leave(tabs, "?org=acme", word=key))
+    provider.client.secret = "changed there"
+    assert (await tabs.request("GET", place)).status == 400
+    assert tabs.session is None
+
+
+async def test_renewing_a_token_once(house: House, provider: IndependentProvider) -> None:
+    key = await set_up(house, provider)
+    tabs = house.browser()
+    house.verified()
+    await tabs.request("GET", await visited(await house.leave(tabs, "?org=acme", word=key)))
+    upstream = Upstream(
+        key=key,
+        name="Login",
+        endpoints=Endpoints(issuer=provider.issuer),
+        client=ClientAtProvider(provider.client.client_id, Secret(provider.client.secret)),
+        organization=house.acme.id,  # type: ignore[arg-type]  # the tests' ids are plain
+    )
+    kept = Secret(provider.tokens[-1].given["refresh_token"])
+    renewed = await house.postern.foundation.upstreams.refresh(upstream, kept)
+    assert renewed.access_token.reveal() == provider.tokens[-1].given["access_token"]
+    assert (renewed.refresh_token is not None, provider.refreshed) == (True, 1)
+    with pytest.raises(GrantEnded):
+        await house.postern.foundation.upstreams.refresh(upstream, kept)

@@ -1,0 +1,277 @@
+"""Whom a provider's word lets in: every kind of account here against every kind of word there."""
+
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.http.federation.arriving import is_page
+from tests.http.people import Person
+from tests.http.signing_in import PASSWORD
+from tests.http.upstream.house import ADA, House
+
+
+class Local(NamedTuple):
+    """Whoever has the address here."""
+
+    verified: bool
+    opens: str
+    """With what it is opened: `password`, `passkey`, or neither, `none`."""
+    made: str = "registered"
+    """`registered`, `invited`, or `provisioned` by an organization."""
+
+
+LOCALS: Final = (
+    None,
+    *(
+        Local(verified, opens, made)
+        for verified, opens, made in product((True, False), ("password", "passkey", "none"), ("registered", "invited", "provisioned"))
+    ),
+)
+# What the provider says of the address.
+WORDS: Final = ("verified", "unverified", "silent")
+# Whether the account is connected to somebody else already: at the same provider, at another one, or not at all.
+CONNECTED: Final = ("no", "same", "other")
+
+CREATED, SIGNED_IN, CONNECTS, RECLAIMED, REFUSED = "created", "signed in", "connects", "reclaimed", "refused"
+
+
+def expected(local: Local | None, word: str, connected: str) -> str:
+    """As docs/guides/upstream-sign-in.md has it."""
+    if word != "verified":
+        return REFUSED
+    if local is None:
+        return CREATED
+    if not local.verified:
+        return RECLAIMED
+    return REFUSED if connected == "same" else CONNECTS
+
+
+async def put_there(house: House, local: Local, connected: str) -> Person:
+    ada = await house.people.with_password(PASSWORD, ADA, verified=local.verified)
+    if local.opens != "password":
+        house.people.change("update users set password_hash = null where id = %s", ada.user)
+    if local.opens == "passkey":
+        house.people.change(
+            "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,"
+            " created_at) values (%s, %s, 'a', 'k', 0, 'Key', gen_random_uuid(), '{}', false, false, now())",
+            house.postern.foundation.ids.new(),
+            ada.user,
+        )
+    if local.made == "invited":
+        boss = house.resident(house.acme, "owner", "boss")
+        (await house.request("POST", "/api/organizations/acme/invitations", {"email": ADA, "role": "member"}, by=boss)).ok()
+    if local.made == "provisioned":
+        house.tenants.join(ada, house.acme)
+    if connected != "no":
+        provider = "websuite" if connected == "same" else "codehost"
+        house.people.connect(ada, provider, house.fakes[provider].issuer, "somebody-else")
+    return ada
+
+
+def says(house: House, word: str) -> None:
+    match word:
+        case "verified":
+            house.sits()
+        case "unverified":
+            house.sits(verified=False)
+        case _:
+            fake = house.sits()
+            del fake.person["email"], fake.person["email_verified"]
+
+
+@pytest.mark.parametrize("connected", CONNECTED)
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("local", LOCALS, ids=str)
+async def test_every_account_against_every_word(house: House, local: Local | None, word: str, connected: str) -> None:
+    if local is None and connected != "no":
+        return
+    ada = None if local is None else await put_there(house, local, connected)
+    before = house.identities()
+    says(house, word)
+    tabs = house.browser()
+    answer = await house.go(tabs)
+    outcome = expected(local, word, connected)
+    who = await house.who(tabs)
+    if outcome == REFUSED:
+        is_page(answer, 400)
+        assert (who, house.identities()) == (None, before)
+        return
+    assert answer.status == 303
+    (account,) = house.people.rows("select id, password_hash is not null as password, email_verified_at from users where email = %s", ADA)
+    assert who == account["id"]
+    assert account["email_verified_at"] is not None
+    if ada is not None and local is not None:
+        assert account["id"] == ada.user
+        # Whoever never proved the address keeps nothing of what they put there.
+        stays = outcome != RECLAIMED
+        assert account["password"] == (local.opens == "password" and stays)
+        assert len(house.people.rows("select from passkeys")) == (local.opens == "passkey" and stays)
+        assert (await house.unlimited.post("/api/auth/login", {"email": ADA, "password": PASSWORD})).status == (
+            200 if account["password"] else 401
+        )
+        assert house.people.rows("select from jobs where kind = 'mail'"), "the person is told"
+    linked = [one for one in house.identities() if one["subject"] == house.fakes["websuite"].person["sub"]]
+    assert [one["user_id"] for one in linked] == [account["id"]]
+    if outcome == RECLAIMED:
+        assert len(house.identities()) == 1, "what was connected before goes"
+
+
+async def test_a_known_identity_is_the_account_whatever_the_addresses_say(house: House) -> None:
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    ada = await house.who(tabs)
+    other = house.verified("grace@example.org")
+    for person in ({"email": "grace@example.org"}, {"email": "grace@example.org", "email_verified": False}, {"email": None}):
+        house.sits().person |= person
+        tabs = house.browser()
+        await house.go(tabs)
+        assert await house.who(tabs) == ada != other.user
+    # The account keeps its own address; what the provider tells stands beside it.
+    assert house.people.rows("select email from users where id = %s", ada) == [{"email": ADA}]
+
+
+@pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
+async def test_a_word_that_is_not_verified_by_the_providers_own_rule(house: House, word: str) -> None:
+    house.verified()
+    fake = house.sits(word=word, verified=False)
+    people: dict[str, tuple[dict[str, Any], ...]] = {
+        "codehost": (
+            {"emails": [{"email": ADA, "primary": False, "verified": True}]},
+            {"emails": [{"email": ADA, "primary": True, "verified": 1}]},
+        ),
+        # Verified once, at an address that it does not manage.
+        "websuite": ({"email_verified": True, "hd": None}, {"email_verified": True, "hd": ""}),
+        "officesuite": ({"xms_edov": None, "email_verified": True}, {"xms_edov": False, "preferred_username": ADA}, {"xms_edov": "0"}),
+    }
+    for person in people[word]:
+        fake.person = {**fake.person, **person}
+        tabs = house.browser()
+        is_page(await house.go(tabs, word=word), 400, "does not confirm")
+        assert await house.who(tabs) is None
+    assert house.identities() == []
+    assert await house.who(house.browser()) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "person"),
+    [
+        ("websuite", {"email": "ada@gmail.com", "hd": None}),
+        ("officesuite", {"tid": "9188040d-6c67-4b5b-9112-36a304b66dad", "xms_edov": None}),
+        ("officesuite", {"xms_edov": 1}),
+        ("officesuite", {"xms_edov": "1"}),
+    ],
+)
+async def test_a_word_that_is_verified_by_the_providers_own_rule(house: House, word: str, person: dict[str, Any]) -> None:
+    fake = house.sits(word=word, **person)
+    ada = house.verified(fake.person["email"])
+    tabs = house.browser()
+    await house.go(tabs, word=word)
+    assert await house.who(tabs) == ada.user
+
+
+async def test_a_deactivated_account_stays_closed(house: House) -> None:
+    house.sits()
+    await house.go(house.browser())
+    house.people.change("update users set deactivated_at = now()")
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, "deactivated")
+    assert house.people.rows("select reason from login_events where not success") == [{"reason": "deactivated"}]
+    house.people.change("delete from identities")
+    is_page(await house.go(tabs), 400, "deactivated")
+    assert (tabs.session, house.identities()) == (None, [])
+
+
+async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(house: House) -> None:
+    squatter = house.people.add(ADA)
+    house.people.change("update users set password_hash = 'x', pending_email = 'evil@example.net', pending_email_key = 'evil@example.net'")
+    house.people.change(
+        "insert into mfa_secrets (user_id, sealed_secret, enabled_at, created_at) values (%s, 'x', now(), now())", squatter.user
+    )
+    token = await house.people.token(squatter)
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == squatter.user
+    assert (await house.unlimited.get("/api/user", token=token)).status == 401
+    assert house.people.rows("select from mfa_secrets") == []
+    assert house.people.rows("select pending_email from users where id = %s", squatter.user) == [{"pending_email": None}]
+    assert [one["name"] for one in house.told("audit_log") if one["actor_id"] == squatter.user][:2] == [
+        "user.account.reclaimed",
+        "user.identity.linked",
+    ]
+
+
+async def test_an_organizations_own_provider_vouches_for_its_domain_alone(house: House) -> None:
+    provider = await house.own_provider(domain="example.org")
+    ada, eve = house.verified(), house.verified("eve@elsewhere.example")
+    house.sits(word="own")
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    assert await house.who(tabs) == ada.user
+    house.sits("eve@elsewhere.example", word="own", sub="u-2")
+    tabs = house.browser()
+    is_page(await house.go(tabs, "?org=acme", word=provider), 400, "does not confirm")
+    # The account's address moved out of the domain, or the domain was lost: the connection counts no more.
+    house.sits(word="own")
+    for change in (
+        "update users set email = 'ada@elsewhere.example', email_key = 'ada@elsewhere.example' where email = 'ada@example.org'",
+        "update domains set verified_at = null, next_check_at = null",
+    ):
+        house.people.change(change)
+        tabs = house.browser()
+        is_page(await house.go(tabs, "?org=acme", word=provider), 400, "cannot be used with this provider")
+        assert await house.who(tabs) is None
+        house.people.change("update users set email = 'ada@example.org', email_key = 'ada@example.org' where id = %s", ada.user)
+    assert eve.user not in {one["user_id"] for one in house.identities()}
+
+
+async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(house: House) -> None:
+    provider = await house.own_provider()
+    owner = house.verified()
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    house.sits(word="own")
+    tabs = house.browser()
+    is_page(await house.go(tabs, "?org=acme", word=provider), 400, "cannot be used with this provider")
+    # Nor one who was connected before they became one.
+    house.people.change("update users set is_platform_owner = false")
+    await house.go(tabs, "?org=acme", word=provider)
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    tabs = house.browser()
+    is_page(await house.go(tabs, "?org=acme", word=provider), 400, "cannot be used with this provider")
+    assert tabs.session is None
+
+
+async def test_a_platform_owner_who_never_proved_the_address_is_not_reclaimed(house: House) -> None:
+    house.people.add(ADA, platform_owner=True)
+    house.sits()
+    is_page(await house.go(house.browser()), 400, "cannot be used with this provider")
+
+
+async def test_two_organizations_with_the_same_issuer_do_not_share_people(house: House) -> None:
+    """Globex sets up the provider that acme uses, too, and would like acme's people."""
+    mine = await house.own_provider()
+    house.verified()
+    house.sits(word="own")
+    await house.go(house.browser(), "?org=acme", word=mine)
+    globex = house.tenants.add("globex")
+    boss = house.resident(globex, "owner", "boss")
+    fake = house.fakes["own"]
+    body = {"name": "Login", "issuer": fake.issuer, "client_id": fake.client_id, "client_secret": fake.client_secret}
+    theirs = (await house.request("POST", "/api/organizations/globex/upstream-providers", body, by=boss)).ok(201)["id"]
+    tabs = house.browser()
+    is_page(await house.go(tabs, "?org=globex", word=theirs), 400, "does not confirm")
+    assert await house.who(tabs) is None
+
+
+async def test_many_at_once_make_one_account(house: House) -> None:
+    import trio  # noqa: PLC0415 - here alone
+
+    house.sits()
+    browsers = [house.browser() for _ in range(8)]
+    async with trio.open_nursery() as nursery:
+        for tabs in browsers:
+            nursery.start_soon(house.go, tabs)
+    assert len({await house.who(tabs) for tabs in browsers}) == 1
+    assert len(house.identities()) == len(house.people.rows("select from users where email = %s", ADA)) == 1

@@ -1,0 +1,160 @@
+"""Upstream providers of an organization's own, over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.http.client import Received, refused
+from tests.http.people import BASE_URL
+from tests.http.upstream.house import ADA, House
+
+PATH = "/api/organizations/acme/upstream-providers"
+
+
+@pytest.fixture
+def house(house: House) -> House:
+    house.speaker = house.resident(house.acme, "owner", "boss")
+    return house
+
+
+def body(house: House, **changes: Any) -> dict[str, Any]:
+    fake = house.fakes["own"]
+    made = {"name": "Acme login", "issuer": fake.issuer, "client_id": fake.client_id, "client_secret": fake.client_secret, **changes}
+    return {name: value for name, value in made.items() if value is not None}
+
+
+async def test_one_is_set_up_listed_changed_and_deleted(house: House) -> None:
+    assert (await house.request("GET", PATH)).json() == []
+    made = (await house.request("POST", PATH, body(house, scopes=["groups"]))).ok(201)
+    told = {name: made[name] for name in ("name", "issuer", "client_id", "has_secret", "scopes", "enabled")}
+    assert told == {
+        "name": "Acme login",
+        "issuer": house.fakes["own"].issuer,
+        "client_id": "own-client",
+        "has_secret": True,
+        "scopes": ["groups"],
+        "enabled": True,
+    }
+    assert made["callback_url"] == f"{BASE_URL}/auth/{made['id']}/callback"
+    assert (await house.request("GET", PATH)).json() == [made]
+    house.log.remember("another-secret-112")
+    changed = (
+        await house.request(
+            "PATCH", f"{PATH}/{made['id']}", {"name": "SSO", "enabled": False, "client_secret": "another-secret-112", "scopes": []}
+        )
+    ).ok()
+    assert (changed["name"], changed["enabled"], changed["scopes"]) == ("SSO", False, [])
+    same = (await house.request("PATCH", f"{PATH}/{made['id']}", {"name": "SSO"})).ok()
+    assert same["updated_at"] == changed["updated_at"]
+    assert (await house.request("PATCH", f"{PATH}/{made['id']}", {"enabled": True})).ok()["enabled"] is True
+    assert (await house.request("DELETE", f"{PATH}/{made['id']}")).status == 204
+    assert (await house.request("GET", PATH)).json() == []
+    assert refused(await house.request("DELETE", f"{PATH}/{made['id']}")) == (404, "NOT_FOUND")
+    names = [one["action"] for one in house.audited("organization.upstream_provider.%")]
+    assert names == [f"organization.upstream_provider.{what}" for what in ("created", "updated", "updated", "deleted")]
+
+
+async def test_people_sign_in_through_it_and_its_end_is_theirs(house: House) -> None:
+    provider = await house.own_provider()
+    house.verified()
+    house.sits(word="own")
+    answer = await house.go(house.browser(), house.direct(), word=provider)
+    assert answer.status == 302
+    assert house.fakes["own"].asked["scope"] == "openid email profile"
+    assert {one["provider"] for one in house.people.rows("select provider from login_events")} == {"upstream"}
+    assert [one["provider"] for one in house.identities()] == [provider]
+    assert (await house.request("DELETE", f"{PATH}/{provider}")).status == 204
+    assert house.identities() == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ""},
+        {"name": "x" * 101},
+        {"issuer": "http://127.0.0.1:1"},
+        {"issuer": "https://127.0.0.1:1"},
+        {"issuer": "ftp://example.org"},
+        {"issuer": "https://user:secret@example.org"},
+        {"issuer": "https://example.org?x=y"},
+        {"issuer": f"https://example.org/{'x' * 500}"},
+        {"issuer": "https://10.0.0.1"},
+        {"client_id": ""},
+        {"client_secret": "\n"},
+        {"client_secret": None},
+        {"scopes": ["two words"]},
+        {"scopes": ["x"] * 21},
+        {"scopes": ["x" * 201]},
+        {"enabled": "yes"},
+    ],
+)
+async def test_what_is_wrong_is_refused(house: House, changes: dict[str, Any]) -> None:
+    assert refused(await house.request("POST", PATH, body(house, **changes))) == (400, "BAD_REQUEST")
+    assert (await house.request("GET", PATH)).json() == []
+
+
+async def test_over_http_only_what_the_operator_has_named_is_called(house: House) -> None:
+    """The tests' settings allow 127.0.0.1 and nothing else: a public address over http is refused without a call."""
+    assert refused(await house.request("POST", PATH, body(house, issuer="http://192.0.2.1"))) == (400, "BAD_REQUEST")
+    assert refused(await house.request("POST", PATH, body(house, issuer="http://8.8.8.8"))) == (400, "BAD_REQUEST")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://evil.example"},
+        {"token_endpoint": None},
+        {"jwks_uri": "http://10.0.0.1/keys"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"userinfo_endpoint": 7},
+    ],
+)
+async def test_metadata_that_lead_elsewhere(house: House, change: dict[str, Any]) -> None:
+    fake = house.fakes["own"]
+    published = fake.metadata()
+    fake.metadata = lambda: {**published, **change}  # type: ignore[method-assign]
+    assert refused(await house.request("POST", PATH, body(house))) == (400, "BAD_REQUEST")
+
+
+async def test_an_address_from_the_user_info_counts_for_the_same_person_alone(house: House) -> None:
+    provider = await house.own_provider()
+    ada = house.verified()
+    fake = house.sits(word="own")
+    claims = fake.claims
+    fake.claims = lambda issued: {name: value for name, value in claims(issued).items() if not name.startswith("email")}  # type: ignore[method-assign]
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    assert await house.who(tabs) == ada.user
+    about = fake.about
+    fake.about = lambda path, person: {**about(path, person), "sub": "somebody-else"}  # type: ignore[method-assign]
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    assert tabs.session is None
+
+
+async def test_names_are_each_ones_own_and_there_is_an_end_to_them(house: House) -> None:
+    first = (await house.request("POST", PATH, body(house))).ok(201)
+    assert refused(await house.request("POST", PATH, body(house))) == (400, "BAD_REQUEST")
+    (await house.request("POST", PATH, body(house, name="Second"))).ok(201)
+    assert refused(await house.request("PATCH", f"{PATH}/{first['id']}", {"name": "Second"})) == (400, "BAD_REQUEST")
+    assert refused(await house.request("PATCH", f"{PATH}/{first['id']}", {})) == (400, "BAD_REQUEST")
+    for number in range(18):
+        (await house.request("POST", PATH, body(house, name=f"Number {number}"))).ok(201)
+    assert refused(await house.request("POST", PATH, body(house, name="One too many"))) == (400, "BAD_REQUEST")
+
+
+async def test_others_may_not(house: House) -> None:
+    made = (await house.request("POST", PATH, body(house))).ok(201)
+    globex = house.tenants.add("globex")
+    stranger, member = house.resident(globex, "owner", "stranger"), house.resident(house.acme, "member", "member")
+    theirs = PATH.replace("acme", "globex")
+    for who, path, status in ((stranger, PATH, 403), (member, PATH, 403), (stranger, theirs, 404)):
+        answers: list[Received] = [
+            await house.request("PATCH", f"{path}/{made['id']}", {"name": "Mine"}, by=who),
+            await house.request("DELETE", f"{path}/{made['id']}", by=who),
+        ]
+        assert [answer.status for answer in answers] == [status] * 2
+    assert [(await house.request("POST", PATH, body(house), by=who)).status for who in (stranger, member)] == [403, 403]
+    assert (await house.request("GET", theirs, by=stranger)).json() == []
+    assert (await house.request("GET", PATH)).json() == [made]
+    assert ADA

@@ -1,0 +1,238 @@
+"""What a service may do at a provider, and how a token is renewed once."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.fake_providers import settings_of
+from tests.http.client import Client, Received, refused
+from tests.http.conftest import postern_on
+from tests.http.people import Person
+from tests.http.signing_in import unlimited
+from tests.http.upstream.house import ADA, Fakes, House
+
+
+@pytest.fixture
+async def other_process(database_url: str, tmp_path: Path, fakes: Fakes, postern: Postern) -> AsyncIterator[Client]:
+    """The same installation, opened a second time."""
+    more = {name: value for word in ("codehost", "websuite", "officesuite") for name, value in settings_of(word, fakes[word]).items()}
+    async with postern_on(database_url, tmp_path, more) as opened:
+        assert opened is not postern
+        yield unlimited(opened)
+
+
+class Holder:
+    """Ada's session in the app, which asks for scopes."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.token = ""
+
+    async def come(self, word: str = "websuite", **person: Any) -> None:
+        house = self.house
+        house.set(house.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
+        house.sits(word=word)
+        answer = await house.go(house.browser(), house.direct(), word=word, **person)
+        assert answer.status == 302, answer.body
+        (user,) = house.people.rows("select id from users where email = %s", ADA)
+        self.person = Person(user["id"], house.postern.foundation.ids.new(), ADA)
+        self.token = await house.tenants.token_in(self.person, house.app)
+
+    async def get(self, word: str = "websuite", client: Client | None = None) -> Received:
+        return await (client or self.house.unlimited).get(f"/api/provider-token/{word}", token=self.token)
+
+    def expire(self) -> None:
+        self.house.people.change("update identity_grants set expires_at = now()")
+
+
+@pytest.fixture
+def ada(house: House) -> Holder:
+    return Holder(house)
+
+
+@pytest.mark.parametrize(
+    ("word", "scopes"),
+    [
+        ("codehost", ["read:user", "user:email", "repo"]),
+        ("websuite", ["openid", "email", "profile", "calendar"]),
+        ("officesuite", ["openid", "email", "profile", "Mail.Read", "offline_access"]),
+    ],
+)
+async def test_a_token_is_given_and_renewed(house: House, ada: Holder, log: CapturedLog, word: str, scopes: list[str]) -> None:
+    fake = house.fakes[word]
+    fake.lifetime = 3599
+    await ada.come(word)
+    answer = await ada.get(word)
+    assert answer.header("cache-control") == "no-store"
+    first = answer.ok()
+    assert (first["provider"], first["refresh_token"], first["scopes"]) == (word, None, scopes)
+    assert first["access_token"] in fake.bearers
+    assert first["expires_at"]
+    log.remember(first["access_token"])
+    assert (await ada.get(word)).ok() == first
+    ada.expire()
+    second = (await ada.get(word)).ok()
+    assert second["access_token"] != first["access_token"]
+    assert second["access_token"] in fake.bearers
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+    dump = repr(house.people.rows("select * from identity_grants"))
+    assert first["access_token"] not in dump
+    assert second["access_token"] not in dump
+    assert not any(token in dump for token in fake.refreshes)
+
+
+async def test_fifty_requests_in_two_processes_renew_once(house: House, ada: Holder, other_process: Client) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    # The others are there before it is renewed.
+    fake.slow = 0.3
+    got: list[str] = []
+
+    async def ask(client: Client) -> None:
+        got.append((await ada.get(client=client)).ok()["access_token"])
+
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(ask, house.unlimited if number % 2 else other_process)
+    assert len(got) == 50
+    assert len(set(got)) == 1
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+
+
+async def test_when_the_provider_refuses_nobody_asks_again(house: House, ada: Holder) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.refuses_refresh = True
+    fake.slow = 0.2
+    statuses: list[tuple[int, str]] = []
+
+    async def ask() -> None:
+        statuses.append(refused(await ada.get()))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(ask)
+    assert statuses == [(500, "OAUTH_ERROR")] * 10
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+    # Signing in through the provider again mends it.
+    fake.refuses_refresh, fake.slow = False, 0
+    await ada.come()
+    assert (await ada.get()).status == 200
+
+
+async def test_a_provider_that_is_away_is_asked_again_later(house: House, ada: Holder) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.fails = True
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+    fake.fails = False
+    assert (await ada.get()).status == 200
+
+
+async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(house: House, ada: Holder) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.slow, fake.fails = 0.5, True
+    statuses: list[tuple[int, str]] = []
+
+    async def ask() -> None:
+        statuses.append(refused(await ada.get()))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ask)
+    assert statuses == [(500, "OAUTH_ERROR")] * 5
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+
+
+async def test_a_lease_of_a_process_that_died_is_taken_over(house: House, ada: Holder) -> None:
+    await ada.come()
+    ada.expire()
+    house.people.change("update identity_grants set refreshing_until = now() + interval '300 milliseconds'")
+    assert (await ada.get()).status == 200
+
+
+async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: House, ada: Holder) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.slow = 0.5
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ada.get)
+        while not any("refresh_token" in call for call in fake.calls):
+            await trio.sleep(0.01)
+        fake.slow = 0
+        nursery.start_soon(lambda: house.go(house.browser(), house.direct()))
+    (row,) = house.people.rows("select refreshing_until, expires_at > now() + interval '1 minute' as fresh from identity_grants")
+    assert row == {"refreshing_until": None, "fresh": True}
+    assert (await ada.get()).status == 200
+
+
+async def test_who_gets_none(house: House, ada: Holder) -> None:
+    await ada.come()
+    assert refused(await ada.get("nothing")) == (400, "BAD_REQUEST")
+    assert refused(await ada.get("codehost")) == (404, "NOT_FOUND")
+    assert refused(await ada.get(str(house.acme.id))) == (400, "BAD_REQUEST"), "services have scopes at the three alone"
+    house.set(house.app, websuite_scopes=[])
+    assert refused(await ada.get()) == (403, "FORBIDDEN")
+    house.set(house.app, websuite_scopes=None)
+    assert refused(await ada.get()) == (403, "FORBIDDEN")
+    house.set(house.app, websuite_scopes=["calendar"])
+    elsewhere = house.people.session_of(ada.person)
+    answer = await house.unlimited.get("/api/provider-token/websuite", token=await house.people.token(elsewhere))
+    assert refused(answer) == (400, "BAD_REQUEST")
+    # Without an end it counts on, without a refresh token it ends.
+    house.people.change("update identity_grants set expires_at = null, sealed_refresh_token = null")
+    assert (await ada.get()).ok()["expires_at"] is None
+    ada.expire()
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+    # Given to another client than the one of now.
+    house.people.change("update identity_grants set client_id = 'another'")
+    assert refused(await ada.get()) == (404, "NOT_FOUND")
+    house.people.change("delete from identities")
+    assert refused(await ada.get()) == (404, "NOT_FOUND")
+
+
+async def test_a_refresh_token_that_comes_only_once_is_kept(house: House, ada: Holder) -> None:
+    """Some providers give it at the first consent alone."""
+    await ada.come()
+    (before,) = house.people.rows("select sealed_refresh_token from identity_grants")
+    fake = house.fakes["websuite"]
+    tokens = fake.tokens
+    fake.tokens = lambda issued: {name: value for name, value in tokens(issued).items() if name != "refresh_token"}  # type: ignore[method-assign]
+    await ada.come()
+    (after,) = house.people.rows("select sealed_refresh_token from identity_grants")
+    assert after == before
+    ada.expire()
+    assert (await ada.get()).status == 200
+
+
+async def test_tokens_are_kept_only_where_a_service_asks_for_something(house: House) -> None:
+    house.sits()
+    await house.go(house.browser(), house.direct())
+    (row,) = house.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
+    assert row == {"sealed_access_token": None, "sealed_refresh_token": None, "scopes": []}
+
+
+async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(house: House, ada: Holder) -> None:
+    boss = house.resident(house.acme, "owner", "boss")
+    fake = house.fakes["websuite"]
+    fake.client_id, fake.client_secret = "acmes-client", "acmes-secret-31337"
+    body = {"client_id": fake.client_id, "client_secret": fake.client_secret}
+    (await house.request("POST", "/api/organizations/acme/oauth-credentials/websuite", body, by=boss)).ok()
+    await ada.come()
+    assert fake.asked["client_id"] == "acmes-client"
+    assert (await ada.get()).status == 200
+    (await house.request("DELETE", "/api/organizations/acme/oauth-credentials/websuite", by=boss))
+    assert refused(await ada.get()) == (404, "NOT_FOUND")

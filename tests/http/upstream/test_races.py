@@ -1,0 +1,202 @@
+"""What changes between the look at an account and the moment in which the provider's word is used."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.domain.identity.upstream.provider_tokens import LEASE
+from core.usecases.identity.upstream import provider_tokens
+from tests.http.client import refused
+from tests.http.federation.arriving import is_page
+from tests.http.upstream.house import ADA, House
+from tests.http.upstream.test_provider_tokens import Holder
+
+
+class Meanwhile:
+    """The look-up of a use case, and something that happens right after it."""
+
+    def __init__(self, lookup: Any, then: Callable[[], None], *, always: bool = False) -> None:
+        self._lookup = lookup
+        self._then = then
+        self._always = always
+        self._looked = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lookup, name)
+
+    async def meet(self, *given: Any, **more: Any) -> Any:
+        met = await self._lookup.meet(*given, **more)
+        if self._always or not self._looked:
+            self._looked = True
+            self._then()
+        return met
+
+
+def meanwhile(house: House, then: Callable[[], None], *, always: bool = False) -> None:
+    use_case: Any = house.postern.identity.upstream_sign_in
+    use_case._lookup = Meanwhile(use_case._lookup, then, always=always)
+
+
+async def test_somebody_registers_the_address(house: House) -> None:
+    house.sits()
+    meanwhile(house, lambda: house.people.change("insert into users (id, email, email_key) values (gen_random_uuid(), %s, %s)", ADA, ADA))
+    tabs = house.browser()
+    await house.go(tabs)
+    (user,) = house.people.rows("select id, email_verified_at is not null as verified from users where email = %s", ADA)
+    assert (await house.who(tabs), user["verified"]) == (user["id"], True)
+
+
+def connect_to_another(house: House) -> None:
+    fake = house.fakes["websuite"]
+    house.people.connect(house.people.add(), "websuite", fake.issuer, fake.person["sub"])
+
+
+@pytest.mark.parametrize("local", ["none", "verified", "unverified"])
+async def test_somebody_else_connects_the_identity(house: House, local: str) -> None:
+    house.sits()
+    if local == "verified":
+        house.verified()
+    if local == "unverified":
+        house.people.add(ADA)
+    before = house.people.rows("select id, password_hash, email_verified_at from users where email = %s", ADA)
+    meanwhile(house, lambda: connect_to_another(house))
+    tabs = house.browser()
+    await house.go(tabs)
+    (identity,) = house.identities()
+    assert await house.who(tabs) == identity["user_id"]
+    assert house.people.rows("select id, password_hash, email_verified_at from users where email = %s", ADA) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update users set email = 'new@example.net', email_key = 'new@example.net'",
+        "update users set deactivated_at = now()",
+        "update users set email_verified_at = null",
+    ],
+)
+async def test_the_account_moves_on(house: House, change: str) -> None:
+    ada = house.verified()
+    house.sits()
+    meanwhile(house, lambda: house.people.change(f"{change} where id = %s", ada.user))
+    tabs = house.browser()
+    await house.go(tabs)
+    who = await house.who(tabs)
+    if "email_key" in change:
+        assert who not in {None, ada.user}
+    elif "deactivated" in change:
+        assert who is None
+    else:
+        assert who == ada.user, "it is hers by the provider's word"
+        assert house.people.rows("select password_hash from users where id = %s", ada.user) == [{"password_hash": None}]
+
+
+async def test_the_owner_proves_the_address(house: House) -> None:
+    """The account is not taken back from somebody who has just shown that it is theirs: it is connected, and keeps its password."""
+    ada = house.people.add(ADA)
+    house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
+    house.sits()
+    meanwhile(house, lambda: house.people.change("update users set email_verified_at = now()"))
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == ada.user
+    assert house.people.rows("select password_hash from users where id = %s", ada.user) == [{"password_hash": "x"}]
+
+
+async def test_it_changes_back_and_forth(house: House) -> None:
+    ada = house.verified()
+    house.sits()
+    names = iter(range(100))
+    meanwhile(
+        house,
+        lambda: house.people.change("update users set language = %s where id = %s", ["de", "fr"][next(names) % 2], ada.user),
+        always=True,
+    )
+    is_page(await house.go(house.browser()), 503)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["delete from identities", "update users set deactivated_at = now()", "update users set password_changed_at = now() + interval '1 s'"],
+)
+async def test_what_ends_before_the_session_opens_nobody_comes_in_with(house: House, change: str) -> None:
+    house.sits()
+    await house.go(house.browser())
+    meanwhile(house, lambda: house.people.change(change))
+    tabs = house.browser()
+    assert (await house.go(tabs)).status == 400
+    assert tabs.session is None
+
+
+async def test_a_second_factor_that_is_enabled_meanwhile_is_asked_for(house: House) -> None:
+    ada = house.verified()
+    house.sits()
+    enabled = "insert into mfa_secrets (user_id, sealed_secret, enabled_at, created_at) values (%s, 'x', now(), now())"
+    meanwhile(house, lambda: house.people.change(enabled, ada.user))
+    tabs = house.browser()
+    assert (await house.go(tabs)).status == 400
+    assert tabs.session is None
+    answer = await house.go(tabs)
+    assert (answer.header("location") or "").startswith("/ui/sign-in/second-factor")
+
+
+async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(house: House) -> None:
+    ada = house.people.add("ada@home.example")
+    house.sits()
+    identities: Any = house.postern.identity.identities
+    identities._upstream = Meanwhile(identities._upstream, lambda: connect_to_another(house))
+    tabs = house.signed_in(ada, age=1)
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    await tab.send(len(tab.page.forms) - 1)
+    answer = await tabs.request("GET", house.fakes["websuite"].consent(tab.page.refresh))
+    assert "error=taken" in (answer.header("location") or "")
+
+
+async def test_an_account_that_ends_while_an_identity_is_asked_for(house: House) -> None:
+    ada = house.people.add("ada@home.example")
+    house.sits()
+    identities: Any = house.postern.identity.identities
+    identities._upstream = Meanwhile(identities._upstream, lambda: house.people.change("update users set deactivated_at = now()"))
+    tabs = house.signed_in(ada, age=1)
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    await tab.send(len(tab.page.forms) - 1)
+    answer = await tabs.request("GET", house.fakes["websuite"].consent(tab.page.refresh))
+    assert "error=session_ended" in (answer.header("location") or "")
+
+
+async def test_who_waits_for_a_token_too_long_is_told_to_come_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = Holder(house)
+    await ada.come()
+    ada.expire()
+    house.people.change("update identity_grants set refreshing_until = now() + interval '1 hour'")
+    monkeypatch.setattr(provider_tokens, "_LOOKS", 3)
+    assert LEASE.total_seconds() == 15
+    assert refused(await ada.get()) == (503, "SERVICE_UNAVAILABLE")
+
+
+async def test_of_two_that_want_to_renew_one_does(house: House) -> None:
+    """Both have seen that nobody renews it."""
+    ada = Holder(house)
+    await ada.come()
+    ada.expire()
+    use_case: Any = house.postern.identity.provider_tokens
+    lookup = use_case._lookup
+
+    class Late:
+        async def find(self, *given: Any) -> Any:
+            found = await lookup.find(*given)
+            use_case._lookup = lookup
+            (await house.unlimited.get("/api/provider-token/websuite", token=ada.token)).ok()
+            return found
+
+    use_case._lookup = Late()
+    assert (await ada.get()).status == 200
+    assert sum("refresh_token" in call for call in house.fakes["websuite"].calls) == 1
+
+
+async def test_a_service_that_asked_for_nothing_before_has_no_token(house: House) -> None:
+    ada = Holder(house)
+    await ada.come()
+    house.people.change("update identity_grants set sealed_access_token = null")
+    assert refused(await ada.get()) == (404, "NOT_FOUND")

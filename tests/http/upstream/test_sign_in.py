@@ -1,0 +1,188 @@
+"""Signing in through each provider, to each place that a sign-in leads to."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from tests.http.federation.arriving import CALLBACK, CHALLENGE, VERIFIER, answer_in, is_page
+from tests.http.people import BASE_URL
+from tests.http.signing_in import enable_mfa
+from tests.http.upstream.house import ADA, House
+
+
+@pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
+async def test_somebody_new_gets_an_account_and_comes_back_to_it(house: House, word: str) -> None:
+    fake = house.sits(word=word)
+    tabs = house.browser()
+    answer = await house.go(tabs, word=word)
+    assert (answer.status, answer.header("location")) == (303, "/ui")
+    (user,) = house.people.rows(
+        "select id, email, password_hash, email_verified_at is not null as verified from users where email = %s", ADA
+    )
+    assert (user["password_hash"], user["verified"]) == (None, True)
+    assert await house.who(tabs) == user["id"]
+    (identity,) = house.identities()
+    subject = {"codehost": "583231", "websuite": "110169484474386276334"}.get(word, f"{fake.person.get('tid')}:{fake.person.get('oid')}")
+    assert (identity["user_id"], identity["provider"], identity["subject"], identity["email"]) == (user["id"], word, subject, ADA)
+    again = house.browser()
+    await house.go(again, word=word)
+    assert await house.who(again) == user["id"]
+    assert len(house.identities()) == 1
+    assert house.people.rows("select provider, success from login_events") == [{"provider": word, "success": True}] * 2
+    assert house.people.rows("select from oauth_states") == []
+
+
+async def test_an_application_gets_a_code_and_exchanges_it(house: House) -> None:
+    house.sits()
+    answer = await house.go(house.browser(), house.direct())
+    assert answer.status == 302
+    told = answer_in(answer.header("location"))
+    assert told["state"] == "a b&c"
+    form = {
+        "grant_type": "authorization_code",
+        "code": told["code"],
+        "redirect_uri": CALLBACK,
+        "code_verifier": VERIFIER,
+        "client_id": house.client_id(house.app),
+    }
+    tokens = (await house.unlimited.post("/auth/token", form)).ok()
+    profile = (await house.unlimited.get("/api/user", token=tokens["access_token"])).ok()
+    assert (profile["email"], profile["org"], profile["service"]) == (ADA, "acme", "app")
+    events = house.people.rows("select provider, organization_id is not null as there from login_events order by id")
+    assert events == [{"provider": "websuite", "there": False}, {"provider": "websuite", "there": True}]
+
+
+async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_fragment(house: House) -> None:
+    house.sits()
+    query = house.direct(code_challenge="", code_challenge_method="")
+    answer = await house.go(house.browser(), query)
+    assert answer.status == 302
+    place, _, fragment = (answer.header("location") or "").partition("#")
+    assert place == CALLBACK
+    told = dict(parse_qsl(fragment, strict_parsing=True))
+    assert set(told) == {"access_token", "refresh_token", "token_type", "expires_in", "state", "iss"}
+    assert (told["token_type"], told["expires_in"], told["state"], told["iss"]) == ("Bearer", "900", "a b&c", BASE_URL)
+    assert (await house.unlimited.get("/api/user", token=told["access_token"])).ok()["service"] == "app"
+    # One with a secret gets a code for it instead.
+    secret = house.secret(house.app)
+    told = dict(answer_in((await house.go(house.browser(), query)).header("location")))
+    form = {"grant_type": "authorization_code", "code": told["code"], "redirect_uri": CALLBACK}
+    named = {"client_id": house.client_id(house.app), "client_secret": secret}
+    (await house.unlimited.post("/auth/token", {**form, **named})).ok()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"redirect_uri": "https://evil.example/callback"},
+        {"redirect_uri": f"{CALLBACK}/"},
+        {"code_challenge_method": "plain"},
+        {"code_challenge": "short"},
+        {"code_challenge": ""},
+        {"code_challenge_method": ""},
+        {"state": "\x00"},
+        {"service": "desktop", "redirect_uri": "com.example.app:/callback", "code_challenge": "", "code_challenge_method": ""},
+        {"org": ""},
+    ],
+)
+async def test_what_is_wrong_is_a_page_and_no_redirect(house: House, changes: dict[str, str]) -> None:
+    service = changes.pop("service", "app")
+    is_page(await house.browser().request("GET", f"/auth/websuite{house.direct(service, **changes)}"), 400)
+    assert house.people.rows("select from oauth_states") == []
+
+
+async def test_unknown_places_and_providers(house: House) -> None:
+    tabs = house.browser()
+    is_page(await tabs.request("GET", f"/auth/websuite{house.direct(service='nothing')}"), 404)
+    is_page(await tabs.request("GET", f"/auth/websuite{house.direct(org='nothing')}"), 404)
+    is_page(await tabs.request("GET", "/auth/websuite?org=nothing"), 404)
+    is_page(await tabs.request("GET", "/auth/nothing"), 400)
+    is_page(await tabs.request("GET", f"/auth/{house.postern.foundation.ids.new()}"), 400)
+    is_page(await tabs.request("GET", "/auth/websuite?saml_state=x"), 400)
+    is_page(await tabs.request("GET", "/auth/websuite?user_code=ABCD-EFGH"), 404)
+    house.people.change("update all_organizations set status = 'suspended'")
+    is_page(await tabs.request("GET", f"/auth/websuite{house.direct()}"), 403)
+
+
+async def test_the_first_registered_address_is_the_default(house: House) -> None:
+    house.sits()
+    answer = await house.go(house.browser(), house.direct(redirect_uri=""))
+    assert answer_in(answer.header("location"))["code"]
+    house.set(house.app, redirect_uris=[])
+    is_page(await house.browser().request("GET", f"/auth/websuite{house.direct(redirect_uri='')}"), 400)
+
+
+async def test_a_request_that_waits_on_our_pages_goes_on(house: House) -> None:
+    house.sits()
+    tabs = house.browser()
+    tab = await tabs.tab().open(house.asking())
+    (button,) = [link for link in tab.page.links if link.startswith("/auth/websuite")]
+    assert "Continue with Google" in tab.page.text
+    answer = await house.go(tabs, button.removeprefix("/auth/websuite"))
+    assert (answer.status, (answer.header("location") or "").partition("?")[0]) == (303, "/ui/consent")
+    tab = await tabs.tab().open(answer.header("location") or "")
+    await tab.send(answer="allow")
+    assert answer_in(tab.page.refresh)["code"]
+
+
+async def test_a_device_is_let_in_on_the_page_that_follows(house: House) -> None:
+    house.sits()
+    asked = (
+        await house.unlimited.post("/auth/device/code", {"client_id": house.client_id(house.desktop), "org": "acme", "service": "desktop"})
+    ).ok()
+    tabs = house.browser()
+    answer = await house.go(tabs, f"?user_code={asked['user_code']}")
+    tab = await tabs.tab().open(answer.header("location") or "")
+    assert tab.place.startswith("/ui/device/decision")
+    assert asked["user_code"] in tab.page.text
+
+
+async def test_a_second_factor_is_asked_for_and_then_the_outcome_is_the_same(house: House) -> None:
+    ada = house.verified()
+    totp = await enable_mfa(house.unlimited, house.people, ada)
+    house.sits()
+    tabs = house.browser()
+    answer = await house.go(tabs, house.direct())
+    assert (answer.status, tabs.session) == (303, None)
+    tab = await tabs.tab().open(answer.header("location") or "")
+    assert tab.place.startswith("/ui/sign-in/second-factor")
+    await tab.send(code=totp.now(), trust_device="yes")
+    assert answer_in(tab.page.refresh)["code"]
+    assert await house.who(tabs) == ada.user
+    # The device is trusted: the provider alone is enough now.
+    tabs.cookies.pop("__Host-postern_session")
+    answer = await house.go(tabs, house.direct())
+    assert answer_in(answer.header("location"))["code"]
+
+
+async def test_where_a_page_was_wanted_it_leads_there(house: House) -> None:
+    house.sits()
+    answer = await house.go(house.browser(), "?to=/ui/devices")
+    assert answer.header("location") == "/ui/devices"
+    answer = await house.go(house.browser(), "?to=https://evil.example")
+    assert answer.header("location") == "/ui"
+
+
+async def test_what_the_provider_is_asked(house: House) -> None:
+    fake = house.sits()
+    await house.go(house.browser(), f"{house.direct()}&login_hint={ADA}")
+    asked = fake.asked
+    assert (asked["login_hint"], asked["prompt"]) == (ADA, "select_account")
+    assert asked["redirect_uri"] == f"{BASE_URL}/auth/websuite/callback"
+    assert asked["scope"] == "openid email profile"
+    assert len(asked["state"]) == 43
+    assert asked["code_challenge"] != CHALLENGE
+    assert len({asked["state"], asked["nonce"], asked["code_challenge"]}) == 3
+
+
+async def test_pages_offer_only_what_works(house: House) -> None:
+    tab = await house.browser().tab().open("/ui/sign-in")
+    assert [link for link in tab.page.links if link.startswith("/auth/")] == ["/auth/codehost", "/auth/websuite", "/auth/officesuite"]
+    tab = await house.browser().tab().open("/ui/sign-in?to=/ui/devices")
+    assert "/auth/codehost?to=%2Fui%2Fdevices" in tab.page.links
+    provider = await house.own_provider()
+    tab = await house.browser().tab().open(house.asking())
+    assert [urlsplit(link).path for link in tab.page.links if link.startswith("/auth/")][-1] == f"/auth/{provider}"
+    house.people.change("update upstream_providers set enabled = false")
+    tab = await house.browser().tab().open(house.asking())
+    assert not any(provider in link for link in tab.page.links)
