@@ -1,14 +1,14 @@
-"""The domain checker: looks every week whether the proofs of verified domains are still published."""
+"""The domain checkers: look every week whether the proofs of verified domains are still published."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 import trio
 
 from actors.due_sweeper import DueSweeper
-from core.usecases.tenancy.domains import Domains
+from core.domain.tenancy.domains import Domain
 
 log = structlog.get_logger()
 
@@ -16,11 +16,23 @@ _INTERVAL: Final = 600.0
 # All of a batch are looked at together, each for seconds at most: name servers and web servers that others run may take their time.
 _BATCH: Final = 8
 
+Proved = TypeVar("Proved", bound=Domain)
 
-class DomainChecker(DueSweeper):
+
+class ProvedDomains(Protocol[Proved]):
+    """What domains are proved for."""
+
+    async def claim_due(self, limit: int) -> Sequence[Proved]: ...
+
+    async def recheck(self, domain: Proved, /) -> None: ...
+
+
+class DomainChecker(DueSweeper, Generic[Proved]):
     name = "domain_checker"
 
-    def __init__(self, domains: Domains, *, spread: Callable[[], float], interval: float = _INTERVAL, batch: int = _BATCH) -> None:
+    def __init__(
+        self, domains: ProvedDomains[Proved], *, spread: Callable[[], float], interval: float = _INTERVAL, batch: int = _BATCH
+    ) -> None:
         super().__init__(self._check_due, spread=spread, interval=interval, batch=batch)
         self._domains = domains
 
@@ -33,4 +45,10 @@ class DomainChecker(DueSweeper):
         return len(due), None
 
     def _tell(self, total: int) -> None:
-        log.info("domains_checked", domains=total)
+        log.info("domains_checked", actor=self.name, domains=total)
+
+
+class DomainRouteChecker(DomainChecker[Proved]):
+    """The same for the mail domains that routes are for."""
+
+    name = "domain_route_checker"

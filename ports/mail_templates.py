@@ -16,7 +16,9 @@ class MailTemplates(Protocol):
     | invitation | `link`, `inviter`: their address, `until`; the branding is the organization's |
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
-    | domain_proof_missing | `domain`, `record`: where its proof was; the branding is the organization's |
+    | domain_proof_missing, domain_route_lost | `domain`, `record`: where its proof was; the branding is the organization's |
+    | join_requested | `person`: the address of whoever asks, `domain`: theirs; the branding is the organization's |
+    | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
     | identity_linked, identity_unlinked | `provider`: its name |

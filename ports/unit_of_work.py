@@ -23,6 +23,7 @@ from ports.identity.mailed_tokens import MailedTokenStore
 from ports.identity.mfa import MfaStore
 from ports.identity.passkeys import PasskeyStore
 from ports.identity.privacy import PrivacyStore
+from ports.identity.realms import ProviderOutageStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
@@ -41,8 +42,10 @@ from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
 from ports.signing_keys import SigningKeyStore
 from ports.tenancy.branding import LookStore
+from ports.tenancy.domain_routes import DomainRouteStore
 from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
+from ports.tenancy.join_requests import JoinRequestStore
 from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
@@ -85,6 +88,8 @@ class UnitOfWork(Protocol):
     @property
     def identity_grants(self) -> IdentityGrantStore: ...
     @property
+    def provider_outages(self) -> ProviderOutageStore: ...
+    @property
     def mailed_tokens(self) -> MailedTokenStore: ...
     @property
     def privacy(self) -> PrivacyStore: ...
@@ -106,6 +111,10 @@ class UnitOfWork(Protocol):
     def looks(self) -> LookStore: ...
     @property
     def domains(self) -> DomainStore: ...
+    @property
+    def domain_routes(self) -> DomainRouteStore: ...
+    @property
+    def join_requests(self) -> JoinRequestStore: ...
     @property
     def oauth_credentials(self) -> OAuthCredentialStore: ...
     @property

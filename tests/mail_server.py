@@ -328,10 +328,11 @@ def scripted_server(play: Callable[[socket.socket], None]) -> Iterator[int]:
     finally:
         with suppress(OSError):
             listening.shutdown(socket.SHUT_RDWR)
+        # First, since it may be accepting one more.
+        thread.join(5)
         listening.close()
         for connection in opened:
             connection.close()
-        thread.join(5)
 
 
 def _played(play: Callable[[socket.socket], None], connection: socket.socket) -> None:

@@ -24,6 +24,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
 from core.domain.services.billing_news import NewsType
+from core.domain.tenancy.join_requests import Joined
 from ports.metrics import PoolState, Population
 
 _SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
@@ -124,11 +125,15 @@ class PrometheusMetrics:
         self._billing_checks = self._counter(
             "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", ("outcome",)
         )
+        self._domain_joins = self._counter(
+            "sso_domain_joins_total", "People who became members by the domain of their address, or asked to", ("outcome",)
+        )
         for counter, outcomes in (
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
             (self._domain_checks, ("found", "missed")),
+            (self._domain_joins, tuple(Joined)),
             (self._siem_attempts, _KNOWN_EXPORTS),
             (self._billing_checks, _KNOWN_CHECKS),
         ):
@@ -263,6 +268,9 @@ class PrometheusMetrics:
 
     def saml_certificates_ending(self, number: int) -> None:
         self._saml_ending.set(number)
+
+    def joined_by_domain(self, outcome: str) -> None:
+        self._domain_joins.labels(outcome).inc()
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))

@@ -24,6 +24,7 @@ from adapters.postgres.identity.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.mfa import MfaRows
 from adapters.postgres.identity.passkeys import PasskeyRows
 from adapters.postgres.identity.privacy import PrivacyRows
+from adapters.postgres.identity.realms.providers import ProviderOutageRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows
 from adapters.postgres.identity.sign_in_links import SignInLinkRows
@@ -43,8 +44,10 @@ from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.tenancy.branding import LookRows
+from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.invitations import InvitationRows
+from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
@@ -99,6 +102,7 @@ class PostgresUnitOfWork:
     upstream_states = _Made(UpstreamStateRows)
     identities = _Made(IdentityRows)
     identity_grants = _Made(IdentityGrantRows)
+    provider_outages = _Made(ProviderOutageRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
     mailed_tokens = _Made(MailedTokenRows)
@@ -111,6 +115,8 @@ class PostgresUnitOfWork:
     mail_servers = _Made(MailServerRows)
     looks = _Made(LookRows)
     domains = _Made(DomainRows)
+    domain_routes = _Made(DomainRouteRows)
+    join_requests = _Made(JoinRequestRows)
     oauth_credentials = _Made(OAuthCredentialRows)
     upstream_providers = _Made(UpstreamProviderRows)
     webhooks = _Made(WebhookRows)

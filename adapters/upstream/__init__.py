@@ -8,8 +8,8 @@ from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.websuite import WebSuite
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.providers import Provider, Upstream
 from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
-from core.domain.identity.upstream_providers import Provider, Upstream
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 import structlog
 
-from core.domain.identity.upstream.sign_in import OAuthError
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 from core.domain.outbound.destinations import Destination, NotADestination, destination
 from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 
@@ -16,6 +16,7 @@ log = structlog.get_logger()
 
 TIMEOUT: Final = timedelta(seconds=8)
 LARGEST: Final = 256 << 10
+_DOWN: Final = 500
 _JSON: Final = {"accept": "application/json", "user-agent": "Postern"}
 _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -41,7 +42,8 @@ class Calls:
         try:
             answer = await self._by(to).get(to, TIMEOUT, most=LARGEST, headers={**_JSON, **headers})
         except OutboundFailed as failed:
-            raise _failed(to, failed.failure.value) from None
+            raise _away(to, failed.failure.value) from None
+        _require_up(to, answer)
         if answer.status != 200 or len(answer.body) > LARGEST:
             raise _failed(to, f"status {answer.status}")
         return _decoded(to, answer)
@@ -53,7 +55,8 @@ class Calls:
         try:
             answer = await self._by(to).post(request, TIMEOUT)
         except OutboundFailed as failed:
-            raise _failed(to, failed.failure.value) from None
+            raise _away(to, failed.failure.value) from None
+        _require_up(to, answer)
         body = _decoded(to, answer)
         if not isinstance(body, dict):
             raise _failed(to, "no object")
@@ -75,6 +78,16 @@ def _decoded(to: Destination, answer: OutboundAnswer) -> Any:
         return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise _failed(to, f"status {answer.status}, no JSON") from None
+
+
+def _require_up(to: Destination, answer: OutboundAnswer) -> None:
+    if answer.status >= _DOWN:
+        raise _away(to, f"status {answer.status}")
+
+
+def _away(to: Destination, why: str) -> ProviderAway:
+    log.warning("upstream_failed", host=to.host, why=why)
+    return ProviderAway(detail=f"{to.host}: {why}")
 
 
 def _failed(to: Destination, why: str) -> OAuthError:

@@ -5,8 +5,8 @@ from typing import Final
 from adapters.upstream.calls import Calls
 from adapters.upstream.oauth import authorization_url, tokens_of
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
+from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
-from core.domain.identity.upstream_providers import Upstream
 from core.domain.secrets import Secret, Token
 from ports.identity.upstream.protocols import GrantEnded
 

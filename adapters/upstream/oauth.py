@@ -7,8 +7,8 @@ from urllib.parse import quote_plus, urlencode
 
 from adapters.upstream.calls import Calls
 from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
-from core.domain.identity.upstream_providers import ClientAtProvider
 from core.domain.secrets import Secret
 from ports.identity.upstream.protocols import GrantEnded
 from ports.outbound import NO_HEADERS

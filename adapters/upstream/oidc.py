@@ -10,8 +10,8 @@ from adapters.upstream.oauth import authorization_url, tokens_of
 from adapters.upstream.remembered import Remembered
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.providers import Endpoints, Upstream
 from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
-from core.domain.identity.upstream_providers import Endpoints, Upstream
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
 from ports.identity.upstream.protocols import GrantEnded

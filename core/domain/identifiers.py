@@ -29,6 +29,8 @@ LogoutNoticeId = NewType("LogoutNoticeId", UUID)
 MailServerId = NewType("MailServerId", UUID)
 LogoId = NewType("LogoId", UUID)
 DomainId = NewType("DomainId", UUID)
+UpstreamProviderId = NewType("UpstreamProviderId", UUID)
+JoinRequestId = NewType("JoinRequestId", UUID)
 OAuthCredentialId = NewType("OAuthCredentialId", UUID)
 SiemId = NewType("SiemId", UUID)
 ClientSecretId = NewType("ClientSecretId", UUID)
@@ -48,7 +50,6 @@ SamlSessionId = NewType("SamlSessionId", UUID)
 SamlExchangeId = NewType("SamlExchangeId", UUID)
 IdentityId = NewType("IdentityId", UUID)
 IdentityGrantId = NewType("IdentityGrantId", UUID)
-UpstreamProviderId = NewType("UpstreamProviderId", UUID)
 
 
 def first_id(at: datetime) -> UUID:

@@ -8,7 +8,7 @@ from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
 from actors.dispatcher import Dispatcher
-from actors.domain_checker import DomainChecker
+from actors.domain_checker import DomainChecker, DomainRouteChecker
 from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
@@ -85,6 +85,7 @@ def assemble_actors(
         Dispatcher("webhook_dispatcher", tenancy.webhook_deliveries, foundation.doorbell, WEBHOOK_TOPIC, spread=spread),
         Dispatcher("logout_dispatcher", federation.logout_notices, foundation.doorbell, LOGOUT_TOPIC, spread=spread),
         DomainChecker(tenancy.domains, spread=spread),
+        DomainRouteChecker(tenancy.domain_routes, spread=spread),
         SiemForwarder(tenancy.siem_export, spread=spread),
         BillingReconciler(
             services.billing,

@@ -20,7 +20,7 @@ from adapters.outbound.names import SystemNames
 from adapters.payments.hosted_checkout import HostedCheckout
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
-from core.domain.identity.upstream_providers import ClientAtProvider, Endpoints, Installed, Provider
+from core.domain.identity.upstream.providers import ClientAtProvider, Endpoints, Installed, Provider
 from core.domain.secrets import Secret
 from core.usecases.services.billing import Receiving
 from entrypoints.failures import StartFailed
@@ -110,6 +110,11 @@ def inside_client(settings: Settings, names: SystemNames) -> GuardedClient:
 def installed_providers(settings: Settings) -> Mapping[Provider, Installed]:
     """Raises `SettingsError`."""
     return {provider: _installed(settings, provider) for provider in Provider}
+
+
+def with_client(installed: Mapping[Provider, Installed]) -> frozenset[Provider]:
+    """Those that all organizations can use."""
+    return frozenset(provider for provider, one in installed.items() if one.client is not None)
 
 
 def _installed(settings: Settings, provider: Provider) -> Installed:

@@ -21,6 +21,8 @@ from adapters.postgres.identity.passkeys import PostgresPasskeys
 from adapters.postgres.identity.presence import PostgresPresence
 from adapters.postgres.identity.privacy import PostgresPrivacy
 from adapters.postgres.identity.proofs import PostgresProofs
+from adapters.postgres.identity.realms.domains import PostgresRealms
+from adapters.postgres.identity.realms.providers import PostgresRealmProviders
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestinations
 from adapters.postgres.identity.upstream.identities import PostgresIdentities
@@ -47,16 +49,19 @@ from core.usecases.identity.passkey_proofs import PasskeyProofs
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.privacy import Privacy
 from core.usecases.identity.proofs import PasswordProofs
+from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in import SignIn
 from core.usecases.identity.sign_in_links import SignInLinks
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from core.usecases.identity.upstream.sign_in import UpstreamSignIn
-from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher
+from core.usecases.tenancy.join_requests import JoinByDomain
+from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
 from ports.passwords import CommonPasswords, PasswordHasher
@@ -77,6 +82,8 @@ class Identity:
     own_sessions: OwnSessions
     presence: PresenceWriter[SessionId]
     impersonations: Impersonations
+    realms: HomeRealms
+    joining: JoinByDomain
     admission: Admission
     sign_in: SignIn
     flows: Flows
@@ -145,6 +152,9 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             ids=ids,
         )
+        installed = installed_providers(settings)
+        realms = HomeRealms(PostgresRealms(pool), PostgresRealmProviders(pool, clock, configured=with_client(installed)))
+        joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
         familiar = FamiliarAddresses()
         password_proofs = PasswordProofs(
             new_unit_of_work,
@@ -152,6 +162,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             passwords,
             devices=devices,
             login_events=login_events,
+            realms=realms,
             familiar=familiar,
             clock=clock,
             throttles=settings.rate_limits,
@@ -178,6 +189,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             destinations=PostgresDestinations(pool),
             devices=devices,
             login_events=login_events,
+            realms=realms,
             templates=templates,
             clock=clock,
             secrets=secrets,
@@ -188,13 +200,15 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             mfa=mfa,
             passkeys=passkey_proofs,
             login_events=login_events,
+            realms=realms,
+            joining=joining,
             familiar=familiar,
             clock=clock,
             ids=ids,
         )
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
         flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
-        providers = UpstreamProviders(installed_providers(settings), foundation.keyring)
+        providers = UpstreamProviders(installed, foundation.keyring)
         identity_grants = IdentityGrants(foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         upstream_sign_in = UpstreamSignIn(
@@ -203,6 +217,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             foundation.upstreams,
             providers=providers,
             grants=identity_grants,
+            outages=ProviderOutages(new_unit_of_work, clock),
+            realms=realms,
             devices=devices,
             login_events=login_events,
             email_syntax=foundation.email_syntax,
@@ -234,6 +250,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 unit_of_work=new_unit_of_work,
                 rules=rules,
                 passwords=passwords,
+                realms=realms,
                 templates=templates,
                 buckets=buckets,
                 clock=clock,
@@ -243,6 +260,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 brandings=foundation.brandings,
                 templates=templates,
                 links=links,
+                realms=realms,
                 buckets=buckets,
                 clock=clock,
                 ids=ids,
@@ -257,6 +275,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
             privacy=Privacy(new_unit_of_work, PostgresPrivacy(pool), most_logins=settings.export_login_events, clock=clock, ids=ids),
+            realms=realms,
+            joining=joining,
             admission=admission,
             sign_in=SignIn(
                 new_unit_of_work,
@@ -317,6 +337,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 mfa=mfa,
                 devices=devices,
                 login_events=login_events,
+                realms=realms,
                 metrics=foundation.metrics,
                 clock=clock,
                 window=settings.reauthentication_window,

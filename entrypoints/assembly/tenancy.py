@@ -7,8 +7,10 @@ import trio
 from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.tenancy.branding import PostgresLooks
 from adapters.postgres.tenancy.callers import PostgresCallers
+from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
 from adapters.postgres.tenancy.domains import PostgresDomains
 from adapters.postgres.tenancy.invitations import PostgresInvitations
+from adapters.postgres.tenancy.join_requests import PostgresJoinRequests
 from adapters.postgres.tenancy.mail_servers import PostgresMailServers
 from adapters.postgres.tenancy.members import PostgresMembers
 from adapters.postgres.tenancy.oauth_credentials import PostgresOAuthCredentials
@@ -25,8 +27,11 @@ from adapters.postgres.tenancy.webhooks import PostgresWebhooks
 from core.usecases.tenancy.access import Access
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
+from core.usecases.tenancy.domain_proofs import DomainProofs
+from core.usecases.tenancy.domain_routes import DomainRoutes
 from core.usecases.tenancy.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
+from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
@@ -38,6 +43,7 @@ from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
 from core.usecases.tenancy.webhooks import Webhooks
+from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
@@ -55,6 +61,8 @@ class Tenancy:
     mail_servers: MailServers
     branding: OrganizationBranding
     domains: Domains
+    domain_routes: DomainRoutes
+    join_requests: JoinRequests
     oauth_credentials: OrganizationOAuthCredentials
     upstream_providers: OrganizationUpstreamProviders
     webhooks: Webhooks
@@ -67,6 +75,14 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
     heads = Es256HeadSigner(foundation.server_secrets)
     clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
+    proofs = DomainProofs(
+        new_unit_of_work,
+        foundation.outbound,
+        foundation.text_records,
+        templates=foundation.mail_templates,
+        metrics=foundation.metrics,
+        clock=clock,
+    )
     return Tenancy(
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
         organizations=Organizations(
@@ -100,17 +116,17 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=ids,
         ),
         branding=OrganizationBranding(new_unit_of_work, PostgresLooks(pool), foundation.outbound, ids),
-        domains=Domains(
+        domains=Domains(new_unit_of_work, PostgresDomains(pool), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
+        domain_routes=DomainRoutes(
             new_unit_of_work,
-            PostgresDomains(pool),
-            foundation.outbound,
-            foundation.text_records,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
+            PostgresDomainRoutes(pool),
+            proofs,
             clock=clock,
             ids=ids,
             secrets=foundation.secrets,
+            configured=with_client(installed_providers(settings)),
         ),
+        join_requests=JoinRequests(new_unit_of_work, PostgresJoinRequests(pool), templates=foundation.mail_templates, clock=clock, ids=ids),
         oauth_credentials=OrganizationOAuthCredentials(
             new_unit_of_work, PostgresOAuthCredentials(pool), foundation.keyring, clock=clock, ids=ids
         ),

@@ -2,16 +2,33 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
 from ports.tenancy.webhooks import Owner
 
+Proved = TypeVar("Proved", bound=Domain)
 
-class DomainStore(Protocol):
-    """Part of the unit of work. The organization is held first where a member acts."""
 
+class ProofStore(Protocol[Proved]):
+    """Part of the unit of work: what is known of the proofs of domains. The organization is held first where a member acts."""
+
+    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> bool:
+        """False when another organization has verified the domain for anything, or this one uses another by now. Of two organizations that
+        prove the same domain, one gets True.
+        """
+
+    async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
+        """The proof of a verified domain was found again."""
+
+    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
+        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+class DomainStore(ProofStore[Domain], Protocol):
     async def find(self, organization: OrganizationId) -> Domain | None: ...
 
     async def save(self, domain: Domain) -> None:
@@ -19,19 +36,6 @@ class DomainStore(Protocol):
 
     async def remove(self, organization: OrganizationId) -> Domain | None:
         """The one that was removed."""
-
-    async def verify(self, domain: Domain, at: datetime, next_check_at: datetime) -> bool:
-        """False when another organization has verified the domain, or this one has another domain by now. Of two organizations that prove
-        the same domain, one gets True.
-        """
-
-    async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
-        """The proof of a verified domain was found again."""
-
-    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Domain | None:
-        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not."""
-
-    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 
 
 class DomainLookup(Protocol):

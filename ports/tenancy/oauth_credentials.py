@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 

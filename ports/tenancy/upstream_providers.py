@@ -21,6 +21,9 @@ class UpstreamProviderStore(Protocol):
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         """After `hold`. Without a secret, the one that it has stays. False when the organization has another one of this name."""
 
+    async def is_named(self, provider: UpstreamProviderId) -> bool:
+        """By a domain route. After `hold`, so that none comes to name it meanwhile."""
+
     async def delete(self, provider: UpstreamProviderId) -> None:
         """With the identities that people have there."""
 

@@ -68,6 +68,22 @@ class People:
         )
         return person
 
+    def give_passkey(self, person: Person, *, second_factor: bool = False) -> None:
+        """One that nobody can sign in with."""
+        self.change(
+            """
+            insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
+                                  created_at, second_factor_since)
+            values (%s, %s, 'a', 'k', 0, 'Key', gen_random_uuid(), '{}', false, false, now(), case when %s then now() end)
+            """,
+            self._postern.foundation.ids.new(),
+            person.user,
+            second_factor,
+        )
+
+    def sealed(self, text: str, context: str) -> bytes:
+        return self._postern.foundation.keyring.seal(text.encode(), context)
+
     def connect(self, person: Person, provider: str = "websuite", issuer: str = "https://provider.example", subject: str = "ada") -> None:
         """The account of the person to one at a provider."""
         self.change(

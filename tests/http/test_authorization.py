@@ -547,6 +547,7 @@ OPEN = {
     "GET /metrics",
     "GET /saml/{org_slug}/{service_slug}/metadata",
     "POST /api/auth/forgot-password",
+    "POST /api/auth/lookup-email",
     "POST /api/auth/magic-link",
     "POST /api/auth/passkeys",
     "POST /api/auth/passkeys/options",
@@ -654,6 +655,7 @@ WHO: dict[str, set[str]] = {
     },
     Capability.SETTINGS_MANAGE: {
         "GET /api/organizations/{org_slug}/domain",
+        "GET /api/organizations/{org_slug}/domain-routes",
         "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",
@@ -663,6 +665,10 @@ WHO: dict[str, set[str]] = {
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
         "DELETE /api/organizations/{org_slug}/domain",
+        "DELETE /api/organizations/{org_slug}/domain-routes/{domain_id}",
+        "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}",
+        "POST /api/organizations/{org_slug}/domain-routes",
+        "POST /api/organizations/{org_slug}/domain-routes/{domain_id}/verify",
         "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "DELETE /api/organizations/{org_slug}/smtp",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}",
@@ -687,12 +693,15 @@ WHO: dict[str, set[str]] = {
     },
     Capability.MEMBERS_MANAGE: {
         "GET /api/organizations/{org_slug}/invitations",
+        "GET /api/organizations/{org_slug}/join-requests",
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}",
         "POST /api/organizations/{org_slug}/members/{user_id}",
     },
     f"{Capability.MEMBERS_MANAGE}_in_person": {
         "POST /api/organizations/{org_slug}/invitations",
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}/accept",
+        "POST /api/organizations/{org_slug}/join-requests/{request_id}/approve",
+        "POST /api/organizations/{org_slug}/join-requests/{request_id}/decline",
     },
     Capability.END_USERS_VIEW: {
         "GET /api/organizations/{org_slug}/users",

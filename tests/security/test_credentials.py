@@ -140,6 +140,7 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/organizations
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}
+.....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
 .....   ...  -          browser   POST   /ui/organizations/invitations/{invitation_id}
@@ -181,6 +182,7 @@ everybody                         POST   /oauth/logout
 
 # Coming and going
 everybody                         POST   /api/auth/forgot-password
+everybody                         POST   /api/auth/lookup-email
 everybody                         POST   /api/auth/passkeys
 everybody                         POST   /api/auth/passkeys/options
 everybody                         POST   /api/auth/magic-link
@@ -255,6 +257,9 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}/accept
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/join-requests
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/join-requests/{request_id}/approve
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/join-requests/{request_id}/decline
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/members
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
@@ -277,6 +282,11 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/branding
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/domain
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain/verify
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/domain-routes
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain-routes
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/domain-routes/{domain_id}
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/domain-routes/{domain_id}
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain-routes/{domain_id}/verify
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/oauth-credentials/{provider}
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/oauth-credentials/{provider}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}

@@ -82,6 +82,15 @@ class Street(Cast):
         # By the front door: these leave entries in the audit log.
         answer = await self.ask(house, "POST", f"/api/organizations/{house.slug}/services/{service.slug}/client-secrets")
         assert answer.status == 201, answer.body
+        self.people.change(
+            """
+            insert into join_requests (id, org_id, user_id, email, status, created_at)
+            values (gen_random_uuid(), %s, %s, %s, 'pending', now())
+            """,
+            tenant.id,
+            house.end_user.user,
+            house.end_user.email,
+        )
         await self.act(house, name)
         self.count(house)
         return house
@@ -119,6 +128,7 @@ class Street(Cast):
             ),
             ("scim-tokens", {"name": f"Of {name} {more}"}, 200),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
+            ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
             (f"services/{house.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
@@ -138,6 +148,8 @@ class Street(Cast):
             ("siem_configurations", "org_id"),
             ("scim_tokens", "org_id"),
             ("upstream_providers", "org_id"),
+            ("domain_routes", "org_id"),
+            ("join_requests", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
@@ -175,6 +187,7 @@ async def globex(street: Street) -> House:
 # What a route is asked with, so that nothing but the id is wrong with it. None: no body.
 Asked = Callable[[House], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
+    "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
@@ -208,6 +221,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     "POST /api/organizations/{org_slug}/domain",
+    "POST /api/organizations/{org_slug}/domain-routes",
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/roles",
@@ -255,6 +269,8 @@ KEPT = (
     "domains",
     "oauth_credentials",
     "siem_configurations",
+    "domain_routes",
+    "join_requests",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys")
 

@@ -3,6 +3,8 @@ the work that is done before it or after it.
 """
 
 import re
+import statistics
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +16,7 @@ from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
 from adapters.postgres.driver.connection import RoundTrips, round_trips
 from adapters.postgres.identity import sign_in
+from adapters.postgres.identity.realms import domains, providers
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
@@ -23,11 +26,14 @@ from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import client, database_url, people, postern
 from tests.http.people import People
+from tests.http.routing import route
+from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
 
 __all__ = ["client", "database_url", "people", "postern"]  # fixtures
 
 FORGOT, RESEND, LOGIN = "/api/auth/forgot-password", "/api/auth/resend-verification", "/api/auth/login"
+LOOKUP = "/api/auth/lookup-email"
 SHOP = {"org_slug": "acme", "service_slug": "shop"}
 # Theirs by nature.
 OWN = {"x-request-id", "date"}
@@ -145,6 +151,16 @@ def _count(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done: list[st
     monkeypatch.setattr(where, name, counted)
 
 
+def _count_awaited(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done: list[str]) -> None:
+    real = getattr(where, name)
+
+    async def counted(*args: Any, **named: Any) -> Any:
+        done.append(name)
+        return await real(*args, **named)
+
+    monkeypatch.setattr(where, name, counted)
+
+
 def test_the_account_mailer_heeds_no_request() -> None:
     """What a request leaves is done at times of the mailer's own: tests/actors/test_job_worker_pace.py."""
     assert not PACE.heeds_bell
@@ -196,6 +212,66 @@ async def test_signing_in_runs_the_same_statements_for_everybody_who_is_turned_a
 def _untimed(answer: tuple[int, list[tuple[str, str]], bytes]) -> tuple[int, list[tuple[str, str]], bytes]:
     status, headers, body = answer
     return status, headers, re.sub(rb'"timestamp":"[^"]*"', b"", body)
+
+
+@pytest.mark.parametrize("login", ["upstream_only", "password_fallback_if_provider_unavailable"])
+@pytest.mark.parametrize("password", ["a wrong one", "a long and quiet afternoon"])
+async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_the_same_work(
+    login: str,
+    password: str,
+    client: Client,
+    addresses: dict[str, str],
+    people: People,
+    postern: Postern,
+    monkeypatch: pytest.MonkeyPatch,
+    log: CapturedLog,
+) -> None:
+    route(people, Tenants(postern, people).add("acme"), "example.org", login=login)
+    done: list[str] = []
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (domains, "ask"), (providers, "ask")):
+        _record(monkeypatch, where, name, done)
+    _count_awaited(monkeypatch, type(postern.identity.passwords), "verify", done)
+    answers, worked, trips = {}, {}, {}
+    # The first prepares the statements.
+    for number, (kind, address) in enumerate([("first", "first@example.org"), *addresses.items()]):
+        done.clear()
+        tried = {"email": address, "password": password}
+        answers[kind] = said(await Client(client.application, f"198.51.100.{number}").post(LOGIN, tried))
+        worked[kind], trips[kind] = list(done), log.events("request")[-1]["db_round_trips"]
+    assert answers["strangers"][0] == 403
+    assert "verify" in worked["strangers"]
+    for kind in addresses:
+        assert _untimed(answers[kind]) == _untimed(answers["strangers"]), kind
+        assert (worked[kind], trips[kind]) == (worked["strangers"], trips["strangers"]), kind
+
+
+@pytest.mark.parametrize("routed", [False, True])
+async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
+    routed: bool, addresses: dict[str, str], people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five hundred pairs in turn: the same bytes, by the same statements, none of which knows accounts, and in the same time."""
+    if routed:
+        route(people, Tenants(postern, people).add("acme"), "example.org")
+    client, known = unlimited(postern), addresses["verified"]
+    statements: list[str] = []
+    for where in (domains, providers):
+        _record(monkeypatch, where, "ask", statements)
+    differences = []
+    for number in range(500):
+        took, ran, answers = {}, {}, {}
+        pair = (known, f"nobody{number}@example.org")
+        for address in pair if number % 2 else pair[::-1]:
+            statements.clear()
+            began = time.perf_counter()
+            answers[address] = said(await client.post(LOOKUP, {"email": address}))
+            took[address] = time.perf_counter() - began
+            ran[address] = list(statements)
+        assert answers[pair[0]] == answers[pair[1]]
+        assert ran[pair[0]] == ran[pair[1]]
+        differences.append(took[pair[0]] - took[pair[1]])
+    assert not any("users" in statement for statement in statements)
+    # The median, so that whatever else the machine does falls on both.
+    assert abs(statistics.median(differences)) <= 0.001
 
 
 async def test_only_the_reader_of_the_mailbox_learns_of_an_account(client: Client, addresses: dict[str, str], postern: Postern) -> None:

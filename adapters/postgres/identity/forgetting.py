@@ -55,6 +55,8 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     # With the tokens that services have there.
     "delete from identities where user_id = %(user)s",
     "delete from oauth_states where user_id = %(user)s",
+    # By which address they asked to become a member.
+    "delete from join_requests where user_id = %(user)s",
     # What directories have said about the person, names among it.
     "delete from provisioned_users where user_id = %(user)s",
     "update device_codes set address = null, user_agent = null where user_id = %(user)s",

@@ -10,6 +10,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
+from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
@@ -18,6 +19,7 @@ from adapters.postgres.transaction import Transaction, demanding
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.realms import mail_domain
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
@@ -62,7 +64,7 @@ DESTINATION: Final = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt(DestinationRow):
+class _Attempt(DestinationRow, RealmRow):
     limit_name: str
     key: str
     wait: float
@@ -80,7 +82,7 @@ class _Attempt(DestinationRow):
 
     def attempt(self) -> Attempt:
         limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
-        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination())
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm())
 
     def _named_account(self) -> NamedAccount | None:
         if self.id is None or self.email is None or self.created_at is None:
@@ -138,6 +140,7 @@ class PostgresAttempts:
     async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
         parameters = {
             "email_key": email.key,
+            "mail_domain": storable_text(mail_domain(email)),
             "account_key": account_key(email),
             "account_limit": TRIES_FROM_ANYWHERE.name,
             "account_burst": float(TRIES_FROM_ANYWHERE.burst),
@@ -258,11 +261,13 @@ def _find(*, with_token: bool, with_service: bool) -> LiteralString:
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
          users.email_verified_at, users.deactivated_at, users.created_at, users.language,
          {has_second_factor("users.id")} as mfa_enabled,
-         {FIRST_KNOWLEDGE[with_token]} as knowledge
+         {FIRST_KNOWLEDGE[with_token]} as knowledge,
+         {REALM_OF_USER}
          {columns}
     from taken
     {joined}
     left join users on users.email_key = %(email_key)s
+    {JOIN_REALM}
 """
 
 

@@ -10,7 +10,7 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 

@@ -1,4 +1,4 @@
-"""The owners of an organization, for mails about its settings."""
+"""The owners of an organization, for mails about its settings; and its administrators, for what they have to decide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +24,15 @@ async def owners(transaction: Transaction, organization: OrganizationId) -> Sequ
     return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
 
 
+async def administrators(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
+    """The owner and the admins, the oldest accounts first."""
+    roles = [BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value]
+    rows = await transaction.ask(_Owner, _ADMINISTRATORS, {"organization": organization, "roles": roles, "most": MOST_TOLD})
+    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+
+
+MOST_TOLD: Final = 20
+
 _OWNERS: Final = """
     select users.email, users.language, organizations.name
       from memberships
@@ -31,4 +40,14 @@ _OWNERS: Final = """
       join organizations on organizations.id = memberships.org_id
      where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
      order by users.id
+"""
+
+_ADMINISTRATORS: Final = """
+    select users.email, users.language, organizations.name
+      from memberships
+      join users on users.id = memberships.user_id
+      join organizations on organizations.id = memberships.org_id
+     where memberships.org_id = %(organization)s and memberships.role = any(%(roles)s) and users.deactivated_at is null
+     order by users.id
+     limit %(most)s
 """

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -61,6 +61,10 @@ class UpstreamProviderRows:
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         return bool(await self._transaction.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
 
+    async def is_named(self, provider: UpstreamProviderId) -> bool:
+        (answer,) = await self._transaction.ask(AnswerRow, _IS_NAMED, {"id": provider})
+        return answer.yes
+
     async def delete(self, provider: UpstreamProviderId) -> None:
         await self._transaction.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
 
@@ -103,10 +107,12 @@ _ADD: Final = """
 """
 
 _HOLD: Final[LiteralString] = f"""
-    select {_COLUMNS} from upstream_providers where id = %(id)s and org_id = %(organization)s for no key update
+    select {_COLUMNS} from upstream_providers where id = %(id)s and org_id = %(organization)s for update
 """
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from upstream_providers where org_id = %(organization)s order by created_at, id"
+
+_IS_NAMED: Final = "select exists (select from domain_routes where own_provider = %(id)s) as yes"
 
 # The organization is held, so nobody else takes the name meanwhile.
 _SAVE: Final = """

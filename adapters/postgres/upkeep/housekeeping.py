@@ -222,6 +222,12 @@ class ReceivedSignIns(_Sweep):
     statement = FORGET_RECEIVED
 
 
+class PastOutages(_Sweep):
+    """An outage counts for minutes. What nobody calls any more would stay for good."""
+
+    statement = _delete("provider_outages", "provider", "failed_at < now() - interval '1 day'")
+
+
 class _Retained(_Sweep):
     """What is kept as long as a setting says."""
 

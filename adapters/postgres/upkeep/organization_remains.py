@@ -48,6 +48,23 @@ def _released(column: LiteralString) -> LiteralString:
         {SWEPT}"""
 
 
+def _people_of(table: LiteralString) -> LiteralString:
+    """For a table with one row for each organization and person."""
+    return f"""
+        with batch as (
+                 select user_id as id
+                   from {table}
+                  where org_id = {_GOING} and user_id > %(after)s
+                  order by user_id
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (
+                 delete from {table} using batch where {table}.user_id = batch.id and {table}.org_id = %(owner)s returning 1
+             )
+        {SWEPT}"""
+
+
 # Sessions first, so that a person who is signed in there never meets a membership that is half gone.
 PARTS: Final[Mapping[str, LiteralString]] = {
     "sessions": _rows_of("sessions", "organization_id"),
@@ -71,22 +88,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    "provisioned_users": f"""
-        with batch as (
-                 select user_id as id
-                   from provisioned_users
-                  where org_id = {_GOING} and user_id > %(after)s
-                  order by user_id
-                  limit %(limit)s
-                    for update
-             ),
-             gone as (
-                 delete from provisioned_users
-                  using batch
-                  where provisioned_users.user_id = batch.id and provisioned_users.org_id = %(owner)s
-              returning 1
-             )
-        {SWEPT}""",
+    "provisioned_users": _people_of("provisioned_users"),
     # The accounts are their owners' now.
     "users_of_origin": _released("origin_org_id"),
     # Nobody is left who could let these people in again; they were nobody else's.
@@ -133,7 +135,10 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              gone as (delete from webhook_deliveries using batch where webhook_deliveries.id = batch.id returning 1)
         {SWEPT}""",
     "webhooks": _rows_of("webhooks", "org_id"),
-    **{table: _rows_of(table, "org_id") for table in ("mail_servers", "logos", "domains", "oauth_credentials")},
+    **{
+        table: _rows_of(table, "org_id")
+        for table in ("mail_servers", "logos", "domains", "oauth_credentials", "domain_routes", "join_requests")
+    },
     "identities": f"""
         with batch as (
                  select identities.id
@@ -150,7 +155,9 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              ),
              gone as (delete from identities using batch where identities.id = batch.id returning 1)
         {SWEPT}""",
+    # After the routes, which name them.
     "upstream_providers": _rows_of("upstream_providers", "org_id"),
+    "former_members": _people_of("former_members"),
     # What is numbered for it is nobody's from then on, and the janitor's to remove.
     "siem_configurations": _rows_of("siem_configurations", "org_id"),
     "billing_customers": _rows_of("billing_customers", "org_id"),

@@ -88,6 +88,7 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         "With what that is renewed, encrypted.", None, Eraser.ACCOUNT, "As long as the person is connected there."
     ),
     "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
+    "join_requests.email": _of_account("The address of somebody who asked to become a member by its domain."),
     "flows.email": Personal(
         "The address that somebody began to sign in with.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
     ),
@@ -214,6 +215,10 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "all_services.sign_in_policy",
             "all_services.id_token_alg",
             "invitations.status",
+            "join_requests.status",
+            "domain_routes.shared_provider",
+            "domain_routes.login_policy",
+            "domain_routes.join_policy",
             "jobs.kind",
             "jobs.state",
             "plans.currency",
@@ -273,7 +278,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
         *("oauth_credentials.provider", "oauth_credentials.client_id", "oauth_states.client_id", "identity_grants.client_id"),
         *("upstream_providers.name", "upstream_providers.issuer", "upstream_providers.client_id", "upstream_providers.scopes"),
-        *("identities.issuer",),
+        *("identities.issuer", "domain_routes.domain", "provider_outages.provider"),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
@@ -320,12 +325,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("client_assertions.digest", "pushed_requests.digest", "device_codes.digest", "device_codes.user_code_hmac"),
         *("mailed_tokens.digest", "refresh_tokens.digest", "server_secrets.sealed_secret", "all_signing_keys.public_jwk"),
         *("all_signing_keys.sealed_private_key", "audit_personal.salt"),
-        *(
-            "mail_servers.sealed_password",
-            "oauth_credentials.sealed_client_secret",
-            "upstream_providers.sealed_client_secret",
-            "domains.token",
-        ),
+        *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "upstream_providers.sealed_client_secret"),
+        *("domains.token", "domain_routes.token"),
         "siem_configurations.sealed_credentials",
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
         *("saml_certificates.certificate", "saml_certificates.sealed_private_key", "saml_requests.digest"),

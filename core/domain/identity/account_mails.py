@@ -29,6 +29,11 @@ class AccountMail(StrEnum):
     def purpose(self) -> MailedTokenPurpose:
         return _PURPOSES[self]
 
+    @property
+    def opens_a_way_of_ours(self) -> bool:
+        """By its link one can sign in, now or with the password that one chooses there."""
+        return self is not AccountMail.VERIFICATION
+
     def is_due(self, account: Account) -> bool:
         """A deactivated account gets no link. A verified one has nothing to verify, and one that is not has still to prove its address:
         whoever registered it may be somebody else.

@@ -14,7 +14,7 @@ from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
-from core.domain.identity.upstream_providers import NO_OWN_PROVIDERS, OwnProviders
+from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
 from core.domain.secrets import Secret
 

@@ -15,6 +15,7 @@ class LoginFailure(StrEnum):
     NO_PASSWORD = "no_password"  # noqa: S105
     DEACTIVATED = "deactivated"
     EMAIL_NOT_VERIFIED = "email_not_verified"
+    PROVIDER_REQUIRED = "provider_required"
     THROTTLED = "throttled"
     WRONG_CODE = "wrong_code"
     WRONG_PASSKEY = "wrong_passkey"

@@ -14,6 +14,7 @@ from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginEvent, LoginFailure
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.passkeys import KEY_METHODS
+from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Risk, Sighting
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 from core.domain.rate_limits import RateLimit
@@ -114,6 +115,8 @@ class Attempt:
     named: NamedAccount | None
     destination: Destination | None = None
     """None: no service is named, or none has that name."""
+    realm: Realm | None = None
+    """That of the address's domain. It does not depend on `named`, except for whether the person would become a member by it."""
 
 
 @dataclass(frozen=True, slots=True)

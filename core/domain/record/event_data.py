@@ -72,6 +72,14 @@ _UPSTREAM: Final[Mapping[str, Json]] = {
     "enabled": True,
 }
 _DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
+_ROUTE: Final[Mapping[str, Json]] = {
+    "domain_id": _ID,
+    "domain": "example.org",
+    "upstream_provider_id": "websuite",
+    "login_policy": "upstream_only",
+    "join_policy": "on",
+}
+_JOIN_REQUEST: Final[Mapping[str, Json]] = {"join_request_id": _ID, "email": "grace@example.org"}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
 _SIEM: Final[Mapping[str, Json]] = {
     "name": "Our SIEM",
@@ -84,7 +92,8 @@ _SIEM: Final[Mapping[str, Json]] = {
 EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.invited": EventData("The invitation, the role it offers, and whom it was sent to.", {"invitation_id": _ID, **_INVITATION}),
     "user.joined": EventData(
-        "For a new member the role, and the invitation or the SCIM token; for a new user of a service the service and its API key.",
+        "For a new member the role, and the invitation, the SCIM token, the domain of their address or their request; for a new user of a "
+        "service the service and its API key.",
         {"invitation_id": _ID, "role": "member"},
     ),
     "user.removed": EventData(
@@ -148,6 +157,20 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "domain.verified": EventData("The domain.", _DOMAIN),
     "domain.deleted": EventData("The domain.", _DOMAIN),
     "domain.lost": EventData("The domain, whose proof three checks in a row have not found.", _DOMAIN),
+    "domain_route.created": EventData("The route.", _ROUTE),
+    "domain_route.verified": EventData("The route, which works from now on.", _ROUTE),
+    "domain_route.updated": EventData(
+        "The route, and each changed part before and after.",
+        {"domain_id": _ID, "domain": "example.org", "old_login_policy": "password_allowed", "new_login_policy": "upstream_only"},
+    ),
+    "domain_route.deleted": EventData("The route that is gone.", _ROUTE),
+    "domain_route.lost": EventData(
+        "The route, whose proof three checks in a row have not found. It does nothing any more.",
+        {"domain_id": _ID, "domain": "example.org"},
+    ),
+    "join_request.created": EventData("Who asked, and by which domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
+    "join_request.approved": EventData("Who became a member by it.", _JOIN_REQUEST),
+    "join_request.declined": EventData("Who asked.", _JOIN_REQUEST),
     "branding.updated": EventData(
         "Which parts changed, with each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},

@@ -160,6 +160,17 @@ _FURTHER: Final = (
     *_types(
         "Domains and branding",
         ("domain.lost", "Proof of the domain lost"),
+        ("domain_route.created", "Domain route created"),
+        ("domain_route.verified", "Domain of a route verified"),
+        ("domain_route.updated", "Domain route changed"),
+        ("domain_route.deleted", "Domain route deleted"),
+        ("domain_route.lost", "Proof of a route's domain lost"),
+    ),
+    *_types(
+        "User management",
+        ("join_request.created", "Membership asked for"),
+        ("join_request.approved", "Request for membership approved"),
+        ("join_request.declined", "Request for membership declined"),
     ),
     # The platform's owners are no part of a tenant's systems, so webhooks get none of their decisions.
     *_types(

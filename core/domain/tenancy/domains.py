@@ -28,7 +28,7 @@ _LONGEST: Final = 253 - len(_RECORD) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """`misses`: checks in a row, the last ones, that found no proof."""
+    """A domain and its proof. `misses`: checks in a row, the last ones, that found none."""
 
     id: DomainId
     organization: OrganizationId

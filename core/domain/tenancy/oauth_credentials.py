@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 

@@ -13,6 +13,7 @@ from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import mailed_token
 from core.domain.identity.sign_in import account_key, service_named
+from core.usecases.identity.realms import HomeRealms
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.ids import Ids
@@ -30,6 +31,7 @@ class AccountMails:
         brandings: Brandings,
         templates: MailTemplates,
         links: Links,
+        realms: HomeRealms,
         buckets: SharedBuckets,
         clock: Clock,
         ids: Ids,
@@ -39,6 +41,7 @@ class AccountMails:
         self._brandings = brandings
         self._templates = templates
         self._links = links
+        self._realms = realms
         self._buckets = buckets
         self._clock = clock
         self._ids = ids
@@ -46,8 +49,8 @@ class AccountMails:
 
     async def send(self, asked: AskedMail) -> bool:
         """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, it may not
-        have this mail, or the address had too many of this kind already. A second call mails again, and the last link is the one that
-        works.
+        have this mail, people of its domain sign in at a provider, or the address had too many of this kind already. A second call
+        mails again, and the last link is the one that works.
         """
         kind, email, organization = asked.kind, asked.email, asked.organization
         async with self._unit_of_work() as uow:
@@ -56,6 +59,9 @@ class AccountMails:
             user = UserId(self._ids.new()) if account is None else account.id
             onward = await self._onward(uow, asked)
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
+        # Of the domain, so it is asked for every address of it.
+        if kind.opens_a_way_of_ours and await self._realms.requires_provider(email):
+            permitted = permitted and account is not None and account.is_platform_owner
         if await self._buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self._brandings.find(organization) if organization else None

@@ -8,9 +8,11 @@ from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.precedence import Precedence
+from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.usecases.identity.account_access import end_access
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.passwords import CommonPasswords, PasswordHasher
@@ -38,6 +40,7 @@ class AccountPasswords:
         unit_of_work: UnitOfWorkFactory,
         rules: PasswordRules,
         passwords: PasswordHasher,
+        realms: HomeRealms,
         templates: MailTemplates,
         buckets: SharedBuckets,
         clock: Clock,
@@ -45,6 +48,7 @@ class AccountPasswords:
         self._unit_of_work = unit_of_work
         self._rules = rules
         self._passwords = passwords
+        self._realms = realms
         self._templates = templates
         self._buckets = buckets
         self._clock = clock
@@ -124,11 +128,18 @@ class AccountPasswords:
             await uow.commit()
 
     async def look_at_link(self, token: Token) -> MailedToken:
-        """What a link is for, without using it. Raises `BadRequest` when it can no longer be used."""
+        """What a link is for, without using it. Raises `BadRequest` when it can no longer be used, and `ProviderRequired` where a password
+        would be of no use.
+        """
         async with self._unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
         if found is None or not found.is_usable(self._clock.now()):
             raise refusal_of(found)
+        if await self._realms.requires_provider(found.email):
+            async with self._unit_of_work() as uow:
+                account = await uow.accounts.find(found.email)
+            if account is None or not account.is_platform_owner:
+                raise ProviderRequired
         return found
 
     async def _tell(self, uow: UnitOfWork, user: UserId, account: Account | AccountPassword, actor: Actor, *, how: str) -> None:

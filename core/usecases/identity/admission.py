@@ -15,13 +15,15 @@ from core.domain.identity.precedence import FamiliarAddresses
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Sighting
 from core.domain.identity.sessions import PLATFORM, Context, SubscriptionState
-from core.domain.identity.sign_in import Alone, Confirmed, is_unusual, methods, open_context
+from core.domain.identity.sign_in import PASSWORD_PROVIDER, Alone, Confirmed, is_unusual, methods, open_context
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, Outcome, audience
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
 from core.usecases.identity.proofs import WRONG_PASSWORD, Arrival
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
+from ports.identity.realms import Joining
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -67,6 +69,8 @@ class Admission:
         mfa: Mfa,
         passkeys: PasskeyProofs,
         login_events: LoginEvents,
+        realms: HomeRealms,
+        joining: Joining,
         familiar: FamiliarAddresses,
         clock: Clock,
         ids: Ids,
@@ -76,6 +80,8 @@ class Admission:
         self._mfa = mfa
         self._passkeys = passkeys
         self._login_events = login_events
+        self._realms = realms
+        self._joining = joining
         self._familiar = familiar
         self._clock = clock
         self._ids = ids
@@ -84,8 +90,10 @@ class Admission:
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
     ) -> Admitted[Kept] | Preauthentication:
         """`insists`: a person who has a second factor must give it, even on a trusted device. Raises `Unauthorized` when the proof does not
-        hold any more, `NotFound` or `OrganizationNotActive` when that has become of where they want to get in.
+        hold any more, `NotFound` or `OrganizationNotActive` when that has become of where they want to get in, and `ProviderRequired` when
+        people of their domain sign in at another provider than they did.
         """
+        await self._welcome(arrival)
         proof = arrival.proof
         if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
             return await self._await_second_factor(arrival, sighting, landing)
@@ -188,6 +196,18 @@ class Admission:
         await self._passkeys.keep(uow, answer)
         await self._mfa.log_passkey(uow, user, client.actor(user))
         return answer.passkey.method
+
+    async def _welcome(self, arrival: Arrival) -> None:
+        """What an organization says about the people of its domain. Every way to sign in comes by here, so none goes around it."""
+        account, realm = arrival.named.account, arrival.realm
+        if realm is None:
+            return
+        if arrival.proof.provider != PASSWORD_PROVIDER:
+            # Passwords have asked already: what they answer must not show whether one is right.
+            await self._realms.require(realm, arrival.proof.upstream, is_platform_owner=account.is_platform_owner)
+        if realm.joins:
+            # Before the session, which may lead to a service that admits members alone.
+            await self._joining.join_at_sign_in(account.id, account.email)
 
     async def log(
         self,

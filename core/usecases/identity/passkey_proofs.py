@@ -35,6 +35,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.proofs import Arrival, EmailNotVerified, LastLook, Proof
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.identity.passkeys import Authenticators, PasskeyLookup
 from ports.identity.sign_in import Destinations
@@ -66,6 +67,7 @@ class PasskeyProofs:
         destinations: Destinations,
         devices: Devices,
         login_events: LoginEvents,
+        realms: HomeRealms,
         templates: MailTemplates,
         clock: Clock,
         secrets: Secrets,
@@ -77,6 +79,7 @@ class PasskeyProofs:
         self._destinations = destinations
         self._devices = devices
         self._login_events = login_events
+        self._realms = realms
         self._templates = templates
         self._clock = clock
         self._secrets = secrets
@@ -103,7 +106,7 @@ class PasskeyProofs:
         proof = Proof(
             ProofMethod.PASSKEY, PASSKEY_PROVIDER, used.passkey.amr, self._clock.now(), self._last_look(used), shows_two_factors=True
         )
-        return Arrival(used.named, proof, used.approach, context)
+        return Arrival(used.named, proof, used.approach, context, await self._realms.of(used.named.account))
 
     async def use(self, given: Assertion, ceremony: Ceremony, bound_to: bytes, client: Client, user: UserId | None = None) -> UsedPasskey:
         """Uses the challenge up and checks the answer to it, which must be by a passkey of `user` where that is known already. Raises

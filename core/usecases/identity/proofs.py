@@ -17,6 +17,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.precedence import FamiliarAddresses, Precedence
 from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.realms import ProviderRequired, Realm
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
@@ -32,6 +33,7 @@ from core.domain.identity.sign_in import (
 from core.domain.secrets import Password
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.identity.sign_in import Attempts
 from ports.passwords import PasswordHasher
@@ -61,6 +63,8 @@ class Proof:
     """None where only `still_valid` will do."""
     shows_two_factors: bool = False
     """Nobody is asked for another one."""
+    upstream: str = ""
+    """The provider that vouches for the person, as `Realm.provider` names it. Empty for a way of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class Arrival:
     proof: Proof
     approach: Approach
     context: Context
+    realm: Realm | None = None
+    """Of the domain of the account's address, if an organization has proved it."""
 
 
 class PasswordProofs:
@@ -82,6 +88,7 @@ class PasswordProofs:
         *,
         devices: Devices,
         login_events: LoginEvents,
+        realms: HomeRealms,
         familiar: FamiliarAddresses,
         clock: Clock,
         throttles: bool,
@@ -92,6 +99,7 @@ class PasswordProofs:
         self._passwords = passwords
         self._devices = devices
         self._login_events = login_events
+        self._realms = realms
         self._familiar = familiar
         self._clock = clock
         self._throttles = throttles
@@ -106,8 +114,9 @@ class PasswordProofs:
         precedence: Precedence = Precedence.STRANGER,
     ) -> Arrival:
         """`precedence` is the least that the caller has, for when many passwords wait. Raises `BadRequest` for what cannot be a password,
-        `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `Unauthorized`
-        otherwise, and `Overloaded` when too many passwords wait to be checked. A failure is logged.
+        `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `ProviderRequired`
+        where people of the domain sign in at a provider, `Unauthorized` otherwise, and `Overloaded` when too many passwords wait to be
+        checked. A failure is logged.
         """
         _require_plausible(password)
         approach = await self._devices.observe(client)
@@ -130,6 +139,11 @@ class PasswordProofs:
             await self._give_back(tries)
             raise
         failure = failure_of(named, matches=matches)
+        # After the check, although no password will do: it must not be told from the time, or from the answer, for which account it would.
+        is_exempt = failure is None and named is not None and named.account.is_platform_owner
+        if await self._realms.is_closed(attempt.realm) and not is_exempt:
+            await self._login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
+            raise ProviderRequired
         if failure is not None:
             await self._login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
@@ -140,7 +154,7 @@ class PasswordProofs:
         look = self._last_look(named, encoded, renewed, tries)
         demand = None if renewed is not None else self._demand(named, encoded, tries)
         proof = Proof(ProofMethod.PASSWORD, PASSWORD_PROVIDER, ("pwd",), self._clock.now(), look, demand)
-        return Arrival(named, proof, approach, context)
+        return Arrival(named, proof, approach, context, attempt.realm)
 
     @staticmethod
     def _last_look(named: NamedAccount, encoded: str, renewed: str | None, tries: Tries) -> LastLook:

@@ -19,6 +19,7 @@ from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import BesidePasskeys, Mfa
 from core.usecases.identity.passkey_proofs import PasskeyProofs
 from core.usecases.identity.proofs import WRONG_PASSWORD, PasswordProofs
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.identity.proofs import ProofLookup
 from ports.metrics import Metrics
@@ -29,7 +30,9 @@ Changed = TypeVar("Changed")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The proof that a session lacks. Where it is not possible, because the person has no password, they sign in again."""
+    """The proof that a session lacks. Where it is not possible, because the person has no password, or signs in at a provider, they sign
+    in again.
+    """
 
     method: ProofMethod
     possible: bool
@@ -50,6 +53,7 @@ class Reauthentication:
         mfa: Mfa,
         devices: Devices,
         login_events: LoginEvents,
+        realms: HomeRealms,
         metrics: Metrics,
         clock: Clock,
         window: timedelta,
@@ -62,6 +66,7 @@ class Reauthentication:
         self._mfa = mfa
         self._devices = devices
         self._login_events = login_events
+        self._realms = realms
         self._metrics = metrics
         self._clock = clock
         self._window = window
@@ -76,7 +81,7 @@ class Reauthentication:
         method = missing_proof(standing, asked, self._clock.now(), self._window)
         if method is None:
             return None
-        possible = method is ProofMethod.CODE or standing.has_password
+        possible = method is ProofMethod.CODE or (standing.has_password and await self._takes_passwords(caller))
         return Missing(method, possible, by_passkey=standing.has_passkey, by_app=standing.has_authenticator)
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
@@ -126,6 +131,9 @@ class Reauthentication:
         except BesidePasskeys:
             await self.require(caller, StepUp.SECOND_FACTOR)
             return await change(True)
+
+    async def _takes_passwords(self, caller: Caller) -> bool:
+        return caller.is_platform_owner or not await self._realms.requires_provider(caller.email)
 
     async def _standing(self, caller: Caller) -> Standing:
         standing = await self._lookup.find(caller.session, caller.user)

@@ -97,6 +97,7 @@ class SignIn:
             proof.demand_valid is not None
             and not owes_second_factor
             and arrival.context.service is None
+            and arrival.realm is None
             and warning(named.knowledge, sighting, mfa_enabled=named.mfa_enabled) is None
         ):
             return await self._at_once(arrival, sighting, proof.demand_valid)

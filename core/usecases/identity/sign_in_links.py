@@ -75,7 +75,7 @@ class SignInLinks:
             raise refusal_of(None)
         look = self._last_look(attempt.named, attempt.tries, link, client)
         proof = Proof(ProofMethod.LINK, LINK_PROVIDER, _METHODS, self._clock.now(), look)
-        return Arrival(attempt.named, proof, approach, PLATFORM)
+        return Arrival(attempt.named, proof, approach, PLATFORM, attempt.realm)
 
     def _last_look(self, named: NamedAccount, tries: Tries, link: MailedToken, client: Client) -> LastLook:
         async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:

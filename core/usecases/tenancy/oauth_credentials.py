@@ -1,7 +1,7 @@
 """OAuth credentials: an organization's own clients at the upstream providers, kept by members who may."""
 
 from core.domain.identifiers import OAuthCredentialId
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import (

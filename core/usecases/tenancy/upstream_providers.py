@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
@@ -125,9 +125,11 @@ class OrganizationUpstreamProviders:
         return after
 
     async def delete(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> None:
-        """With the identities that people have there. Raises `NotFound`."""
+        """With the identities that people have there. Raises `NotFound`, and `Conflict` while a domain route leads there."""
         async with self._unit_of_work() as uow:
             deleted = await _held(uow, member, provider)
+            if await uow.upstream_providers.is_named(provider):
+                raise Conflict("A domain route leads to this provider: change the route first")
             await uow.upstream_providers.delete(provider)
             await uow.record(provider_deleted(deleted, actor))
             await uow.commit()

@@ -36,6 +36,7 @@ TAGS: Final[Mapping[str, str]] = {
     "service-interface": "What a service's own servers can do with an API key of the service.",
     "organizations": "Tenants: each has its own people, roles and services.",
     "settings": "An organization's own mail server, looks, domain, and clients at sign-in providers.",
+    "sign-in domains": "Where the people of an organization's mail domains sign in, and how they become members.",
     "members": "The people of an organization, and who owns it.",
     "roles": "Roles that an organization adds to the built-in owner, admin and member.",
     "invitations": "Invite people to become members, and answer an invitation.",

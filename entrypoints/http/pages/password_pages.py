@@ -11,6 +11,7 @@ import msgspec
 from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -41,10 +42,12 @@ class ChosenPassword(msgspec.Struct, frozen=True):
 
 
 def _advice(refused: Refused) -> str:
+    if isinstance(refused, ProviderRequired):
+        return "refusals.provider_required_advice"
     return "choose_password.new_link" if isinstance(refused, LinkRefused) else ""
 
 
-@page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+@page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) -> bytes:
     """Choose a new password by a mailed link
 
@@ -53,19 +56,19 @@ async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) 
     return await _show(_RESET, call, postern)
 
 
-@page.post(_RESET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
+@page.post(_RESET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired, Overloaded))
 async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Change the password"""
     return await _choose(_RESET, call, postern)
 
 
-@page.get(_SET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+@page.get(_SET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_first_password(call: Call[None, PasswordLink], postern: Postern) -> bytes:
     """Choose a first password by a mailed link"""
     return await _show(_SET, call, postern)
 
 
-@page.post(_SET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Overloaded))
+@page.post(_SET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired, Overloaded))
 async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Set the password"""
     return await _choose(_SET, call, postern)

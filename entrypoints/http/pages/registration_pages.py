@@ -36,6 +36,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
+from entrypoints.http.pages.providers import to_provider
 from entrypoints.http.pages.refusals import in_words
 
 _RESEND: Final = "/ui/check-mail/resend"
@@ -159,6 +160,9 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
     else:
         await postern.identity.flows.name(flow, email)
+    elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
+    if elsewhere is not None:
+        return elsewhere
     await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language)
     return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
 

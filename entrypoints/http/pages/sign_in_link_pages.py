@@ -13,6 +13,7 @@ from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.realms import ProviderRequired
 from core.domain.json import Json
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
@@ -43,6 +44,8 @@ class LinkForm(FlowForm, frozen=True, kw_only=True):
 
 
 def _advice(refused: Refused) -> str:
+    if isinstance(refused, ProviderRequired):
+        return "refusals.provider_required_advice"
     return "sign_in_link.another" if isinstance(refused, LinkRefused) else ""
 
 
@@ -73,7 +76,15 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
     return Answer(body, 200, headers)
 
 
-@page.post(LINK, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, advice=_advice, refuses=(BadRequest, RateLimited))
+@page.post(
+    LINK,
+    caller=IN_FLOW,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=IN_POPUP,
+    advice=_advice,
+    refuses=(BadRequest, ProviderRequired, RateLimited),
+)
 async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in by a link"""
     form = call.body

@@ -20,6 +20,7 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.mfa import LONGEST_CODE
+from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.usecases.identity.admission import SignInEnded
@@ -52,6 +53,7 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
+from entrypoints.http.pages.providers import provider_address, provider_name, to_provider
 from entrypoints.http.pages.refusals import in_words
 
 # Stands where the token of the forms is to stand.
@@ -124,19 +126,26 @@ async def send_address(call: Call[AddressForm, None, None, Caller | None], poste
         return Answer(address_page(call, postern, flow, text, {"email": said}, place=form.to), 400)
     if flow is not None:
         await postern.identity.flows.name(flow, Email(text))
-        return to(PASSWORD, flow)
-    request = {"to": own_place(form.to)}
-    return to(PASSWORD, await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=text))
+    else:
+        request = {"to": own_place(form.to)}
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=text)
+    elsewhere = to_provider(call, postern, flow, text, await _way_in(postern, text))
+    return elsewhere or to(PASSWORD, flow)
 
 
 @page.get(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
 async def show_password(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Ask for the password"""
+    """Ask for the password, or lead to the provider that people of the domain sign in at"""
     flow = await flow_of(call, postern, call.query.flow)
     over = await when_over(call, postern, flow)
     if over is not None:
         return over
-    return Answer(password_page(call, postern, flow, flow.email), 200) if flow.email else to(SIGN_IN, flow)
+    if not flow.email:
+        return to(SIGN_IN, flow)
+    way = await _way_in(postern, flow.email)
+    if way.realm is not None and way.is_required:
+        return redirect(provider_address(way.realm, flow, flow.email))
+    return Answer(password_page(call, postern, flow, flow.email, way=way), 200)
 
 
 @page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
@@ -150,10 +159,11 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         )
     except FlowOver:
         return await once_over(call, postern, flow)
-    except (Unauthorized, BadRequest) as refusal:
+    except (Unauthorized, BadRequest, ProviderRequired) as refusal:
         unproved = isinstance(refusal, EmailNotVerified)
-        told = _told("" if unproved else "password", refusal, call)
-        return Answer(password_page(call, postern, flow, form.email, told, unproved=unproved), 400)
+        told = _told("" if unproved or isinstance(refusal, ProviderRequired) else "password", refusal, call)
+        way = await _way_in(postern, form.email)
+        return Answer(password_page(call, postern, flow, form.email, told, way=way, unproved=unproved), 400)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
@@ -171,6 +181,9 @@ async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], pos
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(address_page(call, postern, flow, flow.email, {"email": said}), 400)
+    elsewhere = to_provider(call, postern, flow, flow.email, await _way_in(postern, flow.email))
+    if elsewhere is not None:
+        return elsewhere
     await postern.identity.accounts.ask_for_mail(
         AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
     )
@@ -228,9 +241,10 @@ def address_page(
     return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
 
 
-def offered(postern: Postern, flow: Flow | None, place: str = "") -> Sequence[tuple[str, str]]:
+def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str]]:
     """The names of the providers that can be used here, and where each button leads."""
-    return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in postern.identity.upstream_sign_in.offered_in(flow)]
+    offers = postern.identity.upstream_sign_in.offered_in(flow)
+    return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
 
 
 def _rendered(
@@ -283,9 +297,17 @@ def _onward(page_: str, flow: Flow | None, place: str) -> str:
 
 
 def password_page(
-    call: AnyCall, postern: Postern, flow: Flow, email: str, errors: Mapping[str, str] = NO_ERRORS, *, unproved: bool = False
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    way: WayIn = ANY_WAY,
+    unproved: bool = False,
 ) -> bytes:
     """`unproved`: the password is right, and the address still has to be confirmed."""
+    realm = way.realm if way.leads_to_provider else None
     return shipped_pages().page(
         "password.html",
         call.language,
@@ -297,9 +319,12 @@ def password_page(
         other=f"{SIGN_IN}?flow={flow.id}",
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
         link=_MAIL_LINK,
+        provider=None if realm is None else provider_address(realm, flow, email),
+        provider_name=provider_name(postern, way),
         unproved=unproved,
         resend=_RESEND,
-        offers=offered(postern, flow),
+        # The realm's stands above.
+        offers=offered(postern, flow, but="" if realm is None else realm.provider),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )
@@ -321,6 +346,10 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         errors=errors,
         longest=LONGEST_CODE,
     )
+
+
+async def _way_in(postern: Postern, email: str) -> WayIn:
+    return await postern.identity.realms.way_in(Email(email))
 
 
 def _is_address(text: str) -> bool:

@@ -13,9 +13,10 @@ from core.domain.federation.direct_requests import THROUGH, DirectRequest, kept
 from core.domain.federation.redirects import with_query
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
+from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider, ProviderOff, UnknownProvider, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
-from core.domain.identity.upstream_providers import OWN_PROVIDER, Provider, ProviderOff, UnknownProvider, provider_key
 from core.domain.secrets import Secret, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
@@ -47,7 +48,7 @@ class Beginning(msgspec.Struct, frozen=True):
     """Where the sign-in leads. With nothing of it, to the person's own account."""
 
     org: str = ""
-    """The slug of the organization."""
+    """The slug of the organization. With `flow`, of the one that leads people of its domain to the provider."""
     service: str = ""
     """The slug of its service."""
     redirect_uri: str = ""
@@ -119,7 +120,7 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
         return await _once_over(call, postern, flow)
     try:
         address = await postern.identity.upstream_sign_in.leave(
-            provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request
+            provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
         )
     except (ProviderOff, OAuthError) as refusal:
         return _with(headers, sign_in_again(call, postern, flow, refusal))
@@ -131,7 +132,7 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     caller=IN_FLOW,
     limit=PAGE_LOADS,
     policy=IN_POPUP,
-    refuses=(BadRequest, OAuthError, Unauthorized),
+    refuses=(BadRequest, OAuthError, Unauthorized, ProviderRequired),
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
@@ -152,7 +153,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
     except FlowOver:
         return await _once_over(call, postern, flow)
-    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized) as refusal:
+    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             answered = await postern.federation.authorizations.deny(flow)
             return redirect(answered.url, 302)

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
-from core.domain.identity.upstream_providers import Upstream
 from core.domain.secrets import Secret, Token
 
 

@@ -7,8 +7,8 @@ from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.risk import Approach
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
+from core.domain.identity.upstream.providers import OwnProviders
 from core.domain.identity.upstream.sign_in import NewState, TakenState, WayThrough
-from core.domain.identity.upstream_providers import OwnProviders
 
 
 class UpstreamStateStore(Protocol):
@@ -20,8 +20,12 @@ class UpstreamStateStore(Protocol):
 class UpstreamLookup(Protocol):
     """Outside any unit of work: each is one statement, one round trip."""
 
-    async def way(self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "") -> WayThrough:
-        """`organization` is a slug. The service is named by its id or by its slug in that organization."""
+    async def way(
+        self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "", realm: str = ""
+    ) -> WayThrough:
+        """`organization` is a slug. The service is named by its id or by its slug in that organization. `realm` is the slug of an
+        organization that may lead people of its domain to one of the three.
+        """
 
     async def own(self, organization: str) -> OwnProviders:
         """What the organization with this slug has, while it is active."""

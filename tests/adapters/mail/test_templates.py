@@ -31,6 +31,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "mail_server_failed": {"host": "smtp.example.org"},
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
     "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},
+    "domain_route_lost": {"domain": "example.org", "record": "_postern-verification.example.org", "when": WHEN},
+    "join_requested": {"person": "grace@example.org", "domain": "example.org"},
+    "join_approved": {},
     "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }

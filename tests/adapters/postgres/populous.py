@@ -132,6 +132,12 @@ _FILL: Final = """
     values (gen_random_uuid(), %(organization)s, 'd', 'image/png', '', now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)
     values (gen_random_uuid(), %(organization)s, 'login.example', 't', now(), now());
+    insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, n || '.example', 't', 'password_allowed', 'on', now(), now()
+      from generate_series(1, 3) as n;
+    insert into join_requests (id, org_id, user_id, email, status, created_at)
+    select gen_random_uuid(), %(organization)s, id, 'a@b.example', 'pending', now() from users;
+    insert into former_members (org_id, user_id, removed_at) select %(organization)s, id, now() from users;
     insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
     values (gen_random_uuid(), %(organization)s, 'codehost', 'c', '', now(), now());
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, created_at, updated_at)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.browser.states import ACME, State, Words
+from tests.browser.states import ACME, ENDLESS, State, Words
 
 STATES: Final = (
     State(
@@ -10,6 +10,16 @@ STATES: Final = (
         "leave.html",
         {"title": Words("leaving.title_to", {"service": "Timesheets"}), "label": Words("common.continue"), "address": "#"},
         ACME,
+    ),
+    State(
+        "leaving for the provider",
+        "leave.html",
+        {
+            "title": Words("providers.title_at", {"provider": "The single sign-on of the northern branch"}),
+            "label": Words("common.continue"),
+            "address": "#",
+        },
+        ENDLESS,
     ),
     State(
         "leaving by a form",

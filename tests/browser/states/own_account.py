@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk import RiskFactor
+from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages.account.sign_in_log_pages import failure
 from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LONG, NOW, State, Words
 
@@ -410,6 +411,7 @@ STATES: Final = (
         organizations=[],
         status=None,
         invitations="/",
+        requests="/",
         **_ONE_PAGE,
     ),
     _account(
@@ -424,6 +426,7 @@ STATES: Final = (
         status=lambda one: f"organizations.status.{one.organization.status.value}",
         opened="acme met",
         invitations="/ui/organizations/invitations",
+        requests="/ui/join-requests",
         **_ONE_PAGE,
     ),
     _account(
@@ -446,6 +449,14 @@ STATES: Final = (
         set_up="",
         is_open=True,
         action="/",
+        back="/",
+    ),
+    _account("account, requests to join, none", "join_requests.html", "/ui/organizations", requests=[], back="/"),
+    _account(
+        "account, requests to join",
+        "join_requests.html",
+        "/ui/organizations",
+        requests=[OwnJoinRequest(one, NOW - timedelta(days=2)) for one in ("Acme Metals", ENDLESS.name, FROM_THE_RIGHT.name)],
         back="/",
     ),
     _account("account, invitations, none", "invitations.html", "/ui/organizations", invitations=[], place="/", back="/", **_ONE_PAGE),

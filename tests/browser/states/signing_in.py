@@ -29,6 +29,8 @@ _PASSWORD: Final[dict[str, Any]] = {
     "longest": 128,
     "forgotten": "/ui/forgot-password",
     "link": "/ui/sign-in/mail-link",
+    "provider": None,
+    "provider_name": "",
     "unproved": False,
     "resend": "/ui/check-mail",
     "offers": [],
@@ -83,6 +85,17 @@ STATES: Final = (
         "password.html",
         {**_PASSWORD, "email": LONG, "errors": {"password": Words("refusals.wrong_password")}},
         ACME,
+    ),
+    State(
+        "sign in, password or provider",
+        "password.html",
+        {**_PASSWORD, "email": LONG, "provider": "#", "provider_name": "The single sign-on of the northern branch"},
+        ACME,
+    ),
+    State(
+        "sign in, provider alone",
+        "password.html",
+        {**_PASSWORD, "provider": "#", "errors": {"": Words("refusals.provider_required")}},
     ),
     State(
         "sign in, address not confirmed",

@@ -104,7 +104,13 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("DELETE", "/api/user/passkeys/{passkey_id}"),
     }
     identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
-    assert declared == {DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules"), *passkeys, *identities}
+    routes = "/api/organizations/acme/domain-routes"
+    assert declared == {
+        *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
+        *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
+        *passkeys,
+        *identities,
+    }
 
 
 @pytest.mark.parametrize("what", [DISABLE, ADDRESS, TRANSFER])

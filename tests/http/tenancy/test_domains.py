@@ -1,59 +1,36 @@
 """The domain of an organization: set over HTTP, proved by a record or a file, and looked at again every week."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-import httpcore
 import pytest
 import trio
 
 from actors.domain_checker import DomainChecker
-from adapters.outbound.client import GuardedClient
-from adapters.outbound.dialer import Dialer
-from adapters.outbound.names import SystemNames
-from adapters.postgres.tenancy.domains import PostgresDomains
 from core.domain.tenancy.domains import MOST_MISSES
 from core.usecases.tenancy.domains import Domains
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
-from tests.http.cast import Neighbours, all_at_once
+from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
-from tests.http.signing_in import unlimited
-from tests.name_server import name_server
+from tests.http.tenancy.proving import PUBLIC, Provers, proving
 from tests.receiver import Call, answering, receiving
 
 NAME: Final = "login.acme.example"
-PUBLIC: Final = "93.184.215.14"
 UNSET: Final = {
     **dict.fromkeys(("domain", "verified_at", "checked_at", "verification_token", "txt_name", "txt_value", "file_url", "file_content")),
     "verified": False,
 }
 
 
-class Leading(httpcore.AsyncNetworkBackend):
-    """Every address leads to this port on loopback, if plain HTTP is spoken there."""
-
-    def __init__(self) -> None:
-        self.connects: list[tuple[str, int]] = []
-        self.port = 1
-
-    async def connect_tcp(self, host: str, port: int, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
-        self.connects.append((host, port))
-        return await httpcore.TrioBackend().connect_tcp("127.0.0.1", self.port if port == 80 else 1)
-
-
-class House(Neighbours):
-    records: dict[tuple[str, str], Sequence[str]]
-    network: Leading
-
+class House(Provers):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -78,11 +55,6 @@ class House(Neighbours):
         answer: dict[str, Any] = (await self.ask("POST", "/verify", of=of)).ok(200)
         return answer
 
-    def publish(self, *told: dict[str, Any]) -> None:
-        for one in told:
-            name = (one["txt_name"], "TXT")
-            self.records[name] = [*self.records.get(name, ()), f'"{one["txt_value"]}"']
-
     async def verified(self) -> dict[str, Any]:
         told = await self.set()
         self.publish(told)
@@ -101,28 +73,8 @@ class House(Neighbours):
 
 @pytest.fixture
 async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[House]:
-    records: dict[tuple[str, str], Sequence[str]] = {(NAME, "A"): [PUBLIC]}
-    network = Leading()
-    foundation = postern.foundation
-    async with name_server(records) as resolver:
-        names = SystemNames(tmp_path / "none", resolver)
-        client = GuardedClient(Dialer(names, (), None, network))
-        domains = Domains(
-            foundation.unit_of_work,
-            PostgresDomains(foundation.pool),
-            client,
-            names,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            clock=foundation.clock,
-            ids=foundation.ids,
-            secrets=foundation.secrets,
-        )
-        changed = replace(postern, tenancy=replace(postern.tenancy, domains=domains))
-        made = House(changed, people, unlimited(changed), log)
-        made.records, made.network = records, network
+    async with proving(House, postern, people, log, tmp_path, NAME) as made:
         yield made
-        await client.aclose()
 
 
 async def test_a_domain_is_set_shown_replaced_and_removed(house: House) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 import trio
 
-from core.domain.identity.upstream_providers import ClientAtProvider, Endpoints, Upstream
+from core.domain.identity.upstream.providers import ClientAtProvider, Endpoints, Upstream
 from core.domain.secrets import Secret
 from ports.identity.upstream.protocols import GrantEnded
 from tests.http.client import Received

@@ -52,12 +52,7 @@ async def put_there(house: House, local: Local, connected: str) -> Person:
     if local.opens != "password":
         house.people.change("update users set password_hash = null where id = %s", ada.user)
     if local.opens == "passkey":
-        house.people.change(
-            "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,"
-            " created_at) values (%s, %s, 'a', 'k', 0, 'Key', gen_random_uuid(), '{}', false, false, now())",
-            house.postern.foundation.ids.new(),
-            ada.user,
-        )
+        house.people.give_passkey(ada)
     if local.made == "invited":
         boss = house.resident(house.acme, "owner", "boss")
         (await house.request("POST", "/api/organizations/acme/invitations", {"email": ADA, "role": "member"}, by=boss)).ok()

@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.identities import Identity
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 
 
 @dataclass(frozen=True, slots=True)

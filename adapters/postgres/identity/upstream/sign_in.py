@@ -1,6 +1,6 @@
 """Signing in through upstream providers, in PostgreSQL: what is on its way, and whom a provider's word may be about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -8,18 +8,21 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.mfa import has_second_factor
+from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.upstream.proved_domains import domain_is_proved
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, IdentityId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.realms import mail_domain
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
+from core.domain.identity.upstream.providers import Offer, OwnProviders, Provider
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, NewState, SealedClient, TakenState, WayThrough
-from core.domain.identity.upstream_providers import Offer, OwnProviders, Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,8 @@ class WayRow:
     provider_scopes: list[str] | None
     service_scopes: list[str] | None
     redirect_uris: list[str] | None
+    realm_id: UUID | None
+    is_away: bool
 
     def way(self) -> WayThrough:
         return WayThrough(
@@ -49,6 +54,8 @@ class WayRow:
             service=None if self.service_id is None else ServiceId(self.service_id),
             service_scopes=tuple(self.service_scopes or ()),
             redirect_uri=next(iter(self.redirect_uris or ()), ""),
+            realm=None if self.realm_id is None else OrganizationId(self.realm_id),
+            is_away=self.is_away,
         )
 
     def _configured(self) -> ConfiguredProvider | None:
@@ -126,11 +133,12 @@ class _Met:
         has_provider: bool,
         asserted_domain: bool,
         account_domain: bool,
-        **account: Any,
+        **account_and_realm: Any,
     ) -> None:
+        realm = {name: account_and_realm.pop(name) for name in _REALM}
         named = None
         if id is not None:
-            named = NamedAccount(AccountRow(id=id, **account).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
+            named = NamedAccount(AccountRow(id=id, **account_and_realm).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
         connected = identity_id is not None
         self.encounter = Encounter(
             identity=None if identity_id is None else IdentityId(identity_id),
@@ -139,7 +147,11 @@ class _Met:
             named_has_provider=has_provider,
             asserted_domain_is_theirs=asserted_domain,
             account_domain_is_theirs=account_domain,
+            realm=RealmRow(**realm).realm(),
         )
+
+
+_REALM: Final = tuple(field.name for field in fields(RealmRow))
 
 
 class UpstreamStateRows:
@@ -159,6 +171,7 @@ class UpstreamStateRows:
                 "user": state.user,
                 "session": state.session,
                 "client": state.client_id,
+                "realm": state.realm,
                 "created_at": state.created_at,
                 "expires_at": state.expires_at,
             },
@@ -171,12 +184,15 @@ class PostgresUpstreamSignIn:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def way(self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "") -> WayThrough:
+    async def way(
+        self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "", realm: str = ""
+    ) -> WayThrough:
         parameters = {
             **provider_parameters(provider),
             "organization": storable_text(organization),
             "service": service,
             "service_slug": storable_text(service_slug),
+            "realm": storable_text(realm),
         }
         (row,) = await ask(self._pool, WayRow, _WAY, parameters)
         return row.way()
@@ -205,6 +221,7 @@ class PostgresUpstreamSignIn:
             "issuer": storable_text(asserted.issuer),
             "subject": storable_text(asserted.subject),
             "email_key": None if email is None else email.key,
+            "mail_domain": None if email is None else mail_domain(email),
             "user": user,
             "organization": organization,
             **knowledge_parameters(approach),
@@ -221,8 +238,8 @@ def provider_parameters(provider: str) -> dict[str, Any]:
 _OWN: Final[LiteralString] = f"select {OWN} from organizations where slug = %(organization)s and status = 'active'"
 
 _ADD: Final = """
-    insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, client_id, created_at, expires_at)
-    values (%(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(client)s, %(created_at)s, %(expires_at)s)
+    insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, client_id, realm_id, created_at, expires_at)
+    values (%(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(client)s, %(realm)s, %(created_at)s, %(expires_at)s)
 """
 
 # Columns of a statement that reads from `MEETING`.
@@ -233,34 +250,54 @@ WAY: Final = """
            providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
            providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
            providers.scopes as provider_scopes,
-           case %(provider)s::text
-               when 'codehost' then services.codehost_scopes
-               when 'websuite' then services.websuite_scopes
-               when 'officesuite' then services.officesuite_scopes
+           case
+               -- Nobody's service acts by the client of another organization.
+               when oauth_credentials.org_id <> services.org_id then null
+               when %(provider)s::text = 'codehost' then services.codehost_scopes
+               when %(provider)s::text = 'websuite' then services.websuite_scopes
+               when %(provider)s::text = 'officesuite' then services.officesuite_scopes
            end as service_scopes,
-           services.redirect_uris"""
+           services.redirect_uris, realms.id as realm_id,
+           exists (select from provider_outages where provider_outages.provider = %(provider)s) as is_away"""
 
 
-def from_place(home: LiteralString, service: LiteralString) -> LiteralString:
-    """Of what stands before it: `home` is the condition on the organization, `service` that on the service. An organization's own provider
-    counts on the platform and in flows of that organization, while it is on and the organization is active.
+def from_place(home: LiteralString, service: LiteralString, realm: LiteralString = "false") -> LiteralString:
+    """Of what stands before it: `home` is the condition on the organization, `service` that on the service, and `realm` that on the
+    organization that leads people of its domain to one of the three: with its client there, wherever they are on the way to. An
+    organization's own provider counts on the platform and in flows of that organization, and in all others if it leads its people there; as
+    long as it is on and the organization is active.
     """
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'
+      left join organizations as realms
+             on {realm} and realms.status = 'active'
+            and exists (
+                    select
+                      from domain_routes
+                     where domain_routes.org_id = realms.id and domain_routes.verified_at is not null
+                       and domain_routes.shared_provider = %(provider)s
+                )
       left join services on {service}
-      left join oauth_credentials on oauth_credentials.org_id = homes.id and oauth_credentials.provider = %(provider)s
+      left join oauth_credentials
+             on oauth_credentials.org_id = coalesce(realms.id, homes.id) and oauth_credentials.provider = %(provider)s
       left join (
-               select upstream_providers.*
+               select upstream_providers.*,
+                      exists (
+                          select
+                            from domain_routes
+                           where domain_routes.own_provider = upstream_providers.id and domain_routes.verified_at is not null
+                      ) as is_led_to
                  from upstream_providers
                  join organizations on organizations.id = upstream_providers.org_id
                 where upstream_providers.id = %(provider_id)s::uuid and upstream_providers.enabled and organizations.status = 'active'
-           ) as providers on homes.id is null or homes.id = providers.org_id
+           ) as providers on homes.id is null or providers.org_id = homes.id or providers.is_led_to
 """
 
 
 _IN_PLACE: Final[LiteralString] = from_place(
     "homes.slug = %(organization)s",
     "services.id = %(service)s::uuid or (services.org_id = homes.id and services.slug = %(service_slug)s)",
+    "realms.slug = %(realm)s",
 )
 _WAY: Final[LiteralString] = f"select {WAY} from (values (true)) as this (way) {_IN_PLACE}"
 
@@ -287,6 +324,7 @@ _OF_TAKEN: Final[LiteralString] = f"""
                browser_sessions.chosen_organization
            )''',
         "services.id = coalesce(flows.service_id, askers.service_id)",
+        "realms.id = taken.realm_id",
     )
 }"""
 _TAKE: Final[LiteralString] = f"""
@@ -295,7 +333,7 @@ _TAKE: Final[LiteralString] = f"""
               where digest = %(digest)s
                 and provider = %(provider)s
                 and (browser_digest = %(browser)s or user_id = %(user)s)
-          returning flow_id, user_id, session_id, client_id, expires_at
+          returning flow_id, user_id, session_id, client_id, realm_id, expires_at
          )
   select taken.flow_id, taken.user_id, taken.session_id, taken.client_id, {WAY}
     from taken
@@ -307,13 +345,14 @@ _TAKE: Final[LiteralString] = f"""
 def _meet(*, with_token: bool) -> LiteralString:
     return f"""
   select identities.id as identity_id, {ACCOUNT}, users.password_hash,
-         exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null) as mfa_enabled,
+         {has_second_factor("users.id")} as mfa_enabled,
          exists (
              select from identities as others where others.user_id = users.id and others.provider = %(provider)s
          ) as has_provider,
          {domain_is_proved("%(email_key)s")} as asserted_domain,
          {domain_is_proved("users.email_key")} as account_domain,
-         {FIRST_KNOWLEDGE[with_token]} as knowledge
+         {FIRST_KNOWLEDGE[with_token]} as knowledge,
+         {REALM_OF_USER}
     from (values (true)) as this (word)
     left join identities
            on identities.provider = %(provider)s and identities.issuer = %(issuer)s and identities.subject = %(subject)s
@@ -323,6 +362,7 @@ def _meet(*, with_token: bool) -> LiteralString:
                   %(user)s::uuid,
                   (select named.id from users as named where named.email_key = %(email_key)s)
               )
+    {JOIN_REALM}
 """
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from core.domain.identity.upstream_providers import TENANT
+from core.domain.identity.upstream.providers import TENANT
 
 LEEWAY: Final = timedelta(seconds=60)
 LONGEST_SUBJECT: Final = 255

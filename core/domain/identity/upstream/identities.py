@@ -7,6 +7,7 @@ from typing import Final
 
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.record.events import Actor, Event, Target
@@ -41,6 +42,8 @@ class Encounter:
     """The organization whose own provider it is has proved the domain of the address that the provider tells."""
     account_domain_is_theirs: bool = False
     """The same for the address of the connected account."""
+    realm: Realm | None = None
+    """Of the domain of the address that the provider tells."""
 
 
 class Linking(Enum):

@@ -10,7 +10,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.upstream_providers import (
+from core.domain.identity.upstream.providers import (
     NAMES,
     ClientAtProvider,
     Endpoints,
@@ -34,6 +34,10 @@ class OAuthError(Refusal):
 
     def __init__(self, *, detail: str | None = None) -> None:
         super().__init__(words="provider_failed", detail=detail)
+
+
+class ProviderAway(OAuthError):
+    """It could not be reached, or answered that it is down."""
 
 
 class UpstreamRefused(BadRequest):
@@ -82,6 +86,10 @@ class WayThrough:
     """What the service wants to do at the provider in the person's name."""
     redirect_uri: str = ""
     """The first that the service has registered."""
+    realm: OrganizationId | None = None
+    """That which leads people of its domain to one of the three, if that is how the person came by here."""
+    is_away: bool = False
+    """A call to the provider has failed, and none has succeeded since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +107,7 @@ class NewState:
     """In which they asked for it; it must still live."""
     client_id: str
     """With another client than the request, the answer does not count."""
+    realm: OrganizationId | None = None
     created_at: datetime
 
     @property

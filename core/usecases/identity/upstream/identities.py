@@ -15,8 +15,8 @@ from core.domain.identity.upstream.identities import (
     connecting,
     identity_unlinked,
 )
+from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
-from core.domain.identity.upstream_providers import provider_key
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.usecases.identity.devices import Devices

@@ -2,8 +2,8 @@
 
 from core.domain.identifiers import IdentityId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant, expiry, grant_id, sealing_context
+from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import ProviderTokens, WayThrough
-from core.domain.identity.upstream_providers import Upstream
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.unit_of_work import UnitOfWork

@@ -15,8 +15,8 @@ from core.domain.identity.upstream.provider_tokens import (
     readiness,
     sealing_context,
 )
+from core.domain.identity.upstream.providers import Provider, UnknownProvider, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError
-from core.domain.identity.upstream_providers import Provider, UnknownProvider, Upstream, provider_key
 from core.domain.secrets import Secret
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from core.domain.identity.flows import Flow
+from core.domain.identity.upstream.providers import NAMES, NO_OWN_PROVIDERS, Installed, Offer, OwnProviders, Provider, Upstream
 from core.domain.identity.upstream.sign_in import WayThrough, client_kept, upstream_of
-from core.domain.identity.upstream_providers import NAMES, NO_OWN_PROVIDERS, Installed, Offer, OwnProviders, Provider, Upstream
 from core.domain.secrets import Secret
 from ports.encryption import KeyRing
 

@@ -1,7 +1,7 @@
 """Signing in through an upstream provider: the person leaves, comes back with a code, and the provider's word becomes a proof."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.email import Email
@@ -13,6 +13,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.realms import Realm, mail_domain
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount
@@ -28,6 +29,7 @@ from core.domain.identity.upstream.identities import (
     identity_linked,
     linking,
 )
+from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
     LONGEST_CODE,
     Asked,
@@ -39,14 +41,15 @@ from core.domain.identity.upstream.sign_in import (
     WayThrough,
     derived,
 )
-from core.domain.identity.upstream_providers import Offer, Upstream, provider_key
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.proofs import Arrival, LastLook, Proof
+from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
@@ -93,6 +96,8 @@ class UpstreamSignIn:
         *,
         providers: UpstreamProviders,
         grants: IdentityGrants,
+        outages: ProviderOutages,
+        realms: HomeRealms,
         devices: Devices,
         login_events: LoginEvents,
         email_syntax: EmailSyntax,
@@ -109,6 +114,8 @@ class UpstreamSignIn:
         self._protocols = protocols
         self._providers = providers
         self._grants = grants
+        self._outages = outages
+        self._realms = realms
         self._devices = devices
         self._login_events = login_events
         self._email_syntax = email_syntax
@@ -136,12 +143,12 @@ class UpstreamSignIn:
         """As people know it. `otherwise` is the name of an organization's own."""
         return self._providers.name(provider, otherwise)
 
-    async def leave(self, provider: str, browser: Token, flow: Flow, *, login_hint: str = "", choose: bool = False) -> str:
-        """Where the person goes to sign in at the provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the
-        flow's organization is gone.
+    async def leave(self, provider: str, browser: Token, flow: Flow, *, login_hint: str = "", choose: bool = False, realm: str = "") -> str:
+        """Where the person goes to sign in at the provider. `realm` is the slug of the organization that leads people of its domain there.
+        Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
-        way = await self._lookup.way(provider_key(provider), organization=wanted.organization, service=flow.service)
+        way = await self._lookup.way(provider_key(provider), organization=wanted.organization, service=flow.service, realm=realm)
         if wanted.organization and way.organization is None:
             raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
         leaving = _Leaving(
@@ -184,7 +191,7 @@ class UpstreamSignIn:
             if not 0 < len(code.reveal()) <= LONGEST_CODE:
                 raise NotVouched("no code")  # noqa: TRY301
             asked = await self._asked(taken.provider, state)
-            asserted, tokens = await self._protocols.redeem(upstream, code, asked)
+            asserted, tokens = await self._outages.watch(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
         except NotVouched as refusal:
@@ -197,7 +204,7 @@ class UpstreamSignIn:
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
         """The proof. On the way, the identity is connected or the account created, where the provider's word is enough for that. Raises
-        `UpstreamRefused`.
+        `UpstreamRefused`, and `ProviderRequired` where people with this address sign in at another provider.
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
         approach = await self._devices.observe(client)
@@ -208,8 +215,8 @@ class UpstreamSignIn:
             if known is not None:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 look = self._last_look(known, vouched, way)
-                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, self._clock.now(), look)
-                return Arrival(known.named, proof, approach, PLATFORM)
+                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, self._clock.now(), look, upstream=upstream.key)
+                return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
     async def _known(self, met: Encounter, vouched: Vouched, email: Email | None, way: WayThrough, approach: Approach) -> _Known | None:
@@ -218,6 +225,10 @@ class UpstreamSignIn:
         told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
         decided = linking(told, met, of_organization=upstream.organization is not None)
         named = met.connected or met.named
+        if met.realm is not None and decided in _WRITES:
+            # Before anything is written. Whoever has connected the identity already is asked where all sign-ins are.
+            owner = named is not None and named.account.is_platform_owner
+            await self._realms.require(met.realm, upstream.key, is_platform_owner=owner)
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
                 return _Known(met.identity, named)
@@ -233,6 +244,14 @@ class UpstreamSignIn:
         # Whoever has no account of ours must not be able to write into somebody's log.
         await self._login_events.log_failure(failure, upstream.label, met.connected, approach)
         raise UpstreamRefused(reason)
+
+    async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:
+        """Of the domain of the account's own address, which may be another than the provider tells."""
+        account, found = known.named.account, met.connected or met.named
+        is_told = email is not None and mail_domain(email) == mail_domain(account.email)
+        if is_told and found is not None and found.account == account:
+            return met.realm
+        return await self._realms.of(account)
 
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
         now = self._clock.now()
@@ -288,7 +307,7 @@ class UpstreamSignIn:
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
             await self.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
             await uow.commit()
-        return _Known(identity.id, NamedAccount(named.account, None, False, named.knowledge))
+        return _Known(identity.id, NamedAccount(replace(named.account, email_verified_at=now), None, False, named.knowledge))
 
     async def tell_linked(
         self,
@@ -322,15 +341,9 @@ class UpstreamSignIn:
             if confirmed is None or not await uow.identities.is_connected(known.identity, user, vouched.asserted.email):
                 return None
             await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
-            await self._welcomed(uow, confirmed.account, vouched, way)
             return confirmed
 
         return still_valid
-
-    async def _welcomed(self, uow: UnitOfWork, account: Account, vouched: Vouched, way: WayThrough) -> None:
-        """The one place where a sign-in through a provider is certain, in the unit of work that opens the session, or that waits for the
-        second factor. Just-in-time membership by a proved domain belongs here.
-        """
 
     def _identity(self, user: UserId, vouched: Vouched) -> Identity:
         return new_identity(IdentityId(self._ids.new()), user, vouched.upstream, vouched.asserted, self._clock)
@@ -345,7 +358,7 @@ class UpstreamSignIn:
     async def _gone(self, upstream: Upstream, way: WayThrough, browser: Token, leaving: "_Leaving") -> str:
         state = self._secrets.token()
         asked = await self._asked(upstream.key, state, leaving=leaving, scopes=way.service_scopes)
-        url = await self._protocols.authorization_url(upstream, asked)
+        url = await self._outages.watch(upstream, way, self._protocols.authorization_url(upstream, asked))
         async with self._unit_of_work() as uow:
             await uow.upstream_states.add(
                 NewState(
@@ -356,6 +369,7 @@ class UpstreamSignIn:
                     user=leaving.user,
                     session=leaving.session,
                     client_id=upstream.client.client_id,
+                    realm=way.realm,
                     created_at=self._clock.now(),
                 )
             )
@@ -390,6 +404,8 @@ class _Leaving:
     fresh: bool = False
 
 
+# What is written before there is a session.
+_WRITES: Final = frozenset({Linking.CREATE, Linking.CONNECT, Linking.RECLAIM})
 _REASONS: Final = {
     Linking.UNVERIFIED: UNVERIFIED,
     Linking.OTHER_CONNECTED: OTHER_CONNECTED,

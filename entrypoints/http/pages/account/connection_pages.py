@@ -7,8 +7,8 @@ import msgspec
 from core.domain.errors import NotFound
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, UpstreamRefused
-from core.domain.identity.upstream_providers import ProviderOff, UnknownProvider
 from core.domain.identity.ways_in import LastWayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

@@ -32,6 +32,8 @@ _OPENED: Final = {"opened": "organization.done_opened"}
 _ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
 _INVITATIONS: Final = f"{ORGANIZATIONS}/invitations"
 _INVITATION: Final = f"{_INVITATIONS}/{{invitation_id}}"
+# Not below the list of organizations: one of them may have such a short name.
+_REQUESTS: Final = "/ui/join-requests"
 _DONE: Final = {
     "joined": "own_invitations.done_joined",
     "declined": "own_invitations.done_declined",
@@ -67,6 +69,7 @@ async def show_organizations(call: Call[None, Listing], postern: Postern) -> byt
         status=_status,
         opened=call.caller.chosen_organization,
         invitations=_INVITATIONS,
+        requests=_REQUESTS,
         number=link.page,
         pages=ceil(len(organizations) / ON_A_PAGE),
     )
@@ -123,6 +126,13 @@ async def show_own_invitations(call: Call[None, Listing], postern: Postern) -> b
         pages=ceil(len(invitations) / ON_A_PAGE),
         done=_DONE.get(call.query.done, ""),
     )
+
+
+@page.get(_REQUESTS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_own_join_requests(call: Call, postern: Postern) -> bytes:
+    """List the organizations that you have asked to join, and that have not answered"""
+    requests = await postern.tenancy.join_requests.list_own(call.caller.user)
+    return show(call, postern, "join_requests.html", ORGANIZATIONS, requests=requests, back=ORGANIZATIONS)
 
 
 @page.get(_INVITATION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))

@@ -9,6 +9,7 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.passkeys import Ceremony, PasskeyChallengeOver, PasskeyRefused, bound_to_session
 from core.domain.identity.proofs import ProofMethod, StepUp
+from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -68,6 +69,9 @@ async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
             await prove.with_code(call.caller, form.code, call.client, call.actor)
         else:
             await prove.with_password(call.caller, form.password or Password(""), call.client, call.actor)
+    except ProviderRequired:
+        # There the sign-in page leads to the provider.
+        return redirect(sign_in_again(own_place(form.to)))
     except (Unauthorized, BadRequest, RateLimited) as refusal:
         return await _next(call, postern, form.to, form.need, refusal)
     # A page of its own where there is more to prove, so that reloading it sends nothing.

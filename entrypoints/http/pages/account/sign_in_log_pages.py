@@ -9,7 +9,7 @@ from core.domain.identifiers import LoginEventId
 from core.domain.identity.login_events import OwnLogin
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
-from core.domain.identity.upstream_providers import NAMES
+from core.domain.identity.upstream.providers import NAMES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.calls import Call

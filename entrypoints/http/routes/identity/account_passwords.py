@@ -6,6 +6,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
@@ -53,11 +54,14 @@ async def forgot_password(call: Call[AddressInQuestion], postern: Postern) -> Me
     return Message("If there is an account with this address, a mail with a link is on its way.")
 
 
-@endpoint.post("/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, Overloaded), tags=("registration",))
+@endpoint.post(
+    "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
+)
 async def reset_password(call: Call[Reset], postern: Postern) -> Message:
     """Choose a new password with the token from a mail
 
-    The token works once. All sessions of the account end, and every device must pass the second factor again.
+    The token works once. All sessions of the account end, and every device must pass the second factor again. If the people of the
+    address's domain sign in at a provider, no password can be chosen.
     """
     await postern.identity.account_passwords.reset(call.body.token, call.body.new_password, call.actor)
     return Message("The password is changed. You can sign in with it now.")

@@ -6,6 +6,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, RateLimited
 from core.domain.identity.passkeys import Ceremony, bound_to_session
+from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
@@ -31,7 +32,7 @@ class Reauthentication(msgspec.Struct, frozen=True):
     "/api/auth/reauthenticate",
     caller=OWN_PERSON,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, RateLimited, Overloaded),
+    refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
     tags=("sign-in",),
 )
 async def reauthenticate(call: Call[Reauthentication], postern: Postern) -> Message:

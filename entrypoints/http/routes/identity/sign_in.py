@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, SecondFactorRequired, Unauthorized
+from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -87,7 +88,16 @@ class Tokens(msgspec.Struct, frozen=True):
     "/api/auth/login",
     caller=ANYONE,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, NotFound, RateLimited, Overloaded),
+    refuses=(
+        BadRequest,
+        Unauthorized,
+        OrganizationNotActive,
+        SecondFactorRequired,
+        ProviderRequired,
+        NotFound,
+        RateLimited,
+        Overloaded,
+    ),
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
@@ -95,7 +105,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
 
     The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
     account has a second factor and the device is not trusted, you get a pre-auth token instead of a session: exchange it at `POST
-    /api/auth/mfa/verify`.
+    /api/auth/mfa/verify`. If the people of the address's domain sign in at a provider, the answer is 403, whatever the password: `POST
+    /api/auth/lookup-email` names the provider.
     """
     body = call.body
     waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)

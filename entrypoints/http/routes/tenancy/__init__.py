@@ -5,8 +5,10 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.tenancy import (
     branding,
+    domain_routes,
     domains,
     invitations,
+    join_requests,
     mail_servers,
     members,
     oauth_credentials,
@@ -27,9 +29,11 @@ ROUTES: Final = Endpoints.of(
     domains,
     oauth_credentials,
     upstream_providers,
+    domain_routes,
     members,
     roles,
     invitations,
+    join_requests,
     webhooks,
     webhook_deliveries,
     siem,

@@ -23,7 +23,7 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # A proved domain outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Token = Annotated[str, example("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo")]
+VerificationToken = Annotated[str, example("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo")]
 
 
 class DomainPath(msgspec.Struct, frozen=True):
@@ -50,15 +50,15 @@ class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When it did."""
     checked_at: datetime | None
     """When the proof was last looked for."""
-    verification_token: _Token | None
+    verification_token: VerificationToken | None
     """What proves it, as the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.login.acme.example")] | None
     """The name of the TXT record."""
-    txt_value: _Token | None
+    txt_value: VerificationToken | None
     """Its value."""
     file_url: Annotated[str, example("https://login.acme.example/.well-known/postern-verification.txt")] | None
     """The address of the file. `http` will do as well; redirects are not followed."""
-    file_content: _Token | None
+    file_content: VerificationToken | None
     """Its content."""
 
 

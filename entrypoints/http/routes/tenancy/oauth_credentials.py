@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound
-from core.domain.identity.upstream_providers import Provider
+from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST, OAuthCredentials
 from core.domain.tenancy.roles import Capability

@@ -16,7 +16,7 @@ from core.domain.identity.upstream.claims import (
     require_claims,
     with_userinfo,
 )
-from core.domain.identity.upstream_providers import UnknownProvider, provider_key
+from core.domain.identity.upstream.providers import UnknownProvider, provider_key
 
 ISSUER: Final = "https://login.example.org"
 TENANTS: Final = "https://login.example.org/{tenantid}/v2.0"

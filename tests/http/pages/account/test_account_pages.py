@@ -19,7 +19,7 @@ SECTIONS = (
     "/ui/organizations",
     "/ui/applications",
 )
-OTHERS = ("/ui/organizations/invitations", "/ui/profile/email")
+OTHERS = ("/ui/organizations/invitations", "/ui/join-requests", "/ui/profile/email")
 SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
 FORMS = [one for one in PAGES if one.caller is BROWSER and one.method == "POST" and "pages.account" in one.handler.__module__]
 

@@ -1,0 +1,76 @@
+"""Whether the provider that a realm names can be used, from PostgreSQL, and what is known of outages."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask
+from adapters.postgres.transaction import Transaction
+from core.domain.identity.realms import Realm, RealmProvider
+from core.domain.identity.upstream.outages import is_away
+from ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    failed_at: datetime | None
+    has_credentials: bool
+    own_name: str | None
+    own_enabled: bool | None
+
+
+class PostgresRealmProviders:
+    """Implements `ports.identity.realms.RealmProviders`."""
+
+    def __init__(self, pool: Pool, clock: Clock, *, configured: Collection[str] = ()) -> None:
+        """`configured`: the shared providers that the installation has a client of its own at."""
+        self._pool = pool
+        self._clock = clock
+        self._configured = frozenset(configured)
+
+    async def find(self, realm: Realm) -> RealmProvider | None:
+        parameters = {"organization": realm.organization, "provider": realm.provider, "own_provider": realm.own_provider}
+        (row,) = await ask(self._pool, _Provider, _PROVIDER, parameters)
+        answers = not is_away(row.failed_at, self._clock.now())
+        if realm.own_provider is not None:
+            return None if row.own_name is None else RealmProvider(row.own_name, bool(row.own_enabled) and answers)
+        if not row.has_credentials and realm.shared_provider not in self._configured:
+            return None
+        return RealmProvider(realm.shared_provider, answers)
+
+
+class ProviderOutageRows:
+    """Implements `ports.identity.realms.ProviderOutageStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def failed(self, provider: str, at: datetime) -> None:
+        await self._transaction.tell(_FAILED, {"provider": provider, "at": at})
+
+    async def worked(self, provider: str) -> None:
+        await self._transaction.tell(_WORKED, {"provider": provider})
+
+
+_PROVIDER: Final = """
+    select (select failed_at from provider_outages where provider = %(provider)s) as failed_at,
+           exists (
+               select
+                 from oauth_credentials
+                where oauth_credentials.org_id = %(organization)s and oauth_credentials.provider = %(provider)s
+           ) as has_credentials,
+           own.name as own_name, own.enabled as own_enabled
+      from (values (true)) as this (realm)
+      left join upstream_providers as own on own.id = %(own_provider)s::uuid and own.org_id = %(organization)s
+"""
+
+_FAILED: Final = """
+    insert into provider_outages (provider, failed_at)
+    values (%(provider)s, %(at)s)
+        on conflict (provider) do update
+       set failed_at = greatest(provider_outages.failed_at, excluded.failed_at)
+"""
+
+_WORKED: Final = "delete from provider_outages where provider = %(provider)s"

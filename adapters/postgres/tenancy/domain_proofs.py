@@ -1,0 +1,137 @@
+"""The proofs of domains in PostgreSQL, the same for each table of proved domains. A domain that one organization has verified for anything
+is verified by no other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Generic, LiteralString, Protocol, TypeVar
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.locks import DOMAINS, NAMESPACE
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.tenancy.owners import owners
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import DomainId, OrganizationId
+from core.domain.tenancy.domains import Domain
+from ports.tenancy.webhooks import Owner
+
+Proved = TypeVar("Proved", bound=Domain)
+_Proved_co = TypeVar("_Proved_co", bound=Domain, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRow:
+    """What `DOMAIN` reads; to be extended by what a table has besides."""
+
+    id: UUID
+    org_id: UUID
+    domain: str
+    token: str
+    verified_at: datetime | None
+    checked_at: datetime | None
+    misses: int
+    created_at: datetime
+
+    def proof(self) -> Mapping[str, Any]:
+        return {
+            "id": DomainId(self.id),
+            "organization": OrganizationId(self.org_id),
+            "name": self.domain,
+            "token": self.token,
+            "verified_at": self.verified_at,
+            "checked_at": self.checked_at,
+            "misses": self.misses,
+            "created_at": self.created_at,
+        }
+
+
+DOMAIN: Final = "id, org_id, domain, token, verified_at, checked_at, misses, created_at"
+
+
+class _Row(Protocol[_Proved_co]):
+    def made(self) -> _Proved_co: ...
+
+
+class ProofTable(Generic[Proved]):
+    """The statements about one table, and what their rows become."""
+
+    def __init__(self, table: LiteralString, columns: LiteralString, row: type[_Row[Proved]]) -> None:
+        self.row = row
+        self.verify: LiteralString = _VERIFY.format(table=table)
+        self.seen: LiteralString = _SEEN.format(table=table)
+        self.missed: LiteralString = _MISSED.format(table=table, columns=columns)
+        self.claim_due: LiteralString = _CLAIM_DUE.format(table=table, columns=columns)
+
+
+class ProofRows(Generic[Proved]):
+    """Implements `ports.tenancy.domains.ProofStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction, table: ProofTable[Proved]) -> None:
+        self._transaction = transaction
+        self._table = table
+
+    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> bool:
+        await self._transaction.tell(_LOCK, {"namespace": NAMESPACE, "lock": DOMAINS})
+        parameters = {"id": domain.id, "domain": domain.name, "organization": domain.organization, "at": at, "next": next_check_at}
+        return bool(await self._transaction.ask(IdRow, self._table.verify, parameters))
+
+    async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
+        await self._transaction.tell(self._table.seen, {"id": domain, "at": at, "next": next_check_at})
+
+    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
+        parameters = {"id": domain, "at": at, "next": next_check_at, "most": most}
+        rows = await self._transaction.ask(self._table.row, self._table.missed, parameters)
+        return rows[0].made() if rows else None
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
+        return await owners(self._transaction, organization)
+
+
+async def claim_due(pool: Pool, table: ProofTable[Proved], at: datetime, until: datetime, limit: int) -> Sequence[Proved]:
+    return [row.made() for row in await ask(pool, table.row, table.claim_due, {"at": at, "until": until, "limit": limit})]
+
+
+_LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
+
+_OF_ANOTHER: Final = "others.domain = %(domain)s and others.verified_at is not null and others.org_id <> %(organization)s"
+
+_VERIFY: Final[LiteralString] = f"""
+    update {{table}}
+       set verified_at = coalesce(verified_at, %(at)s), checked_at = %(at)s, next_check_at = %(next)s, misses = 0, updated_at = %(at)s
+     where id = %(id)s
+       and not exists (select from domains as others where {_OF_ANOTHER})
+       and not exists (select from domain_routes as others where {_OF_ANOTHER})
+ returning id
+"""
+
+_SEEN: Final = """
+    update {table}
+       set checked_at = %(at)s, next_check_at = %(next)s, misses = 0, updated_at = %(at)s
+     where id = %(id)s and verified_at is not null
+"""
+
+_MISSED: Final = """
+    update {table}
+       set misses = misses + 1, checked_at = %(at)s, updated_at = %(at)s,
+           verified_at = case when misses + 1 < %(most)s then verified_at end,
+           next_check_at = case when misses + 1 < %(most)s then %(next)s::timestamptz end
+     where id = %(id)s and verified_at is not null
+ returning {columns}
+"""
+
+_CLAIM_DUE: Final = """
+    update {table}
+       set next_check_at = %(until)s
+     where id = any (array(
+               select id
+                 from {table}
+                where next_check_at <= %(at)s
+                order by next_check_at
+                limit %(limit)s
+                  for no key update skip locked
+           ))
+ returning {columns}
+"""

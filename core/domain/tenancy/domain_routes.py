@@ -1,0 +1,155 @@
+"""Domain routes: an organization proves that a mail domain is its own, and says where the people of that domain sign in, and whether they
+become its members by it. Until the domain is proved, a route does nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.upstream.providers import Provider
+from core.domain.json import Json
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.tenancy.domains import Domain, domain_name
+from core.domain.tenancy.free_mail import FREE_MAIL
+
+MOST_ROUTES: Final = 100
+
+
+class JoinPolicy(StrEnum):
+    """What becomes of people of the domain who sign in and are no members yet."""
+
+    OFF = "off"
+    ASK = "ask"
+    ON = "on"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainRoute(Domain):
+    """`shared_provider` is one that all organizations use, `own_provider` one of the organization's own; at most one of them is set."""
+
+    shared_provider: Provider | None = None
+    own_provider: UpstreamProviderId | None = None
+    login_policy: LoginPolicy
+    join_policy: JoinPolicy
+    updated_at: datetime
+
+    @property
+    def provider(self) -> str | None:
+        """As requests name it."""
+        if self.own_provider is not None:
+            return str(self.own_provider)
+        return None if self.shared_provider is None else self.shared_provider.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainRouteChange:
+    """What is `UNCHANGED` or None stays as it is. A provider of None: there is none from now on."""
+
+    provider: str | Unchanged | None = UNCHANGED
+    login_policy: LoginPolicy | None = None
+    join_policy: JoinPolicy | None = None
+
+    @property
+    def named_provider(self) -> "NamedProvider":
+        """Raises `BadRequest` for what can be none."""
+        return NO_PROVIDER if isinstance(self.provider, Unchanged) else named(self.provider)
+
+    def applied(self, before: DomainRoute, now: datetime) -> DomainRoute:
+        """`before` itself when nothing changes. Raises `BadRequest`."""
+        if self == DomainRouteChange():
+            raise BadRequest("Send at least one of upstream_provider_id, login_policy and join_policy")
+        shared, own = (before.shared_provider, before.own_provider) if isinstance(self.provider, Unchanged) else self.named_provider
+        after = replace(
+            before,
+            shared_provider=shared,
+            own_provider=own,
+            login_policy=self.login_policy or before.login_policy,
+            join_policy=self.join_policy or before.join_policy,
+        )
+        require_provider(after)
+        return before if after == before else replace(after, updated_at=now)
+
+
+def route_domain(text: str) -> str:
+    """Raises `BadRequest`."""
+    name = domain_name(text)
+    if name in FREE_MAIL:
+        raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own")
+    return name
+
+
+NamedProvider = tuple[Provider | None, UpstreamProviderId | None]
+"""A shared provider, or one of the organization's own, or neither."""
+NO_PROVIDER: Final[NamedProvider] = (None, None)
+
+
+def named(provider: str | None) -> NamedProvider:
+    """Raises `BadRequest` for what can be neither."""
+    if provider is None:
+        return NO_PROVIDER
+    if provider in tuple(Provider):
+        return Provider(provider), None
+    try:
+        return None, UpstreamProviderId(UUID(provider))
+    except ValueError:
+        raise BadRequest(UNKNOWN_PROVIDER) from None
+
+
+def require_provider(route: DomainRoute) -> None:
+    """Raises `BadRequest`."""
+    if route.login_policy is not LoginPolicy.PASSWORD_ALLOWED and route.provider is None:
+        raise BadRequest(f"login_policy: {route.login_policy} needs a provider: name it as upstream_provider_id")
+
+
+TOO_MANY: Final = f"An organization has at most {MOST_ROUTES} domain routes"
+UNKNOWN_PROVIDER: Final = (
+    "upstream_provider_id: name codehost, websuite or officesuite, or one of the organization's own providers by its id"
+)
+
+
+def route_created(route: DomainRoute, actor: Actor) -> Event:
+    return _event("domain_route.created", route, actor, _told(route))
+
+
+def route_updated(before: DomainRoute, after: DomainRoute, actor: Actor) -> Event:
+    """Says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    changed = [field for field in new if old[field] != new[field]]
+    return _event(
+        "domain_route.updated",
+        after,
+        actor,
+        {f"old_{field}": old[field] for field in changed} | {f"new_{field}": new[field] for field in changed},
+    )
+
+
+def route_verified(route: DomainRoute, actor: Actor) -> Event:
+    return _event("domain_route.verified", route, actor, _told(route))
+
+
+def route_deleted(route: DomainRoute, actor: Actor) -> Event:
+    return _event("domain_route.deleted", route, actor, _told(route))
+
+
+def route_lost(route: DomainRoute) -> Event:
+    return _event("domain_route.lost", route, SYSTEM, {})
+
+
+def _told(route: DomainRoute) -> Mapping[str, Json]:
+    return {
+        "upstream_provider_id": route.provider,
+        "login_policy": route.login_policy.value,
+        "join_policy": route.join_policy.value,
+    }
+
+
+def _event(name: str, route: DomainRoute, actor: Actor, details: Mapping[str, Json]) -> Event:
+    told: dict[str, Json] = {"domain_id": str(route.id), "domain": route.name, **details}
+    return Event(name, actor, Target("organization", str(route.organization)), route.organization, told)

@@ -1,0 +1,46 @@
+"""Home realm discovery: from an address to where its person signs in. All ways to sign in ask here."""
+
+from core.domain.email import Email
+from core.domain.identity.accounts import Account
+from core.domain.identity.realms import ANY_WAY, LoginPolicy, ProviderRequired, Realm, WayIn, mail_domain
+from ports.identity.realms import RealmLookup, RealmProviders
+
+
+class HomeRealms:
+    def __init__(self, lookup: RealmLookup, providers: RealmProviders) -> None:
+        self._lookup = lookup
+        self._providers = providers
+
+    async def way_in(self, email: Email) -> WayIn:
+        """The domain alone decides: it is the same for every address of it."""
+        realm = await self._find(email)
+        return ANY_WAY if realm is None else await self._way_into(realm)
+
+    async def requires_provider(self, email: Email) -> bool:
+        """Whether people of this domain sign in at a provider, and in no way of ours."""
+        return await self.is_closed(await self._find(email))
+
+    async def is_closed(self, realm: Realm | None) -> bool:
+        """The same for a realm that is known. The provider is looked up only where that decides."""
+        if realm is None or realm.policy is LoginPolicy.PASSWORD_ALLOWED:
+            return False
+        return realm.policy is LoginPolicy.UPSTREAM_ONLY or (await self._way_into(realm)).is_required
+
+    async def of(self, account: Account) -> Realm | None:
+        """For somebody whose account was not found by its address."""
+        domain = mail_domain(account.email)
+        return await self._lookup.of_user(account.id, domain) if domain else None
+
+    async def require(self, realm: Realm, used: str, *, is_platform_owner: bool) -> None:
+        """`used` is the provider that somebody signs in with, as `Realm.provider` names it; empty for a way of ours. Raises
+        `ProviderRequired`. No organization decides how the owners of the platform sign in: it could shut them out.
+        """
+        if used != realm.provider and not is_platform_owner and await self.is_closed(realm):
+            raise ProviderRequired
+
+    async def _find(self, email: Email) -> Realm | None:
+        domain = mail_domain(email)
+        return await self._lookup.find(domain) if domain else None
+
+    async def _way_into(self, realm: Realm) -> WayIn:
+        return WayIn(realm, await self._providers.find(realm) if realm.provider else None)

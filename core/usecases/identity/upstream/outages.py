@@ -1,0 +1,32 @@
+"""Which upstream providers are away. Where an organization's policy says so, its people come in otherwise meanwhile."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from core.domain.identity.upstream.providers import Upstream
+from core.domain.identity.upstream.sign_in import ProviderAway, WayThrough
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWorkFactory
+
+Answer = TypeVar("Answer")
+
+
+class ProviderOutages:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, clock: Clock) -> None:
+        self._unit_of_work = unit_of_work
+        self._clock = clock
+
+    async def watch(self, upstream: Upstream, way: WayThrough, call: Awaitable[Answer]) -> Answer:
+        """What the call to the provider answers. Raises what it does."""
+        try:
+            answer = await call
+        except ProviderAway:
+            async with self._unit_of_work() as uow:
+                await uow.provider_outages.failed(upstream.key, self._clock.now())
+                await uow.commit()
+            raise
+        if way.is_away:
+            async with self._unit_of_work() as uow:
+                await uow.provider_outages.worked(upstream.key)
+                await uow.commit()
+        return answer

@@ -1,0 +1,133 @@
+"""Proofs of domains: looked for where only the owner of the domain can publish them, whatever the domain is used for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from core.domain.branding import Branding
+from core.domain.outbound.destinations import Destination
+from core.domain.record.events import Actor, Event
+from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AFTER_MISS, RECHECKED_EVERY, TIMEOUT, Domain
+from core.domain.tenancy.mail_servers import OrganizationMail
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.outbound import Outbound, OutboundFailed, TextRecords
+from ports.tenancy.domains import ProofStore
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+Proved = TypeVar("Proved", bound=Domain)
+
+_MISSING: Final = "domain_proof_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    verified: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use(Generic[Proved]):
+    """What domains are proved for. `lost_mail` tells the owners what has ended with the proof; empty: the first mail has said enough."""
+
+    store: Callable[[UnitOfWork], ProofStore[Proved]]
+    verified: Callable[[Proved, Actor], Event]
+    lost: Callable[[Proved], Event]
+    lost_mail: str = ""
+
+
+class DomainProofs:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        outbound: Outbound,
+        records: TextRecords,
+        *,
+        templates: MailTemplates,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._outbound = outbound
+        self._records = records
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+
+    async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
+        """Looks for the proof. A domain that is verified stays so, whatever is found."""
+        if not await self._is_found(domain):
+            if domain.is_verified:
+                return Verification(True, "The domain is verified, but its proof was not found just now. Leave it published.")
+            return Verification(False, f"The proof was not found: neither as a TXT record of {domain.record}, nor at {domain.file_url}")
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            if not await use.store(uow).verify(domain, now, now + RECHECKED_EVERY):
+                return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
+            if not domain.is_verified:
+                await uow.record(use.verified(domain, actor))
+            await uow.commit()
+        return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
+
+    async def recheck(self, use: Use[Proved], domain: Proved) -> None:
+        """Looks for the proof of a verified domain, and tells the owners when it is gone."""
+        found = await self._is_found(domain)
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            store = use.store(uow)
+            if found:
+                await store.seen(domain.id, now, now + RECHECKED_EVERY)
+                await uow.commit()
+                return
+            missed = await store.missed(domain.id, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
+            if missed is None:
+                return
+            if not missed.is_verified:
+                await uow.record(use.lost(missed))
+            mail = _MISSING if missed.misses == 1 else "" if missed.is_verified else use.lost_mail
+            if mail:
+                await self._tell_owners(uow, store, missed, mail)
+            await uow.commit()
+        log.warning("domain_proof_missing", domain=missed.name, organization=str(missed.organization), verified=missed.is_verified)
+
+    async def _tell_owners(self, uow: UnitOfWork, store: ProofStore[Proved], domain: Proved, template: str) -> None:
+        for owner in await store.owners(domain.organization):
+            mail = self._templates.mail(
+                template,
+                owner.email.address,
+                language=owner.language,
+                branding=Branding(owner.organization_name),
+                domain=domain.name,
+                record=domain.record,
+                when=self._clock.now(),
+            )
+            await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
+
+    async def _is_found(self, domain: Domain) -> bool:
+        found = await self._is_published(domain)
+        self._metrics.domain_checked("found" if found else "missed")
+        return found
+
+    async def _is_published(self, domain: Domain) -> bool:
+        if any(map(domain.is_proved_by, await self._records.texts(domain.record))):
+            return True
+        for place in domain.files:
+            if await self._is_proved_at(domain, place):
+                return True
+        return False
+
+    async def _is_proved_at(self, domain: Domain, place: Destination) -> bool:
+        try:
+            answer = await self._outbound.get(place, TIMEOUT, most=LONGEST_PROOF)
+        except OutboundFailed:
+            return False
+        return answer.status == 200 and domain.is_proved_by(answer.body.decode("ascii", "replace"))

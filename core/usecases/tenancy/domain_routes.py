@@ -1,0 +1,147 @@
+"""Domain routes: made, proved, changed and removed by members who may; looked at again every week."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import DomainId
+from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.upstream.providers import Provider
+from core.domain.record.events import Actor
+from core.domain.tenancy.domain_routes import (
+    MOST_ROUTES,
+    NO_PROVIDER,
+    TOO_MANY,
+    UNKNOWN_PROVIDER,
+    DomainRoute,
+    DomainRouteChange,
+    JoinPolicy,
+    NamedProvider,
+    named,
+    require_provider,
+    route_created,
+    route_deleted,
+    route_domain,
+    route_lost,
+    route_updated,
+    route_verified,
+)
+from core.domain.tenancy.domains import LEASE
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.domain_proofs import DomainProofs, Use, Verification
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.secrets import Secrets
+from ports.tenancy.domain_routes import DomainRouteLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_USE: Final[Use[DomainRoute]] = Use(lambda uow: uow.domain_routes, route_verified, route_lost, "domain_route_lost")
+
+
+class DomainRoutes:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        lookup: DomainRouteLookup,
+        proofs: DomainProofs,
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+        configured: Collection[Provider] = (),
+    ) -> None:
+        """`configured`: the shared providers that the installation has a client of its own at."""
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._proofs = proofs
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+        self._configured = frozenset(configured)
+
+    async def list(self, member: Member) -> Sequence[DomainRoute]:
+        """Oldest first."""
+        return await self._lookup.list(member.organization)
+
+    async def create(
+        self, member: Member, actor: Actor, name: str, *, provider: str | None, login_policy: LoginPolicy, join_policy: JoinPolicy
+    ) -> DomainRoute:
+        """Raises `BadRequest`, `Conflict` when the organization has a route for the domain, and `Forbidden` when the caller may no longer
+        make one.
+        """
+        shared, own = named(provider)
+        now = self._clock.now()
+        route = DomainRoute(
+            id=DomainId(self._ids.new()),
+            organization=member.organization,
+            name=route_domain(name),
+            token=self._secrets.token().reveal(),
+            created_at=now,
+            updated_at=now,
+            shared_provider=shared,
+            own_provider=own,
+            login_policy=login_policy,
+            join_policy=join_policy,
+        )
+        require_provider(route)
+        async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            added = await uow.domain_routes.add(route, MOST_ROUTES, provider_is_known=shared in self._configured)
+            if added is None:
+                standing = await uow.domain_routes.standing(member.organization, route.name)
+                if standing.has_domain:
+                    raise Conflict("domain: the organization has a route for this domain")
+                raise BadRequest(TOO_MANY if standing.count >= MOST_ROUTES else UNKNOWN_PROVIDER)
+            await uow.record(route_created(added, actor))
+            await uow.commit()
+        return added
+
+    async def change(self, member: Member, route: DomainId, actor: Actor, change: DomainRouteChange) -> DomainRoute:
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer change it."""
+        provider = change.named_provider
+        async with self._unit_of_work() as uow:
+            before, provider_is_known = await _held(uow, member, route, provider)
+            after = change.applied(before, self._clock.now())
+            if after is before:
+                return before
+            if after.provider != before.provider and not provider_is_known and after.shared_provider not in self._configured:
+                raise BadRequest(UNKNOWN_PROVIDER)
+            await uow.domain_routes.save(after)
+            await uow.record(route_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def verify(self, member: Member, route: DomainId, actor: Actor) -> Verification:
+        """Looks for the proof. One that is verified stays so, whatever is found. Raises `NotFound`."""
+        return await self._proofs.verify(_USE, member, actor, found(await self._lookup.get(member.organization, route)))
+
+    async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
+        """From the next sign-in on nobody is led anywhere by it. Raises `NotFound`, and `Forbidden` when the caller may no longer do it."""
+        async with self._unit_of_work() as uow:
+            removed, _ = await _held(uow, member, route)
+            await uow.domain_routes.remove(route)
+            await uow.record(route_deleted(removed, actor))
+            await uow.commit()
+
+    async def claim_due(self, limit: int) -> Sequence[DomainRoute]:
+        """For the checker, which looks at each of them."""
+        now = self._clock.now()
+        return await self._lookup.claim_due(now, now + LEASE, limit)
+
+    async def recheck(self, route: DomainRoute) -> None:
+        """Looks for the proof of a verified domain. When it is gone for good, the route does nothing any more, and the owners are told."""
+        await self._proofs.recheck(_USE, route)
+
+
+async def _held(uow: UnitOfWork, member: Member, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> tuple[DomainRoute, bool]:
+    await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+    held = await uow.domain_routes.find(member.organization, route, provider)
+    return found(None if held is None else held.route), held is not None and held.provider_is_known
+
+
+def found(route: DomainRoute | None) -> DomainRoute:
+    if route is None:
+        raise NotFound("There is no such domain route")
+    return route

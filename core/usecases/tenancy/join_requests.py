@@ -1,0 +1,177 @@
+"""Becoming a member by the domain of one's address, at the end of a sign-in; and the requests of those who have to ask."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from core.domain.email import Email
+from core.domain.errors import NotFound, RetryLater
+from core.domain.identifiers import JoinRequestId, MembershipId, UserId
+from core.domain.identity.realms import mail_domain
+from core.domain.pages import Page
+from core.domain.record.events import Actor
+from core.domain.tenancy.join_requests import (
+    Asking,
+    Candidate,
+    Joined,
+    JoinRequest,
+    JoinRequestStatus,
+    OwnJoinRequest,
+    join_approved,
+    join_declined,
+    join_requested,
+    joined_by_domain,
+    joined_by_request,
+)
+from core.domain.tenancy.mail_servers import OrganizationMail
+from core.domain.tenancy.members import CameBy, Member, Membership
+from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
+from ports.tenancy.join_requests import JoinRequestLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+_UNKNOWN: Final = "There is no such request"
+
+
+class JoinByDomain:
+    """Implements `ports.identity.realms.Joining`."""
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, *, templates: MailTemplates, metrics: Metrics, clock: Clock, ids: Ids) -> None:
+        self._unit_of_work = unit_of_work
+        self._templates = templates
+        self._metrics = metrics
+        self._clock = clock
+        self._ids = ids
+
+    async def join_at_sign_in(self, user: UserId, email: Email) -> None:
+        """In a unit of work of its own: the organization is held before accounts, and a sign-in holds its account. One that cannot be held
+        in time keeps nobody from signing in: the next sign-in tries again.
+        """
+        try:
+            async with self._unit_of_work() as uow:
+                outcome = await self.join_by_domain(uow, user, email)
+                if outcome is None:
+                    return
+                await uow.commit()
+        except RetryLater as refusal:
+            log.warning("join_put_off", user=str(user), reason=refusal.detail or refusal.message)
+            return
+        self._metrics.joined_by_domain(outcome.value)
+        log.info("joined_by_domain", user=str(user), outcome=outcome.value)
+
+    async def join_by_domain(self, uow: UnitOfWork, user: UserId, email: Email) -> Joined | None:
+        """Makes the person a member of the organization that has proved the domain of the address, or asks in their name, as the domain's
+        route says. The address is that of the account, and verified. None: nothing was written. The unit of work must hold nothing yet.
+        """
+        domain = mail_domain(email)
+        candidate = await uow.join_requests.hold_candidate(user, domain) if domain else None
+        if candidate is None or not candidate.owns(email):
+            return None
+        outcome = candidate.outcome()
+        if outcome is Joined.MEMBER:
+            await self._add(uow, candidate)
+        elif outcome is not None:
+            await self._ask(uow, candidate, email)
+        return outcome
+
+    async def _add(self, uow: UnitOfWork, candidate: Candidate) -> None:
+        user, organization = candidate.account.id, candidate.organization
+        # Not by an act of the person's own: they have only signed in.
+        membership = Membership(
+            MembershipId(self._ids.new()), organization, user, BuiltInRole.MEMBER, self._clock.now(), came_by=CameBy.ADDED
+        )
+        # The organization is held, so nobody else adds them meanwhile.
+        await uow.members.add(membership)
+        await uow.record(joined_by_domain(organization, user, candidate.domain))
+
+    async def _ask(self, uow: UnitOfWork, candidate: Candidate, email: Email) -> None:
+        now = self._clock.now()
+        request = JoinRequest(
+            id=JoinRequestId(self._ids.new()),
+            organization=candidate.organization,
+            user=candidate.account.id,
+            email=email,
+            status=JoinRequestStatus.PENDING,
+            created_at=now,
+        )
+        await uow.join_requests.add(request)
+        await uow.record(join_requested(request, candidate.domain))
+        if not candidate.is_told(now):
+            return
+        for administrator in await uow.join_requests.administrators(candidate.organization):
+            mail = self._templates.mail(
+                "join_requested",
+                administrator.email.address,
+                language=administrator.language,
+                branding=candidate.branding,
+                person=email.address,
+                domain=candidate.domain,
+            )
+            await uow.jobs.add(OrganizationMail(mail, candidate.organization).as_job())
+
+
+class JoinRequests:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, lookup: JoinRequestLookup, *, templates: MailTemplates, clock: Clock, ids: Ids
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._lookup = lookup
+        self._templates = templates
+        self._clock = clock
+        self._ids = ids
+
+    async def list(self, member: Member, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
+        """Newest first."""
+        return await self._lookup.list(member.organization, status, page)
+
+    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
+        """Those that wait for an answer, newest first."""
+        return await self._lookup.list_own(user)
+
+    async def approve(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
+        """The person is a member from then on, and gets a mail. Raises `NotFound`, `BadRequest`, `TeamLimitExceeded`, and `Forbidden` when
+        the caller may no longer do it.
+        """
+        async with self._unit_of_work() as uow:
+            asking = await _held(uow, member, request)
+            asking.require_approvable()
+            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.user, self._clock.now())
+            membership = Membership(
+                MembershipId(self._ids.new()),
+                member.organization,
+                asking.account.id,
+                BuiltInRole.MEMBER,
+                self._clock.now(),
+                came_by=CameBy.ADDED,
+            )
+            await uow.members.add(membership)
+            await uow.record_all([joined_by_request(asking.request, actor), join_approved(asking.request, actor)])
+            mail = self._templates.mail(
+                "join_approved", asking.account.email.address, language=asking.account.language, branding=asking.branding
+            )
+            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
+            await uow.commit()
+
+    async def decline(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
+        """They do not ask again, and are not told. Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do it."""
+        async with self._unit_of_work() as uow:
+            asking = await _held(uow, member, request)
+            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self._clock.now())
+            await uow.record(join_declined(asking.request, actor))
+            await uow.commit()
+
+
+async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> Asking:
+    await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+    asking = await uow.join_requests.find(member.organization, request)
+    if asking is None:
+        raise NotFound(_UNKNOWN)
+    asking.require_pending()
+    return asking

@@ -1,0 +1,40 @@
+"""The way from our pages to where the people of a domain sign in, and its way back."""
+
+from urllib.parse import quote, urlencode
+
+from core.domain.identity.flows import Flow
+from core.domain.identity.realms import Realm, WayIn
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.flows import AnyCall
+
+
+def provider_address(realm: Realm, flow: Flow, email: str) -> str:
+    """Where the sign-in at the realm's provider begins. It comes back into the flow."""
+    given = {"org": realm.organization_slug, "login_hint": email, "flow": str(flow.id)}
+    return f"/auth/{quote(realm.provider, safe='')}?{urlencode(given)}"
+
+
+def provider_name(postern: Postern, way: WayIn) -> str:
+    """As people know it. Empty for one of the organization's own that is gone."""
+    return "" if way.realm is None else postern.identity.upstream_sign_in.name(way.realm.provider, way.provider_name)
+
+
+def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: WayIn) -> Answer[bytes] | None:
+    """The answer to a form: a page that leaves by itself, since no redirect behind a form may end at another site. None where people may
+    choose.
+    """
+    if way.realm is None or not way.is_required:
+        return None
+    text = shipped_pages().text(call.language)
+    name = provider_name(postern, way)
+    body = shipped_pages().page(
+        "leave.html",
+        call.language,
+        brand=flow.branding,
+        title=text("providers.title_at", provider=name) if name else text("providers.title"),
+        label=text("common.continue"),
+        address=provider_address(way.realm, flow, email),
+    )
+    return Answer(body, 200)

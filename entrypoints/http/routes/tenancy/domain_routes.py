@@ -1,0 +1,195 @@
+"""Domain routes of an organization: where the people of its mail domains sign in."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import DomainId
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.realms import LoginPolicy
+from core.domain.tenancy.domain_routes import DomainRoute, DomainRouteChange, JoinPolicy
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, changed, example, given
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
+
+_TAGS = ("sign-in domains",)
+_ROUTES = "/api/organizations/{org_slug}/domain-routes"
+_ROUTE = f"{_ROUTES}/{{domain_id}}"
+_MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
+# Where people sign in from here on outlasts an impersonation.
+_IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+_Domain = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 253}, examples=["acme.example"])]
+_ProviderText = Annotated[str, msgspec.Meta(max_length=64, examples=["websuite"])]
+_Login = Annotated[LoginPolicy, example("upstream_only")]
+_Join = Annotated[JoinPolicy, example("ask")]
+
+
+class DomainRoutesPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class DomainRoutePath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    domain_id: UUID
+    """The route's id."""
+
+
+class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail domain, and where its people sign in."""
+
+    domain: _Domain
+    """What stands behind the @ of their addresses, in ASCII (`xn--…` for other letters). It stands for itself alone."""
+    upstream_provider_id: _ProviderText | None = None
+    """The provider that they sign in at: `codehost`, `websuite` or `officesuite`, or the id of one of the organization's own."""
+    login_policy: _Login = LoginPolicy.PASSWORD_ALLOWED
+    """What they may sign in with."""
+    join_policy: _Join = JoinPolicy.OFF
+    """What becomes of those who sign in and are no members yet: nothing, a request to become one, or a member in the role `member`."""
+
+
+class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What you leave out stays as it is; send at least one field."""
+
+    upstream_provider_id: _ProviderText | msgspec.UnsetType | None = msgspec.UNSET
+    """The provider that they sign in at; null for none."""
+    login_policy: _Login | msgspec.UnsetType = msgspec.UNSET
+    """What they may sign in with."""
+    join_policy: _Join | msgspec.UnsetType = msgspec.UNSET
+    """What becomes of those who sign in and are no members yet."""
+
+
+class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail domain, where its people sign in, and what to publish to prove that the organization owns it: the record or the file, one of
+    them is enough.
+    """
+
+    id: Id
+    domain: Annotated[str, example("acme.example")]
+    """The domain, in lower case."""
+    verified: Annotated[bool, example(False)]
+    """Whether the organization has proved that it owns the domain. Until then the route does nothing."""
+    verified_at: datetime | None
+    """When it did; null if it has not."""
+    checked_at: datetime | None
+    """When the proof was last looked for."""
+    upstream_provider_id: Annotated[str, example("websuite")] | None
+    """The provider that people of the domain sign in at; null for none."""
+    login_policy: _Login
+    """What they may sign in with."""
+    join_policy: _Join
+    """What becomes of those who sign in and are no members yet."""
+    verification_token: VerificationToken
+    """What proves the domain, as the value of the record or the content of the file."""
+    txt_name: Annotated[str, example("_postern-verification.acme.example")]
+    """The name of the TXT record."""
+    txt_value: VerificationToken
+    """Its value."""
+    file_url: Annotated[str, example("https://acme.example/.well-known/postern-verification.txt")]
+    """The address of the file. `http` will do as well; redirects are not followed."""
+    file_content: VerificationToken
+    """Its content."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+@endpoint.get(_ROUTES, caller=_MANAGE, tags=_TAGS)
+async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
+    """List the domain routes of the organization, the oldest first"""
+    return [_record(route) for route in await postern.tenancy.domain_routes.list(call.caller)]
+
+
+@endpoint.post(
+    _ROUTES,
+    caller=_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    status=201,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath, Member], postern: Postern) -> DomainRouteRecord:
+    """Say where the people of a mail domain sign in
+
+    Publish what the answer says, then verify: until then the route does nothing. Only one organization can verify a domain. If it is the
+    organization's own domain already, the proof that is published for that is enough. With `password_allowed` people may choose between the
+    provider and the ways of Postern. With `upstream_only` there is nothing but the provider: no password, no mailed link, no password
+    reset. With `password_fallback_if_provider_unavailable` the same holds, except while the provider is disabled or does not answer.
+    An organization has at most 100 routes. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    body = call.body
+    route = await postern.tenancy.domain_routes.create(
+        call.caller,
+        call.actor,
+        body.domain,
+        provider=body.upstream_provider_id,
+        login_policy=body.login_policy,
+        join_policy=body.join_policy,
+    )
+    return _record(route)
+
+
+@endpoint.patch(_ROUTE, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
+    """Change where the people of a mail domain sign in
+
+    It counts from the next sign-in on; sessions stay. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    body = call.body
+    change = DomainRouteChange(
+        provider=changed(body.upstream_provider_id), login_policy=given(body.login_policy), join_policy=given(body.join_policy)
+    )
+    return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, change))
+
+
+@endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
+async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
+    """Look for the proof that an organization owns a mail domain
+
+    From then on the route works. Leave the proof published: it is looked for every week. When it is missing, the owners get a mail; after
+    two further days without it, the route does nothing any more, and they get another.
+    """
+    outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
+    return DomainVerification(outcome.verified, outcome.message)
+
+
+@endpoint.delete(_ROUTE, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
+async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
+    """Delete a domain route
+
+    From the next sign-in on the people of the domain sign in as everybody. You need a recent proof of who you are: of the second factor, if
+    you have one.
+    """
+    await postern.tenancy.domain_routes.remove(call.caller, DomainId(call.path.domain_id), call.actor)
+    return NO_BODY
+
+
+def _record(route: DomainRoute) -> DomainRouteRecord:
+    return DomainRouteRecord(
+        id=route.id,
+        domain=route.name,
+        verified=route.is_verified,
+        verified_at=route.verified_at,
+        checked_at=route.checked_at,
+        upstream_provider_id=route.provider,
+        login_policy=route.login_policy,
+        join_policy=route.join_policy,
+        verification_token=route.token,
+        txt_name=route.record,
+        txt_value=route.token,
+        file_url=route.file_url,
+        file_content=route.token,
+        created_at=route.created_at,
+        updated_at=route.updated_at,
+    )

@@ -1,0 +1,106 @@
+"""Requests to become a member, by people whose address is of a domain of the organization."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, TeamLimitExceeded
+from core.domain.identifiers import JoinRequestId
+from core.domain.tenancy.join_requests import JoinRequest, JoinRequestStatus
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, example
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paging import Paging, page_of
+
+_TAGS = ("sign-in domains",)
+_REQUESTS = "/api/organizations/{org_slug}/join-requests"
+_REQUEST = f"{_REQUESTS}/{{request_id}}"
+_MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
+# A membership lasts: it is not for who acts in another's name for an hour.
+_MANAGERS_IN_PERSON = able(Capability.MEMBERS_MANAGE, impersonated=False)
+
+
+class JoinRequestsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class JoinRequestPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    request_id: UUID
+    """The request's id."""
+
+
+class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
+    status: JoinRequestStatus | None = None
+    """Only requests in this state."""
+
+
+class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who would like to become a member, and may ask because their address is of a domain of the organization."""
+
+    id: Id
+    user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The person's account."""
+    email: EmailAddress
+    """The address by which they could ask."""
+    status: Annotated[JoinRequestStatus, example("pending")]
+    """The state that the request is in."""
+    created_at: CreatedAt
+    decided_at: datetime | None
+    """When it was answered, or the person became a member otherwise; null while it is pending."""
+    decided_by: UUID | None
+    """The user who answered; null if nobody did, or the account was deleted."""
+
+
+@endpoint.get(_REQUESTS, caller=_MANAGERS, tags=_TAGS)
+async def list_join_requests(
+    call: Call[None, JoinRequestsQuery, JoinRequestsPath, Member], postern: Postern
+) -> Sequence[JoinRequestRecord]:
+    """List the requests to become a member, the newest first
+
+    They come from domain routes with the `join_policy` `ask`, and from those with `on` while the organization has no room. The first of a
+    day is mailed to the owner and the admins.
+    """
+    query = call.query
+    return [_record(one) for one in await postern.tenancy.join_requests.list(call.caller, query.status, page_of(query))]
+
+
+@endpoint.post(f"{_REQUEST}/approve", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest, TeamLimitExceeded), tags=_TAGS)
+async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
+    """Let somebody become a member
+
+    They get the role `member`, and a mail.
+    """
+    await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
+    return NOTHING
+
+
+@endpoint.post(f"{_REQUEST}/decline", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
+    """Decline a request to become a member
+
+    The person is not told, and does not ask again. You can still invite them.
+    """
+    await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
+    return NOTHING
+
+
+def _record(request: JoinRequest) -> JoinRequestRecord:
+    return JoinRequestRecord(
+        id=request.id,
+        user_id=request.user,
+        email=request.email.address,
+        status=request.status,
+        created_at=request.created_at,
+        decided_at=request.decided_at,
+        decided_by=request.decided_by,
+    )

@@ -1,0 +1,40 @@
+"""Where requests to become a member are kept, and what decides whether somebody becomes one by the domain of their address."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
+from core.domain.pages import Page
+from core.domain.tenancy.join_requests import Asking, Candidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
+from ports.tenancy.webhooks import Owner
+
+
+class JoinRequestStore(Protocol):
+    """Part of the unit of work."""
+
+    async def hold_candidate(self, user: UserId, domain: str) -> Candidate | None:
+        """Holds the organization, as `OrganizationStore.hold` does. None when no active organization has proved the domain, or there is no
+        such account.
+        """
+
+    async def add(self, request: JoinRequest) -> bool:
+        """After `hold_candidate`. False when they have asked before."""
+
+    async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
+        """After the organization is held."""
+
+    async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None: ...
+
+    async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:
+        """Some of those whom a request is for: its owner and its admins."""
+
+
+class JoinRequestLookup(Protocol):
+    """Outside any unit of work, one statement each."""
+
+    async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
+        """Newest first."""
+
+    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
+        """Those that nobody has answered, newest first."""

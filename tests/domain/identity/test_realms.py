@@ -1,0 +1,64 @@
+"""Realms: how the people of a domain sign in."""
+
+from uuid import uuid4
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.realms import ANY_WAY, AuthMethod, LoginPolicy, Realm, RealmProvider, WayIn, mail_domain
+
+OWN = UpstreamProviderId(uuid4())
+ALLOWED, ONLY, FALLBACK = LoginPolicy.PASSWORD_ALLOWED, LoginPolicy.UPSTREAM_ONLY, LoginPolicy.PASSWORD_FALLBACK
+WORKS, AWAY = RealmProvider("Acme", is_available=True), RealmProvider("Acme", is_available=False)
+
+
+def realm(policy: LoginPolicy, own: UpstreamProviderId | None = OWN) -> Realm:
+    shared = "" if own is not None else "websuite"
+    return Realm(organization=OrganizationId(uuid4()), organization_slug="acme", policy=policy, shared_provider=shared, own_provider=own)
+
+
+@pytest.mark.parametrize(
+    ("policy", "provider", "required", "led"),
+    [
+        (ALLOWED, WORKS, False, True),
+        (ALLOWED, AWAY, False, False),
+        (ALLOWED, None, False, False),
+        (ONLY, WORKS, True, True),
+        (ONLY, AWAY, True, True),
+        (ONLY, None, True, True),
+        (FALLBACK, WORKS, True, True),
+        (FALLBACK, AWAY, False, False),
+        (FALLBACK, None, False, False),
+    ],
+)
+def test_what_each_policy_asks(policy: LoginPolicy, provider: RealmProvider | None, required: bool, led: bool) -> None:
+    for own, method in ((OWN, AuthMethod.UPSTREAM), (None, AuthMethod.OAUTH)):
+        way = WayIn(realm(policy, own), provider)
+        assert (way.is_required, way.leads_to_provider) == (required, led)
+        assert way.method is (method if led else AuthMethod.PASSWORD)
+
+
+def test_where_nobody_decides_any_way_will_do() -> None:
+    assert (ANY_WAY.is_required, ANY_WAY.leads_to_provider, ANY_WAY.method, ANY_WAY.provider_name) == (False, False, "password", "")
+
+
+def test_a_provider_is_named_as_its_address_names_it() -> None:
+    assert (realm(ONLY).provider, realm(ONLY, None).provider) == (str(OWN), "websuite")
+
+
+@pytest.mark.parametrize(
+    ("address", "domain"),
+    [
+        ("ada@Acme.Example", "acme.example"),
+        ("ada@b\u00fccher.example", "xn--bcher-kva.example"),
+        ("ada@stra\u00dfe.example", "strasse.example"),
+        ('"a@b"@acme.example', "acme.example"),
+        ("\uff41da@\uff41cme.example", "acme.example"),
+        ("ada@" + "\u00fc" * 70 + ".example", ""),
+        ("ada@\u00fc..example", ""),
+        ("ada@", ""),
+    ],
+)
+def test_a_domain_is_as_name_servers_know_it(address: str, domain: str) -> None:
+    assert mail_domain(Email(address)) == domain

@@ -1,0 +1,320 @@
+"""Home realm discovery: where people of a domain sign in, and that every way of ours is closed to them where only the provider will do."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours
+from tests.http.client import Received, refused
+from tests.http.identity.test_passkeys import Owner
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox, link_in, token_in
+from tests.http.routing import change_route, own_provider, route
+from tests.http.signing_in import LOGIN, PASSWORD, Browser, unlimited
+
+NAME: Final = "acme.example"
+LOOKUP: Final = "/api/auth/lookup-email"
+FORBIDDEN: Final = (403, "FORBIDDEN")
+FALLBACK: Final = "password_fallback_if_provider_unavailable"
+NEW: Final = "another moon over the harbour"
+HERE: Final = {"connection_id": None, "provider_name": None, "domain_verified": False, "auth_method": "password"}
+
+
+class House(Neighbours):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.browser = Browser(self.client)
+        self.own = own_provider(self.people, self.acme)
+
+    async def person(self, name: str = "ada", domain: str = NAME) -> Person:
+        return await self.people.with_password(PASSWORD, f"{name}@{domain}")
+
+    async def look_up(self, email: str) -> Any:
+        return (await self.client.post(LOOKUP, {"email": email})).ok(200)
+
+    async def sign_in(self, email: str, password: str = PASSWORD, **more: Any) -> Received:
+        return await self.browser.post(LOGIN, {"email": email, "password": password, **more})
+
+    async def outage(self, provider: str = "websuite", ago: timedelta = timedelta()) -> None:
+        async with self.postern.foundation.unit_of_work() as uow:
+            await uow.provider_outages.failed(provider, self.now - ago)
+            await uow.commit()
+
+    async def recover(self, provider: str = "websuite") -> None:
+        async with self.postern.foundation.unit_of_work() as uow:
+            await uow.provider_outages.worked(provider)
+            await uow.commit()
+
+    @property
+    def now(self) -> datetime:
+        return self.postern.foundation.clock.now()
+
+    def failures(self) -> list[str]:
+        return [row["reason"] for row in self.people.rows("select reason from login_events where not success order by id")]
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+async def test_an_address_of_no_routed_domain_signs_in_here(house: House) -> None:
+    assert await house.look_up("ada@example.org") == HERE
+
+
+@pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
+async def test_a_shared_provider_is_named(house: House, login: str) -> None:
+    route(house.people, house.acme, NAME, login=login)
+    assert await house.look_up(f"Ada@{NAME.upper()}") == {
+        "connection_id": None,
+        "provider_name": "websuite",
+        "domain_verified": True,
+        "auth_method": "oauth",
+    }
+
+
+@pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
+async def test_a_provider_of_its_own_is_named_by_its_id(house: House, login: str) -> None:
+    route(house.people, house.acme, NAME, provider=None, own=house.own, login=login)
+    assert await house.look_up(f"ada@{NAME}") == {
+        "connection_id": str(house.own),
+        "provider_name": "Acme single sign-on",
+        "domain_verified": True,
+        "auth_method": "upstream",
+    }
+
+
+async def test_a_route_without_provider_says_only_that_the_domain_is_verified(house: House) -> None:
+    route(house.people, house.acme, NAME, provider=None, login="password_allowed", join="on")
+    assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
+
+
+async def test_letters_beyond_ascii_lead_to_the_same_domain(house: House) -> None:
+    route(house.people, house.acme, "xn--bcher-kva.example")
+    assert (await house.look_up("ada@bücher.example"))["auth_method"] == "oauth"
+
+
+async def test_a_domain_stands_for_itself_alone(house: House) -> None:
+    route(house.people, house.acme, NAME)
+    for domain in (f"mail.{NAME}", "example", f"x{NAME}"):
+        assert await house.look_up(f"ada@{domain}.example") == HERE
+
+
+@pytest.mark.parametrize("email", ["", "ada", "@", f"a b@{NAME}", 1, None])
+async def test_what_is_no_address_is_refused(house: House, email: Any) -> None:
+    assert refused(await house.client.post(LOOKUP, {"email": email})) == (400, "BAD_REQUEST")
+
+
+async def test_a_route_that_is_not_proved_does_nothing(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, proved=False)
+    assert await house.look_up(person.email) == HERE
+    assert (await house.sign_in(person.email)).status == 200
+
+
+@pytest.mark.parametrize("status", ["pending", "suspended", "rejected"])
+async def test_an_organization_that_is_not_active_decides_on_nothing(house: House, status: str) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME)
+    house.people.change("update organizations set status = %s", status)
+    assert await house.look_up(person.email) == HERE
+    assert (await house.sign_in(person.email)).status == 200
+
+
+async def test_a_lost_proof_opens_the_ways_again(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME)
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+    house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    assert (await house.sign_in(person.email)).status == 200
+
+
+async def test_no_password_opens_where_only_the_provider_will_do(house: House) -> None:
+    """The same answer for every address of the domain, and whatever the password: nobody learns of accounts, or guesses at passwords."""
+    known, unproved, gone = await house.person(), await house.person("new"), await house.person("gone")
+    house.people.change("update users set email_verified_at = null where id = %s", unproved.user)
+    house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
+    without = house.people.add(f"without@{NAME}")
+    route(house.people, house.acme, NAME)
+    answers = []
+    for email in (known.email, unproved.email, gone.email, without.email, f"nobody@{NAME}"):
+        for password in (PASSWORD, "a wrong one"):
+            answer = await house.sign_in(email, password)
+            body = answer.json()
+            answers.append((answer.status, body["error"], body["error_code"], sorted(name for name, _ in answer.headers)))
+    assert {one[:3] for one in answers} == {(403, answers[0][1], "FORBIDDEN")}
+    assert len({tuple(one[3]) for one in answers}) == 1
+    assert LOOKUP in answers[0][1]
+    assert house.people.rows("select from sessions where authenticated_by is not null and user_id = %s", known.user) == []
+    assert house.failures()[:2] == ["provider_required", "wrong_password"]
+
+
+async def test_it_is_logged_and_limited_as_every_attempt(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME)
+    statuses = [(await house.client.post(LOGIN, {"email": person.email, "password": f"guess {n}"})).status for n in range(11)]
+    assert statuses == [403] * 10 + [429]
+
+
+async def test_where_both_will_do_a_password_does(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, login="password_allowed")
+    assert (await house.sign_in(person.email)).status == 200
+    assert house.log.events("request")[-1]["db_round_trips"] <= 5
+
+
+async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, login=FALLBACK)
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+    await house.outage()
+    assert (await house.sign_in(person.email)).status == 200
+    assert await house.look_up(person.email) == {**HERE, "domain_verified": True}
+    await house.recover()
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+    assert (await house.look_up(person.email))["auth_method"] == "oauth"
+    change_route(house.people, NAME, login_policy="upstream_only")
+    await house.outage()
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+    assert (await house.look_up(person.email))["auth_method"] == "oauth"
+
+
+async def test_an_outage_is_forgotten_after_a_while(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, login=FALLBACK)
+    await house.outage(ago=timedelta(minutes=10))
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+    # A call that failed earlier and is told later changes nothing.
+    await house.outage(ago=timedelta(minutes=1))
+    await house.outage(ago=timedelta(minutes=30))
+    assert (await house.sign_in(person.email)).status == 200
+
+
+async def test_the_outage_of_another_provider_is_none(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, login=FALLBACK)
+    await house.outage("officesuite")
+    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+
+
+@pytest.mark.parametrize("ending", ["disabled", "gone", "away"])
+async def test_a_provider_of_its_own_that_cannot_be_used(house: House, ending: str) -> None:
+    route(house.people, house.acme, NAME, provider=None, own=house.own, login=FALLBACK)
+    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
+    if ending == "disabled":
+        house.people.change("update upstream_providers set enabled = false")
+    elif ending == "gone":
+        house.people.change("update upstream_providers set org_id = %s", house.globex.id)
+    else:
+        await house.outage(str(house.own))
+    assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
+    change_route(house.people, NAME, login_policy="upstream_only")
+    # People are told where they have to go, although they will not get far there.
+    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
+    change_route(house.people, NAME, login_policy="password_allowed")
+    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "password"
+
+
+async def test_credentials_that_are_removed_leave_no_provider(house: House) -> None:
+    person = await house.person()
+    route(house.people, house.acme, NAME, login=FALLBACK)
+    house.people.change("delete from oauth_credentials")
+    assert (await house.sign_in(person.email)).status == 200
+
+
+async def test_no_organization_shuts_out_the_owners_of_the_platform(house: House) -> None:
+    owner = await house.person("root")
+    house.people.change("update users set is_platform_owner = true")
+    route(house.people, house.acme, NAME)
+    assert (await house.sign_in(owner.email)).status == 200
+    # With a wrong password they look like everybody.
+    assert refused(await house.sign_in(owner.email, "a wrong one")) == FORBIDDEN
+
+
+async def test_sessions_go_on_and_a_password_proves_nothing_in_them(house: House) -> None:
+    person = await house.person()
+    tokens = await house.browser.tokens(person)
+    route(house.people, house.acme, NAME)
+    token = tokens["access_token"]
+    assert (await house.client.get("/api/user", token=token)).status == 200
+    answer = await house.client.post("/api/auth/reauthenticate", {"password": PASSWORD}, token=token)
+    assert refused(answer) == FORBIDDEN
+    assert (await house.browser.refresh(tokens["refresh_token"])).status == 200
+
+
+ASKS: Final[dict[str, tuple[str, Callable[[str], dict[str, str]]]]] = {
+    "reset": ("/api/auth/forgot-password", lambda email: {"email": email}),
+    "link": ("/api/auth/magic-link", lambda email: {"email": email}),
+}
+
+
+@pytest.mark.parametrize("kind", ASKS)
+async def test_no_mail_opens_a_way_of_ours(house: House, kind: str) -> None:
+    person, owner = await house.person(), await house.person("root")
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    box = Postbox(house.postern)
+    path, body = ASKS[kind]
+    first = await house.client.post(path, body(person.email))
+    assert [mail.to for mail in await box.empty()] == [person.email]
+    route(house.people, house.acme, NAME)
+    again = await house.client.post(path, body(person.email))
+    assert (again.status, again.body) == (first.status, first.body)
+    assert await box.empty() == []
+    await house.client.post(path, body(owner.email))
+    assert [mail.to for mail in await box.empty()] == [owner.email]
+
+
+async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: House) -> None:
+    person = await house.person()
+    box = Postbox(house.postern)
+    await house.client.post("/api/auth/forgot-password", {"email": person.email})
+    (mail,) = await box.empty()
+    route(house.people, house.acme, NAME)
+    reset = {"token": token_in(link_in(mail)), "new_password": NEW}
+    assert refused(await house.client.post("/api/auth/reset-password", reset)) == FORBIDDEN
+    # Nothing is used up: where a password will do again, so will the link.
+    change_route(house.people, NAME, login_policy="password_allowed")
+    assert (await house.client.post("/api/auth/reset-password", reset)).status == 200
+    assert (await house.sign_in(person.email, NEW)).status == 200
+
+
+async def test_no_passkey_opens_where_only_the_provider_will_do(house: House) -> None:
+    person = await house.person()
+    token = (await house.sign_in(person.email)).json()["access_token"]
+    owner = Owner(house.client, house.people, house.postern, person, token)
+    passkey, _ = await owner.add()
+    route(house.people, house.acme, NAME)
+    assert refused(await owner.sign_in(passkey)) == FORBIDDEN
+    change_route(house.people, NAME, login_policy="password_allowed")
+    assert (await owner.sign_in(passkey)).status == 200
+
+
+async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: House) -> None:
+    owner = await house.person("root")
+    house.people.change("update users set is_platform_owner = true")
+    route(house.people, house.acme, NAME)
+    box = Postbox(house.postern)
+    await house.client.post("/api/auth/forgot-password", {"email": owner.email})
+    (mail,) = await box.empty()
+    assert (await house.client.post("/api/auth/reset-password", {"token": token_in(link_in(mail)), "new_password": NEW})).status == 200
+
+
+async def test_registering_and_verifying_stay_open(house: House) -> None:
+    """An account is no way in: it is what the provider's sign-in will find."""
+    route(house.people, house.acme, NAME)
+    answer = await house.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
+    assert answer.status == 200
+    (mail,) = await Postbox(house.postern).empty()
+    assert (await house.client.get(f"/auth/verify-email?token={token_in(link_in(mail))}")).status == 200
+    assert refused(await house.sign_in(f"ada@{NAME}")) == FORBIDDEN
+
+
+async def test_round_trips_of_the_lookup(house: House) -> None:
+    route(house.people, house.acme, NAME)
+    for email, most in (("ada@example.org", 1), (f"ada@{NAME}", 2)):
+        await house.client.post(LOOKUP, {"email": email})
+        assert house.log.events("request")[-1]["db_round_trips"] <= most

@@ -1,0 +1,87 @@
+"""Acme and globex, where the proofs of their domains are published: on a name server and a web server of ours."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpcore
+
+from adapters.outbound.client import GuardedClient
+from adapters.outbound.dialer import Dialer
+from adapters.outbound.names import SystemNames
+from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
+from adapters.postgres.tenancy.domains import PostgresDomains
+from core.usecases.tenancy.domain_proofs import DomainProofs
+from core.usecases.tenancy.domain_routes import DomainRoutes
+from core.usecases.tenancy.domains import Domains
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours
+from tests.http.people import People
+from tests.http.signing_in import unlimited
+from tests.name_server import name_server
+
+PUBLIC: Final = "93.184.215.14"
+
+
+class Leading(httpcore.AsyncNetworkBackend):
+    """Every address leads to this port on loopback, if plain HTTP is spoken there."""
+
+    def __init__(self) -> None:
+        self.connects: list[tuple[str, int]] = []
+        self.port = 1
+
+    async def connect_tcp(self, host: str, port: int, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
+        self.connects.append((host, port))
+        return await httpcore.TrioBackend().connect_tcp("127.0.0.1", self.port if port == 80 else 1)
+
+
+class Provers(Neighbours):
+    records: dict[tuple[str, str], Sequence[str]]
+    network: Leading
+
+    def publish(self, *told: Mapping[str, Any]) -> None:
+        """As TXT records."""
+        for one in told:
+            name = (one["txt_name"], "TXT")
+            self.records[name] = [*self.records.get(name, ()), f'"{one["txt_value"]}"']
+
+    def withdraw(self, told: Mapping[str, Any]) -> None:
+        del self.records[told["txt_name"], "TXT"]
+
+
+House = TypeVar("House", bound=Provers)
+
+
+@asynccontextmanager
+async def proving(
+    kind: type[House], postern: Postern, people: People, log: CapturedLog, tmp_path: Path, *names: str
+) -> AsyncIterator[House]:
+    """A house in which these names lead to a public address."""
+    records: dict[tuple[str, str], Sequence[str]] = {(name, "A"): [PUBLIC] for name in names}
+    network = Leading()
+    foundation = postern.foundation
+    made: dict[str, Any] = {"clock": foundation.clock, "ids": foundation.ids, "secrets": foundation.secrets}
+    async with name_server(records) as resolver:
+        system = SystemNames(tmp_path / "none", resolver)
+        client = GuardedClient(Dialer(system, (), None, network))
+        proofs = DomainProofs(
+            foundation.unit_of_work,
+            client,
+            system,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            clock=foundation.clock,
+        )
+        tenancy = replace(
+            postern.tenancy,
+            domains=Domains(foundation.unit_of_work, PostgresDomains(foundation.pool), proofs, **made),
+            domain_routes=DomainRoutes(foundation.unit_of_work, PostgresDomainRoutes(foundation.pool), proofs, **made),
+        )
+        changed = replace(postern, tenancy=tenancy)
+        house = kind(changed, people, unlimited(changed), log)
+        house.records, house.network = records, network
+        yield house
+        await client.aclose()

@@ -1,0 +1,410 @@
+"""Domain routes: made over HTTP, proved as domains are, and looked at again every week. What they do is told in `test_realms`."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+
+from actors.domain_checker import DomainChecker, DomainRouteChecker
+from adapters.postgres.locks import DOMAINS, NAMESPACE
+from core.domain.tenancy.domain_routes import MOST_ROUTES
+from core.domain.tenancy.domains import MOST_MISSES
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.client import Received, refused
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox
+from tests.http.tenancy.proving import Provers, proving
+from tests.receiver import Call, answering, receiving
+
+NAME: Final = "acme.example"
+NOWHERE: Final = str(uuid4())
+
+
+class House(Provers):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.speaker = self.resident(self.acme, "admin")
+        self.member = self.resident(self.acme, "member")
+        self.stranger = self.resident(self.globex, "owner")
+        for tenant in (self.acme, self.globex):
+            self.people.change(
+                """
+                insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
+                values (gen_random_uuid(), %s, 'websuite', 'c', '', now(), now())
+                """,
+                tenant.id,
+            )
+
+    async def ask(self, method: str, path: str = "", body: Any = None, *, of: str = "acme", by: Person | None = None) -> Received:
+        if by is None and of == "globex":
+            by = self.stranger
+        return await self.request(method, f"/api/organizations/{of}/domain-routes{path}", body, by=by)
+
+    async def make(self, domain: str = NAME, *, of: str = "acme", **more: Any) -> dict[str, Any]:
+        told: dict[str, Any] = (await self.ask("POST", "", {"domain": domain, **more}, of=of)).ok(201)
+        return told
+
+    async def verify(self, route: dict[str, Any], *, of: str = "acme") -> dict[str, Any]:
+        told: dict[str, Any] = (await self.ask("POST", f"/{route['id']}/verify", of=of)).ok(200)
+        return told
+
+    async def verified(self, domain: str = NAME, *, of: str = "acme", **more: Any) -> dict[str, Any]:
+        route = await self.make(domain, of=of, **more)
+        self.publish(route)
+        assert (await self.verify(route, of=of))["verified"]
+        return route
+
+    async def change(self, route: dict[str, Any], **more: Any) -> Received:
+        return await self.ask("PATCH", f"/{route['id']}", more)
+
+    async def shown(self, *, of: str = "acme") -> list[dict[str, Any]]:
+        answer = await self.ask("GET", of=of)
+        assert answer.status == 200
+        routes: list[dict[str, Any]] = answer.json()
+        return routes
+
+    async def check(self) -> int:
+        """As if its time had come."""
+        self.people.change("update domain_routes set next_check_at = now() - interval '1 s' where next_check_at is not null")
+        return await DomainRouteChecker(self.postern.tenancy.domain_routes, spread=lambda: 0.0).sweep()
+
+    def recorded(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(one["action"], one["details"]) for one in self.audited("domain_route.%")]
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[House]:
+    async with proving(House, postern, people, log, tmp_path, NAME, "acme.test") as made:
+        yield made
+
+
+async def test_a_route_is_made_listed_changed_and_deleted(house: House) -> None:
+    assert await house.shown() == []
+    route = await house.make(" Acme.example. ", upstream_provider_id="websuite")
+    token = route["verification_token"]
+    assert route == {
+        "id": route["id"],
+        "domain": NAME,
+        "verified": False,
+        "verified_at": None,
+        "checked_at": None,
+        "upstream_provider_id": "websuite",
+        "login_policy": "password_allowed",
+        "join_policy": "off",
+        "verification_token": token,
+        "txt_name": f"_postern-verification.{NAME}",
+        "txt_value": token,
+        "file_url": f"https://{NAME}/.well-known/postern-verification.txt",
+        "file_content": token,
+        "created_at": route["created_at"],
+        "updated_at": route["created_at"],
+    }
+    other = await house.make("acme.test", join_policy="ask")
+    assert await house.shown() == [route, other]
+    assert other["verification_token"] != token
+    changed = (await house.change(route, login_policy="upstream_only")).ok(200)
+    assert changed == {**route, "login_policy": "upstream_only", "updated_at": changed["updated_at"]}
+    assert changed["updated_at"] > route["updated_at"]
+    # The same again changes nothing.
+    assert (await house.change(route, login_policy="upstream_only", upstream_provider_id="websuite")).ok(200) == changed
+    cleared = (await house.change(route, upstream_provider_id=None, login_policy="password_allowed", join_policy="on")).ok(200)
+    assert (cleared["upstream_provider_id"], cleared["join_policy"]) == (None, "on")
+    assert (await house.ask("DELETE", f"/{route['id']}")).status == 204
+    assert await house.shown() == [other]
+    known = {"domain_id": route["id"], "domain": NAME}
+    assert [(action, details) for action, details in house.recorded() if details["domain"] == NAME] == [
+        ("domain_route.created", {**known, "upstream_provider_id": "websuite", "login_policy": "password_allowed", "join_policy": "off"}),
+        ("domain_route.updated", {**known, "old_login_policy": "password_allowed", "new_login_policy": "upstream_only"}),
+        (
+            "domain_route.updated",
+            {
+                **known,
+                "old_upstream_provider_id": "websuite",
+                "new_upstream_provider_id": None,
+                "old_login_policy": "upstream_only",
+                "new_login_policy": "password_allowed",
+                "old_join_policy": "off",
+                "new_join_policy": "on",
+            },
+        ),
+        ("domain_route.deleted", {**known, "upstream_provider_id": None, "login_policy": "password_allowed", "join_policy": "on"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"domain": ""}, "domain"),
+        ({"domain": "localhost"}, "domain"),
+        ({"domain": "127.0.0.1"}, "domain"),
+        ({"domain": "*.acme.example"}, "domain"),
+        ({"domain": "ada@acme.example"}, "domain"),
+        ({"domain": "Gmail.com"}, "domain"),
+        ({"domain": NAME, "login_policy": "none"}, "login_policy"),
+        ({"domain": NAME, "join_policy": "yes"}, "join_policy"),
+        ({"domain": NAME, "login_policy": "upstream_only"}, "login_policy"),
+        ({"domain": NAME, "login_policy": "password_fallback_if_provider_unavailable"}, "login_policy"),
+        ({"domain": NAME, "upstream_provider_id": "facepage"}, "upstream_provider_id"),
+        ({"domain": NAME, "upstream_provider_id": NOWHERE}, "upstream_provider_id"),
+        # Neither the organization nor the installation has a client there.
+        ({"domain": NAME, "upstream_provider_id": "codehost"}, "upstream_provider_id"),
+        ({}, "domain"),
+    ],
+)
+async def test_what_is_no_route_is_refused(house: House, body: dict[str, Any], field: str) -> None:
+    answer = await house.ask("POST", "", body)
+    assert (answer.status, field in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "at least one"),
+        ({"domain": "acme.test"}, "at least one"),
+        ({"login_policy": "upstream_only"}, "login_policy"),
+        ({"login_policy": None}, "login_policy"),
+        ({"upstream_provider_id": NOWHERE}, "upstream_provider_id"),
+        ({"upstream_provider_id": "officesuite", "login_policy": "upstream_only"}, "upstream_provider_id"),
+    ],
+)
+async def test_a_change_that_cannot_be_is_refused(house: House, body: dict[str, Any], field: str) -> None:
+    route = await house.make()
+    answer = await house.change(route, **body)
+    assert (answer.status, field in answer.json()["error"]) == (400, True)
+    assert await house.shown() == [route]
+
+
+async def test_a_route_without_its_provider_would_lead_nowhere(house: House) -> None:
+    route = await house.make(upstream_provider_id="websuite", login_policy="upstream_only")
+    assert refused(await house.change(route, upstream_provider_id=None)) == (400, "BAD_REQUEST")
+
+
+async def test_an_organization_has_one_route_for_a_domain(house: House) -> None:
+    outcomes = await all_at_once(*[partial(house.ask, "POST", "", {"domain": NAME})] * 2)
+    assert sorted(one.status for one in outcomes) == [201, 409]
+    await house.make(of="globex")
+
+
+async def test_an_organization_has_only_so_many(house: House) -> None:
+    house.people.change(
+        """
+        insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)
+        select gen_random_uuid(), %s, 'd' || n || '.example', 't', 'password_allowed', 'off', now(), now() from generate_series(1, %s) as n
+        """,
+        house.acme.id,
+        MOST_ROUTES,
+    )
+    answer = await house.ask("POST", "", {"domain": NAME})
+    assert (answer.status, str(MOST_ROUTES) in answer.json()["error"]) == (400, True)
+
+
+async def test_a_record_proves_it(house: House) -> None:
+    route = await house.make()
+    assert (await house.verify(route))["verified"] is False
+    house.publish(route)
+    assert (await house.verify(route))["verified"]
+    (shown,) = await house.shown()
+    assert shown["verified_at"] == shown["checked_at"] is not None
+    assert (await house.verify(route))["verified"]
+    assert [action for action, _ in house.recorded()] == ["domain_route.created", "domain_route.verified"]
+
+
+async def test_a_file_proves_it(house: House) -> None:
+    route = await house.make()
+    async with receiving(answering(200, route["file_content"].encode())) as receiver:
+        house.network.port = receiver.port
+        assert (await house.verify(route))["verified"]
+
+
+async def test_one_proof_is_enough_for_the_domain_and_its_route(house: House) -> None:
+    domain = (await house.request("POST", "/api/organizations/acme/domain", {"domain": NAME})).ok(200)
+    house.publish(domain)
+    assert (await house.request("POST", "/api/organizations/acme/domain/verify")).ok(200)["verified"]
+    route = await house.make()
+    assert route["verification_token"] == domain["verification_token"]
+    assert (await house.verify(route))["verified"]
+
+
+async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
+    ours, theirs = await house.make(), await house.make(of="globex")
+    house.publish(ours, theirs)
+    outcomes = await all_at_once(partial(house.verify, ours), partial(house.verify, theirs, of="globex"))
+    assert sorted(one["verified"] for one in outcomes) == [False, True]
+    assert len(house.people.rows("select from domain_routes where verified_at is not null")) == 1
+    assert len(house.audited("domain_route.verified")) == 1
+    won = (await house.shown())[0]["verified"]
+    keeper, waiting = (("acme", ours), ("globex", theirs)) if won else (("globex", theirs), ("acme", ours))
+    assert not (await house.verify(waiting[1], of=waiting[0]))["verified"]
+    # Once the other lets go of it, it is free.
+    assert (await house.ask("DELETE", f"/{keeper[1]['id']}", of=keeper[0])).status == 204
+    assert (await house.verify(waiting[1], of=waiting[0]))["verified"]
+
+
+@pytest.mark.parametrize("first", ["domain", "route"])
+async def test_a_domain_of_one_organization_is_no_route_of_another(house: House, first: str) -> None:
+    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
+    route = await house.make()
+    house.publish(domain, route)
+
+    async def verify_domain() -> bool:
+        answer = (await house.request("POST", "/api/organizations/globex/domain/verify", by=house.stranger)).ok(200)
+        return bool(answer["verified"])
+
+    if first == "domain":
+        assert await verify_domain()
+        assert not (await house.verify(route))["verified"]
+    else:
+        assert (await house.verify(route))["verified"]
+        assert not await verify_domain()
+
+
+async def test_of_a_domain_and_a_route_at_once_one_is_verified(house: House) -> None:
+    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
+    route = await house.make()
+    house.publish(domain, route)
+
+    async def verify_domain() -> dict[str, Any]:
+        told: dict[str, Any] = (await house.request("POST", "/api/organizations/globex/domain/verify", by=house.stranger)).ok(200)
+        return told
+
+    outcomes = await all_at_once(verify_domain, partial(house.verify, route))
+    assert sorted(one["verified"] for one in outcomes) == [False, True]
+
+
+async def test_whoever_verifies_waits_for_another_that_does(house: House, database_url: str) -> None:
+    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
+    route = await house.make()
+    house.publish(route)
+    outcomes: list[dict[str, Any]] = []
+
+    async def verify() -> None:
+        outcomes.append(await house.verify(route))
+
+    with psycopg.connect(database_url) as other:
+        # As globex's verification stands just before its commit.
+        other.execute("select pg_advisory_xact_lock(%s, %s)", (NAMESPACE, DOMAINS))
+        other.execute("update domains set verified_at = now(), next_check_at = now() where domain = %s", (domain["domain"],))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(verify)
+            await house.people.somebody_waits()
+            other.commit()
+    assert [one["verified"] for one in outcomes] == [False]
+
+
+async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
+    await house.verified()
+    assert await DomainRouteChecker(house.postern.tenancy.domain_routes, spread=lambda: 0.0).sweep() == 0
+    assert await DomainChecker(house.postern.tenancy.domains, spread=lambda: 0.0).sweep() == 0
+    (first,) = house.people.rows("select * from domain_routes")
+    assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
+    assert await house.check() == 1
+    (second,) = house.people.rows("select * from domain_routes")
+    assert second["checked_at"] > first["checked_at"]
+    assert house.log.events("domains_checked")[-1]["actor"] == "domain_route_checker"
+
+
+async def test_a_lost_proof_is_told_twice_and_ends_the_route(house: House, postern: Postern) -> None:
+    route = await house.verified()
+    house.withdraw(route)
+    await house.check()
+    (notice,) = await Postbox(postern).empty()
+    assert (notice.to, NAME in notice.text, route["txt_name"] in notice.text) == (house.owner.email, True, True)
+    assert "was not found just now" in (await house.verify(route))["message"]
+    for _ in range(MOST_MISSES - 1):
+        assert (await house.shown())[0]["verified"]
+        await house.check()
+    (shown,) = await house.shown()
+    assert (shown["verified"], shown["verified_at"]) == (False, None)
+    (lost,) = await Postbox(postern).empty()
+    assert (lost.to, "no longer led" in lost.text, NAME in lost.subject) == (house.owner.email, True, True)
+    (entry,) = house.audited("domain_route.lost")
+    assert (entry["actor_id"], entry["details"]) == (None, {"domain_id": route["id"], "domain": NAME})
+    assert await house.check() == 0
+    house.publish(route)
+    assert (await house.verify(route))["verified"]
+
+
+async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> None:
+    route = await house.verified()
+    house.withdraw(route)
+    await house.check()
+    house.publish(route)
+    await house.check()
+    assert house.people.rows("select misses from domain_routes") == [{"misses": 0}]
+
+
+async def test_a_route_that_was_deleted_during_its_check_is_left_alone(house: House) -> None:
+    route = await house.verified()
+    house.people.change("update domain_routes set next_check_at = now() - interval '1 s'")
+    (claimed,) = await house.postern.tenancy.domain_routes.claim_due(10)
+    await house.ask("DELETE", f"/{route['id']}")
+    house.withdraw(route)
+    await house.postern.tenancy.domain_routes.recheck(claimed)
+    assert house.audited("domain_route.lost") == []
+
+
+async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: House) -> None:
+    route = await house.make()
+    found = answering(200, route["file_content"].encode())
+
+    async def answer(stream: trio.abc.Stream, call: Call) -> bool:
+        house.people.change("delete from memberships where user_id = %s", house.speaker.user)
+        return await found(stream, call)
+
+    async with receiving(answer) as receiver:
+        house.network.port = receiver.port
+        assert (await house.ask("POST", f"/{route['id']}/verify")).status == 403
+    assert house.people.rows("select verified_at from domain_routes") == [{"verified_at": None}]
+
+
+async def test_others_neither_see_nor_change_it(house: House) -> None:
+    route = await house.make()
+    one = f"/{route['id']}"
+    asks: list[tuple[str, str, Any]] = [
+        ("GET", "", None),
+        ("POST", "", {"domain": "acme.test"}),
+        ("PATCH", one, {"join_policy": "on"}),
+        ("POST", f"{one}/verify", None),
+        ("DELETE", one, None),
+    ]
+    for method, path, body in asks:
+        for person in (house.member, house.stranger):
+            assert (await house.ask(method, path, body, by=person)).status == 403
+    assert await house.shown(of="globex") == []
+    for method, path, body in asks[2:]:
+        for identity in (route["id"], NOWHERE):
+            answer = await house.ask(method, path.replace(route["id"], identity), body, of="globex")
+            assert refused(answer) == (404, "NOT_FOUND")
+    assert await house.shown() == [route]
+
+
+async def test_it_takes_a_fresh_proof(house: House) -> None:
+    route = await house.make()
+    house.people.change("update sessions set proved_at = now() - interval '1 hour'")
+    for method, path, body in (("POST", "", {"domain": "acme.test"}), ("PATCH", f"/{route['id']}", {"join_policy": "on"})):
+        assert refused(await house.ask(method, path, body)) == (401, "REAUTHENTICATION_REQUIRED")
+    assert refused(await house.ask("DELETE", f"/{route['id']}")) == (401, "REAUTHENTICATION_REQUIRED")
+
+
+async def test_round_trips(house: House) -> None:
+    route = await house.make()
+    house.publish(route)
+    for method, path, body, most in (
+        ("POST", "", {"domain": "acme.test", "upstream_provider_id": "websuite"}, 5),
+        ("PATCH", f"/{route['id']}", {"upstream_provider_id": "websuite", "login_policy": "upstream_only"}, 5),
+        ("POST", f"/{route['id']}/verify", None, 5),
+        ("GET", "", None, 2),
+        ("DELETE", f"/{route['id']}", None, 5),
+    ):
+        await house.ask(method, path, body)
+        trips = house.log.events("request")[-1]["db_round_trips"]
+        assert trips <= most, (method, path, trips)

@@ -1,0 +1,456 @@
+"""Becoming a member by the domain of one's address: at the end of a sign-in, at once or by asking."""
+
+from functools import partial
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.email import Email
+from core.domain.errors import Unavailable
+from core.domain.identifiers import UserId
+from core.domain.secrets import Password
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tabs
+from tests.http.cast import Shops, all_at_once
+from tests.http.client import Received, refused
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox, link_in
+from tests.http.routing import change_route, route
+from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
+
+NAME: Final = "acme.example"
+NOWHERE: Final = str(uuid4())
+BAD_REQUEST, FORBIDDEN, NOT_FOUND = (400, "BAD_REQUEST"), (403, "FORBIDDEN"), (404, "NOT_FOUND")
+
+
+class House(Shops):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.resident(self.acme, "owner")
+        self.admin = self.speaker = self.resident(self.acme, "admin")
+        self.member = self.resident(self.acme, "member")
+        self.stranger = self.resident(self.globex, "owner")
+        self.box = Postbox(self.postern)
+
+    def route(self, join: str, domain: str = NAME, **more: Any) -> None:
+        route(self.people, self.acme, domain, join=join, **{"login": "password_allowed", **more})
+
+    async def newcomer(self, name: str = "ada", domain: str = NAME, *, verified: bool = True) -> Person:
+        return await self.people.with_password(PASSWORD, f"{name}@{domain}", verified=verified)
+
+    async def sign_in(self, person: Person, **more: Any) -> Received:
+        answer = await Browser(self.client).login(person, **more)
+        assert answer.status == 200, answer.body
+        return answer
+
+    async def ask(self, method: str, path: str = "", *, of: str = "acme", by: Person | None = None) -> Received:
+        return await self.request(method, f"/api/organizations/{of}/join-requests{path}", by=by)
+
+    async def listed(self, query: str = "", **more: Any) -> list[dict[str, Any]]:
+        answer = await self.ask("GET", query, **more)
+        assert answer.status == 200, answer.body
+        requests: list[dict[str, Any]] = answer.json()
+        return requests
+
+    async def asked(self, name: str = "ada") -> tuple[Person, dict[str, Any]]:
+        """Somebody who has asked, and the request."""
+        person = await self.newcomer(name)
+        await self.sign_in(person)
+        (request,) = [one for one in await self.listed() if one["user_id"] == str(person.user)]
+        return person, request
+
+    def belongs(self, person: Person) -> str | None:
+        rows = self.people.rows("select role from memberships where org_id = %s and user_id = %s", self.acme.id, person.user)
+        return rows[0]["role"] if rows else None
+
+    def limit(self, most: int) -> None:
+        self.people.change("update organizations set max_users = %s where id = %s", most, self.acme.id)
+
+    def recorded(self) -> list[tuple[str, UUID | None, dict[str, Any]]]:
+        told = self.people.rows(
+            "select action, actor_id, details from audit_log where action = 'user.joined' or action like 'join_request.%%' order by id"
+        )
+        return [(one["action"], one["actor_id"], one["details"]) for one in told]
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+async def test_where_it_is_on_a_sign_in_makes_a_member(house: House) -> None:
+    house.route("on")
+    person = await house.newcomer()
+    tokens = (await house.sign_in(person)).json()
+    assert house.belongs(person) == "member"
+    (entry,) = house.recorded()
+    assert entry == ("user.joined", person.user, {"role": "member", "domain": NAME})
+    # Where they were is none of the organization's business.
+    assert house.people.rows("select address, user_agent from audit_log where action = 'user.joined'") == [
+        {"address": None, "user_agent": None}
+    ]
+    assert [event["details"] for event in house.told() if event["name"] == "user.joined"] == [{"role": "member", "domain": NAME}]
+    assert (await house.client.post("/api/organizations/acme/select", token=tokens["access_token"])).status == 200
+    assert house.log.events("joined_by_domain")[-1]["outcome"] == "member"
+    # Once.
+    await house.sign_in(person)
+    assert len(house.recorded()) == 1
+    assert await house.listed() == []
+
+
+async def test_where_it_is_on_a_link_makes_a_member_too(house: House) -> None:
+    house.route("on", provider=None)
+    person = await house.newcomer()
+    await house.client.post("/api/auth/magic-link", {"email": person.email})
+    (mail,) = await house.box.empty()
+    tabs = Tabs(house.client)
+    tab = await tabs.tab().open(link_in(mail).removeprefix("https://id.example.org"))
+    await tab.send()
+    assert tabs.session
+    assert house.belongs(person) == "member"
+
+
+async def test_whoever_owes_a_second_factor_joins_with_it_or_before(house: House) -> None:
+    house.route("on")
+    person = await house.newcomer()
+    totp = await enable_mfa(house.client, house.people, person)
+    browser = Browser(house.client)
+    preauth = (await browser.login(person)).json()["access_token"]
+    assert (await browser.verify(preauth, totp.now())).status == 200
+    assert house.belongs(person) == "member"
+
+
+async def test_a_service_for_members_alone_lets_them_in_at_once(house: House) -> None:
+    house.route("on")
+    house.people.change("update services set sign_in_policy = 'members'")
+    person = await house.newcomer()
+    await house.sign_in(person, org_slug="acme", service_slug="shop")
+    assert house.belongs(person) == "member"
+
+
+async def test_where_it_is_off_nothing_happens(house: House) -> None:
+    house.route("off")
+    person = await house.newcomer()
+    await house.sign_in(person)
+    assert (house.belongs(person), await house.listed(), house.recorded()) == (None, [], [])
+
+
+async def test_where_they_have_to_ask_a_request_is_made_once(house: House) -> None:
+    house.route("ask")
+    person = await house.newcomer()
+    await house.sign_in(person)
+    await house.sign_in(person)
+    (request,) = await house.listed()
+    assert request == {
+        "id": request["id"],
+        "user_id": str(person.user),
+        "email": person.email,
+        "status": "pending",
+        "created_at": request["created_at"],
+        "decided_at": None,
+        "decided_by": None,
+    }
+    assert house.belongs(person) is None
+    told = {"join_request_id": request["id"], "domain": NAME, "email": person.email}
+    assert house.recorded() == [("join_request.created", person.user, told)]
+    assert house.log.events("joined_by_domain")[-1]["outcome"] == "asked"
+    mails = await house.box.empty()
+    assert sorted(mail.to for mail in mails if "join" in mail.subject) == [house.admin.email, house.owner.email]
+    assert all(person.email in mail.text for mail in mails)
+
+
+async def test_of_the_requests_of_a_day_the_first_is_mailed(house: House) -> None:
+    house.route("ask")
+    for name in ("ada", "grace"):
+        await house.sign_in(await house.newcomer(name))
+    assert len([mail for mail in await house.box.empty() if "join" in mail.subject]) == 2
+    house.people.change("update join_requests set created_at = created_at - interval '1 day'")
+    await house.sign_in(await house.newcomer("edsger"))
+    assert len([mail for mail in await house.box.empty() if "join" in mail.subject]) == 2
+
+
+async def test_two_sign_ins_at_once_ask_or_join_once(house: House) -> None:
+    for join in ("ask", "on"):
+        house.people.change("delete from domain_routes")
+        house.route(join)
+        person = await house.newcomer(join)
+        await all_at_once(*[partial(house.sign_in, person)] * 4)
+        assert (house.belongs(person) == "member") is (join == "on")
+    assert [action for action, _, _ in house.recorded()] == ["join_request.created", "user.joined"]
+
+
+async def test_an_approved_request_makes_a_member(house: House) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    await house.box.empty()
+    answer = await house.ask("POST", f"/{request['id']}/approve")
+    assert (answer.status, answer.json()) == (200, {})
+    assert house.belongs(person) == "member"
+    (closed,) = await house.listed("?status=approved")
+    assert (closed["status"], closed["decided_by"], closed["decided_at"] is not None) == ("approved", str(house.admin.user), True)
+    told = {"join_request_id": request["id"]}
+    assert house.recorded()[1:] == [
+        ("user.joined", house.admin.user, {"role": "member", **told}),
+        ("join_request.approved", house.admin.user, {**told, "email": person.email}),
+    ]
+    (mail,) = await house.box.empty()
+    assert (mail.to, "Acme" in mail.subject) == (person.email, True)
+    for path in ("approve", "decline"):
+        assert refused(await house.ask("POST", f"/{request['id']}/{path}")) == BAD_REQUEST
+
+
+async def test_a_declined_request_stays_declined(house: House) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+    assert await house.listed("?status=pending") == []
+    assert [one["status"] for one in await house.listed("?status=declined")] == ["declined"]
+    assert [action for action, _, _ in house.recorded()] == ["join_request.created", "join_request.declined"]
+    for join in ("ask", "on"):
+        change_route(house.people, NAME, join_policy=join)
+        await house.sign_in(person)
+    assert house.belongs(person) is None
+    assert len(await house.listed()) == 1
+
+
+async def test_of_two_who_answer_one_does(house: House) -> None:
+    house.route("ask")
+    _, request = await house.asked()
+    answers = await all_at_once(
+        partial(house.ask, "POST", f"/{request['id']}/approve"),
+        partial(house.ask, "POST", f"/{request['id']}/decline", by=house.owner),
+    )
+    assert sorted(one.status for one in answers) == [200, 400]
+
+
+async def test_a_full_organization_gets_a_request_instead(house: House) -> None:
+    house.route("on")
+    house.limit(3)
+    person = await house.newcomer()
+    await house.sign_in(person)
+    assert house.belongs(person) is None
+    (request,) = await house.listed("?status=pending")
+    assert house.log.events("joined_by_domain")[-1]["outcome"] == "full"
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == (400, "TEAM_LIMIT_EXCEEDED")
+    await house.sign_in(person)
+    assert len(await house.listed()) == 1
+    # With room again, the next sign-in does what it says.
+    house.limit(4)
+    await house.sign_in(person)
+    assert house.belongs(person) == "member"
+    assert [(one["status"], one["decided_by"]) for one in await house.listed()] == [("approved", None)]
+
+
+async def test_the_last_place_is_given_once(house: House) -> None:
+    house.route("on")
+    house.limit(4)
+    newcomers = [await house.newcomer(name) for name in ("ada", "grace", "edsger")]
+    await all_at_once(*(partial(house.sign_in, person) for person in newcomers))
+    assert sorted(str(house.belongs(person)) for person in newcomers) == ["None", "None", "member"]
+    assert len(await house.listed("?status=pending")) == 2
+
+
+async def test_whoever_joins_otherwise_need_not_be_answered(house: House) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    invited = await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})
+    assert (await house.client.post("/api/invitations/accept", {"token": invited.json()["token"]})).status == 200
+    assert await house.listed("?status=pending") == []
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+
+
+@pytest.mark.parametrize("join", ["ask", "on"])
+async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: House, join: str) -> None:
+    house.route(join)
+    person = house.resident(house.acme, "member", "gone")
+    house.people.change(
+        "update users set password_hash = %s, email_verified_at = now() where id = %s",
+        await house.postern.identity.passwords.hash(Password(PASSWORD)),
+        person.user,
+    )
+    assert (await house.request("POST", f"/api/organizations/acme/members/{person.user}")).status == 200
+    await house.sign_in(person)
+    assert (house.belongs(person), await house.listed()) == (None, [])
+
+
+@pytest.mark.parametrize("why", ["unverified", "platform owner", "other domain", "lost", "suspended", "member"])
+async def test_who_does_not_join(house: House, why: str) -> None:
+    house.route("on")
+    person = await house.newcomer(domain="mail.acme.example" if why == "other domain" else NAME)
+    if why == "platform owner":
+        house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+    elif why == "lost":
+        house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    elif why == "suspended":
+        house.people.change("update organizations set status = 'suspended'")
+    elif why == "member":
+        house.tenants.join(person, house.acme, "admin")
+    if why == "unverified":
+        house.people.change("update users set email_verified_at = null where id = %s", person.user)
+        assert (await Browser(house.client).login(person)).status == 401
+    else:
+        await house.sign_in(person)
+    assert house.belongs(person) == ("admin" if why == "member" else None)
+    assert house.people.rows("select from join_requests") == []
+
+
+async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.route("on")
+    person = await house.newcomer()
+
+    async def away(*_arguments: Any) -> None:
+        raise Unavailable("busy", retry_after=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(house.postern.identity.joining), "join_by_domain", away)
+        await house.sign_in(person)
+    assert house.log.events("join_put_off")
+    assert house.belongs(person) is None
+    await house.sign_in(person)
+    assert house.belongs(person) == "member"
+
+
+@pytest.mark.parametrize("email", [f"work@{NAME}", "ada@example.org", "ada@"])
+async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house: House, email: str) -> None:
+    house.route("on")
+    person = await house.newcomer("ada", "example.org")
+    async with house.postern.foundation.unit_of_work() as uow:
+        assert await house.postern.identity.joining.join_by_domain(uow, UserId(person.user), Email(email)) is None
+    assert house.belongs(person) is None
+
+
+@pytest.mark.parametrize("why", ["removed", "declined", "asked", "member", "platform owner"])
+async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(house: House, why: str) -> None:
+    """A sign-in through a provider has not looked before."""
+    house.route("ask" if why == "asked" else "on")
+    person = await house.newcomer()
+    if why in {"removed", "member"}:
+        house.tenants.join(person, house.acme)
+    if why == "removed":
+        house.people.change("delete from memberships where user_id = %s", person.user)
+    elif why == "platform owner":
+        house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+    elif why in {"asked", "declined"}:
+        house.people.change(
+            """
+            insert into join_requests (id, org_id, user_id, email, status, created_at, decided_at)
+            values (gen_random_uuid(), %s, %s, 'x', %s, now(), %s)
+            """,
+            house.acme.id,
+            person.user,
+            "pending" if why == "asked" else "declined",
+            None if why == "asked" else house.postern.foundation.clock.now(),
+        )
+    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert house.belongs(person) == ("member" if why == "member" else None)
+    assert house.recorded() == []
+
+
+async def test_an_account_that_was_deactivated_does_not_join(house: House) -> None:
+    house.route("on")
+    person = await house.newcomer()
+    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
+    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert house.belongs(person) is None
+
+
+async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: House) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+
+
+async def test_others_neither_see_nor_answer_it(house: House) -> None:
+    house.route("ask")
+    _, request = await house.asked()
+    for person in (house.member, house.stranger):
+        assert refused(await house.ask("GET", by=person)) == FORBIDDEN
+        for path in ("approve", "decline"):
+            assert refused(await house.ask("POST", f"/{request['id']}/{path}", by=person)) == FORBIDDEN
+    assert await house.listed(of="globex", by=house.stranger) == []
+    for identity in (request["id"], NOWHERE):
+        for path in ("approve", "decline"):
+            assert refused(await house.ask("POST", f"/{identity}/{path}", of="globex", by=house.stranger)) == NOT_FOUND
+    assert [one["status"] for one in await house.listed()] == ["pending"]
+
+
+async def test_the_list_has_pages(house: House) -> None:
+    house.route("ask")
+    for name in ("ada", "grace", "edsger"):
+        await house.sign_in(await house.newcomer(name))
+    assert [one["email"].partition("@")[0] for one in await house.listed("?limit=2")] == ["edsger", "grace"]
+    assert [one["email"].partition("@")[0] for one in await house.listed("?limit=2&page=2&status=pending")] == ["ada"]
+    assert refused(await house.ask("GET", "?status=none")) == BAD_REQUEST
+
+
+async def test_whoever_asked_sees_it_among_their_organizations(house: House) -> None:
+    house.route("ask")
+    person = await house.newcomer()
+    tabs = Tabs(house.client)
+    tab = await tabs.tab().open("/ui/sign-in?to=/ui/organizations")
+    await tab.send(email=person.email)
+    await tab.send(password=PASSWORD)
+    assert "/ui/join-requests" in tab.page.links
+    await tab.open("/ui/join-requests")
+    assert "asked to become a member" in tab.page.text
+    assert "Acme" in tab.page.text
+    (request,) = await house.listed()
+    await house.ask("POST", f"/{request['id']}/decline")
+    await tab.open("/ui/join-requests")
+    assert "No requests" in tab.page.text
+    assert "Acme" not in tab.page.text
+
+
+async def test_round_trips(house: House) -> None:
+    house.route("ask")
+    _, first = await house.asked()
+    _, second = await house.asked("grace")
+    for method, path, most in (
+        ("GET", "", 2),
+        ("POST", f"/{first['id']}/approve", 5),
+        ("POST", f"/{second['id']}/decline", 5),
+    ):
+        assert (await house.ask(method, path)).status == 200
+        trips = house.log.events("request")[-1]["db_round_trips"]
+        assert trips <= most, (method, path, trips)
+
+
+async def test_what_a_sign_in_costs(house: House) -> None:
+    house.route("on")
+    person = await house.newcomer()
+    await house.sign_in(await house.newcomer("warm"))
+    costs = []
+    for _ in range(3):
+        await house.sign_in(person)
+        costs.append(house.log.events("request")[-1]["db_round_trips"])
+    assert costs[0] <= 8
+    assert costs[2] <= 5
+
+
+@pytest.mark.parametrize("join", ["ask", "on"])
+async def test_whoever_left_by_any_other_way_stays_out_too(house: House, join: str) -> None:
+    """A directory removes members by statements of its own."""
+    house.route(join)
+    person = await house.newcomer()
+    house.tenants.join(person, house.acme)
+    house.people.change("delete from memberships where user_id = %s", person.user)
+    await house.sign_in(person)
+    assert (house.belongs(person), await house.listed()) == (None, [])
+    # In another organization that is nothing.
+    house.people.change("update domain_routes set org_id = %s", house.globex.id)
+    await house.sign_in(person)
+    assert len(house.people.rows("select from memberships where user_id = %s", person.user)) == (join == "on")
+
+
+async def test_an_account_or_an_organization_that_goes_leaves_nothing(house: House) -> None:
+    house.route("ask")
+    person, _ = await house.asked()
+    house.tenants.join(person, house.globex)
+    house.people.change("delete from memberships where user_id = %s", person.user)
+    house.people.change("update all_organizations set deleted_at = now() where id = %s", house.globex.id)
+    house.people.change("delete from users where id = %s", person.user)
+    assert house.people.rows("select from join_requests union all select from former_members") == []

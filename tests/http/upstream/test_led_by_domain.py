@@ -1,0 +1,225 @@
+"""Where an organization leads the people of its domain to a provider: from wherever they are on the way to something, and with its client
+there; and nobody gets in by another provider where only that one will do.
+"""
+
+from typing import Final
+
+import pytest
+
+from tests.http.client import refused
+from tests.http.federation.arriving import CALLBACK, is_page
+from tests.http.routing import change_route, route
+from tests.http.signing_in import LOGIN, PASSWORD
+from tests.http.tenants import UsedService
+from tests.http.upstream.house import ADA, House
+
+NAME: Final = "example.org"
+FALLBACK: Final = "password_fallback_if_provider_unavailable"
+
+
+@pytest.fixture
+def app(house: House) -> UsedService:
+    """Of another organization than the one that leads its people."""
+    return house.application(house.tenants.add("globex"), "site", CALLBACK)
+
+
+async def own(house: House, login: str = "upstream_only", join: str = "off") -> str:
+    """Acme's own provider, and the route that leads there."""
+    provider = await house.own_provider(domain="")
+    route(house.people, house.acme, NAME, provider=None, login="password_allowed", join=join)
+    change_route(house.people, NAME, own_provider=provider, login_policy=login)
+    house.sits(word="own")
+    return provider
+
+
+async def test_the_address_leads_to_the_own_provider_and_from_there_into_another_organizations_application(
+    house: House, app: UsedService
+) -> None:
+    await own(house)
+    house.allow(house.verified(), app)
+    tabs = house.browser()
+    tab = await tabs.tab().open(house.asking(app))
+    tab = await tab.send(email=ADA)
+    leading = tab.page.refresh
+    assert leading.startswith("/auth/")
+    assert "org=acme" in leading
+    answer = await tabs.request("GET", leading)
+    assert answer.status == 302
+    back = await tabs.request("GET", house.fakes["own"].consent(answer.header("location") or ""))
+    while (back.header("location") or "").startswith("/"):
+        back = await tabs.request("GET", back.header("location") or "")
+    assert (back.header("location") or back.body.decode()).find("code=") > 0
+
+
+async def test_an_applications_own_page_leads_there(house: House, app: UsedService) -> None:
+    provider = await own(house)
+    ada = house.verified()
+    answer = await house.go(house.browser(), house.direct("site", org="globex"), word=provider)
+    assert "code=" in (answer.header("location") or "")
+    assert [row["user_id"] for row in house.people.rows("select user_id from authorization_codes")] == [ada.user]
+    assert app.slug == "site"
+
+
+@pytest.mark.parametrize("what", ["no route", "not proved", "another provider"])
+async def test_an_own_provider_counts_elsewhere_only_where_it_is_led_to(house: House, app: UsedService, what: str) -> None:
+    provider = await own(house)
+    if what == "no route":
+        house.people.change("delete from domain_routes")
+    elif what == "not proved":
+        house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    else:
+        change_route(house.people, NAME, login_policy="password_allowed", own_provider=None)
+    tabs = house.browser()
+    tab = await tabs.tab().open(house.asking(app))
+    flow = tab.place.partition("flow=")[2]
+    is_page(await tabs.request("GET", f"/auth/{provider}?org=acme&flow={flow}"), 400, "is not set up")
+
+
+async def test_a_shared_provider_is_used_with_the_client_of_the_organization_that_leads_there(house: House, app: UsedService) -> None:
+    """Nothing is asked for there in the name of another organization's service."""
+    house.set(app, websuite_scopes=["https://www.example/calendar"])
+    route(house.people, house.acme, NAME, provider="websuite")
+    house.sits()
+    tabs = house.browser()
+    tab = await tabs.tab().open(house.asking(app))
+    flow = tab.place.partition("flow=")[2]
+    by_acme = await house.leave(tabs, f"?org=acme&flow={flow}")
+    assert "client_id=c&" in by_acme
+    assert "calendar" not in by_acme
+    by_ours = await house.leave(tabs, f"?flow={flow}")
+    assert "client_id=websuite-client&" in by_ours
+    assert "calendar" in by_ours
+
+
+@pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
+async def test_another_provider_lets_nobody_in_and_writes_nothing(house: House, local: str) -> None:
+    house.sits()
+    if local == "connected":
+        await house.go(house.browser())
+    elif local != "none":
+        person = house.verified()
+        if local == "never proved":
+            house.people.change("update users set email_verified_at = null where id = %s", person.user)
+    await own(house)
+    before = house.identities(), house.people.rows("select id, email_verified_at, password_hash from users order by id")
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, "sign in at their organization")
+    assert tabs.session is None
+    assert (house.identities(), house.people.rows("select id, email_verified_at, password_hash from users order by id")) == before
+
+
+async def test_the_owners_of_the_platform_are_not_led(house: House) -> None:
+    owner = house.verified()
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    await own(house)
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == owner.user
+
+
+@pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
+@pytest.mark.parametrize("by", ["own", "websuite"])
+async def test_whoever_comes_by_the_provider_becomes_a_member(house: House, local: str, by: str) -> None:
+    house.sits(word=by)
+    person = None if local in {"none", "connected"} else house.verified()
+    if local == "never proved" and person is not None:
+        house.people.change("update users set email_verified_at = null where id = %s", person.user)
+    if by == "own":
+        provider = await own(house, join="on")
+        query = "?org=acme"
+    else:
+        provider, query = "websuite", ""
+        route(house.people, house.acme, NAME, provider="websuite", join="on")
+        house.people.change("delete from oauth_credentials")
+    if local == "connected":
+        change_route(house.people, NAME, join_policy="off")
+        await house.go(house.browser(), query, word=provider)
+        change_route(house.people, NAME, join_policy="on")
+    tabs = house.browser()
+    await house.go(tabs, query, word=provider)
+    user = await house.who(tabs)
+    assert user is not None
+    assert house.people.rows("select role from memberships where user_id = %s", user) == [{"role": "member"}]
+
+
+async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy_says_so(house: House) -> None:
+    person = await house.people.with_password(PASSWORD, ADA)
+    provider = await own(house, FALLBACK)
+    fake = house.fakes["own"]
+    login = {"email": ADA, "password": PASSWORD}
+    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
+    tabs = house.browser()
+    leaving = await house.leave(tabs, "?org=acme", word=provider)
+    fake.fails = True
+    is_page(await tabs.request("GET", fake.consent(leaving)), 400, "did not work")
+    assert [row["provider"] for row in house.people.rows("select provider from provider_outages")] == [provider]
+    assert (await house.unlimited.post(LOGIN, login)).status == 200
+    fake.fails = False
+    await house.go(tabs, "?org=acme", word=provider)
+    assert house.people.rows("select from provider_outages") == []
+    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
+    assert await house.who(tabs) == person.user
+
+
+async def test_a_refusal_is_no_outage(house: House) -> None:
+    provider = await own(house, FALLBACK)
+    tabs = house.browser()
+    fake = house.fakes["own"]
+    back = fake.consent(await house.leave(tabs, "?org=acme", word=provider))
+    fake.codes.clear()
+    is_page(await tabs.request("GET", back), 400)
+    tabs = house.browser()
+    back = fake.back(dict(fake.asked), error="server_error")
+    await tabs.request("GET", back)
+    assert house.people.rows("select from provider_outages") == []
+
+
+async def test_a_passkey_that_is_a_second_factor_is_asked_for(house: House) -> None:
+    ada = house.verified()
+    house.people.give_passkey(ada, second_factor=True)
+    house.sits()
+    tabs = house.browser()
+    answer = await house.go(tabs)
+    assert (answer.header("location") or "").startswith("/ui/sign-in/second-factor")
+    assert tabs.session is None
+
+
+class TestRoutes:
+    @pytest.fixture
+    def house(self, house: House) -> House:
+        house.speaker = house.resident(house.acme, "owner", "boss")
+        return house
+
+    async def test_a_route_names_a_provider_of_its_own_organization_which_then_stays(self, house: House) -> None:
+        provider = await house.own_provider(domain="")
+        routes, providers = "/api/organizations/acme/domain-routes", f"/api/organizations/acme/upstream-providers/{provider}"
+        body = {"domain": "acme.test", "upstream_provider_id": provider, "login_policy": "upstream_only"}
+        made = (await house.request("POST", routes, body)).ok(201)
+        assert made["upstream_provider_id"] == provider
+        assert refused(await house.request("DELETE", providers)) == (409, "CONFLICT")
+        # Turned off, it can be.
+        (await house.request("PATCH", providers, {"enabled": False})).ok()
+        cleared = {"upstream_provider_id": None, "login_policy": "password_allowed"}
+        (await house.request("PATCH", f"{routes}/{made['id']}", cleared)).ok()
+        assert (await house.request("DELETE", providers)).status == 204
+        assert refused(await house.request("PATCH", f"{routes}/{made['id']}", {"upstream_provider_id": provider})) == (400, "BAD_REQUEST")
+
+    async def test_a_route_names_no_provider_of_another_organization(self, house: House) -> None:
+        provider = await house.own_provider(domain="")
+        globex = house.tenants.add("globex")
+        eve = house.resident(globex, "owner", "eve")
+        body = {"domain": "globex.test", "upstream_provider_id": provider}
+        answer = await house.request("POST", "/api/organizations/globex/domain-routes", body, by=eve)
+        assert refused(answer) == (400, "BAD_REQUEST")
+
+    async def test_a_route_may_name_what_the_installation_has(self, house: House) -> None:
+        body = {"domain": "acme.test", "upstream_provider_id": "officesuite"}
+        assert (await house.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)["upstream_provider_id"] == "officesuite"
+
+
+async def test_the_lookup_names_what_the_installation_has(house: House) -> None:
+    route(house.people, house.acme, NAME, provider="codehost")
+    house.people.change("delete from oauth_credentials")
+    told = (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()
+    assert (told["provider_name"], told["auth_method"]) == ("codehost", "oauth")
