@@ -33,6 +33,7 @@ from core.usecases.tenancy.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.mail_servers import MailServers
+from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
@@ -54,6 +55,7 @@ class Tenancy:
     callers: Callers
     organizations: Organizations
     members: Members
+    member_factors: MemberFactors
     invitations: Invitations
     roles: Roles
     sign_in_rules: OrganizationSignInRules
@@ -89,6 +91,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work, PostgresOrganizations(pool), sessions, auto_approve=settings.org_auto_approve, clock=clock, ids=ids
         ),
         members=Members(new_unit_of_work, PostgresMembers(pool), sessions, clock),
+        member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,
             PostgresInvitations(pool),

@@ -32,6 +32,11 @@ class MemberStore(Protocol):
         An organization that is being deleted has none.
         """
 
+    async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
+        """Whether the organization made this member's account, and nothing else holds it: no other organization, nobody else's service, no
+        office in the platform.
+        """
+
     async def enter(self, slug: str, user: UserId) -> Entry | None:
         """How the person stands to the organization with this slug. The membership stays until the unit of work ends: a removal waits for
         it. None when there is no such organization.

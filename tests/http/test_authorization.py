@@ -702,6 +702,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}/accept",
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/approve",
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/decline",
+        "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa",
     },
     Capability.END_USERS_VIEW: {
         "GET /api/organizations/{org_slug}/users",

@@ -263,6 +263,7 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/members
 .ao..   po.  yes        -         POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
+.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/roles
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles/{role_id}

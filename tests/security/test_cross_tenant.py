@@ -189,6 +189,7 @@ Asked = Callable[[House], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
+    "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa": lambda _: {"reason": "Lost it"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},

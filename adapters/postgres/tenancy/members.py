@@ -10,9 +10,10 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.mfa import second_factor_due
 from adapters.postgres.identity.revoking import revoking
-from adapters.postgres.rows import IdRow
+from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -105,6 +106,10 @@ class MemberRows:
     async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
         await self._transaction.tell(_HOLD, {"organization": organization})
         return await self._find(organization, users)
+
+    async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
+        rows = await self._transaction.ask(AnswerRow, BELONGS_HERE_ALONE, {"organization": organization, "user": user})
+        return any(row.yes for row in rows)
 
     async def enter(self, slug: str, user: UserId) -> Entry | None:
         parameters = {"slug": storable_text(slug), "user": user}

@@ -175,16 +175,32 @@ class Mfa:
         """For a person who lost their second factor. The caller has checked who may do this. False when it was not enabled. `operator` is
         the name that an operator uses on the command line.
         """
-        # It must be possible to forget what somebody wrote about a person, and who wrote it.
-        personal = {"reason": reason, **({"operator": operator} if operator else {})}
         async with self._unit_of_work() as uow:
-            disabled = await uow.mfa.disable(user)
-            if disabled:
-                await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
-                await self._changed(uow, user, actor, enabled=False, details={"forced": True}, personal=personal)
-                await uow.jobs.add(self._mail("mfa_disabled", email, language, actor).as_job())
+            disabled = await self.force_end(uow, user, email, actor, reason=reason, operator=operator, language=language)
             await uow.commit()
         return disabled
+
+    async def force_end(
+        self,
+        uow: UnitOfWork,
+        user: UserId,
+        email: Email,
+        actor: Actor,
+        *,
+        reason: str,
+        operator: str = "",
+        language: Language | None = None,
+        organization: OrganizationId | None = None,
+    ) -> bool:
+        """The same within the caller's unit of work. `organization` is the one whose member does it."""
+        if not await uow.mfa.disable(user):
+            return False
+        # It must be possible to forget what somebody wrote about a person, and who wrote it.
+        personal = {"reason": reason, **({"operator": operator} if operator else {})}
+        await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
+        await self._changed(uow, user, actor, enabled=False, organization=organization, details={"forced": True}, personal=personal)
+        await uow.jobs.add(self._mail("mfa_disabled", email, language, actor).as_job())
+        return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
         """The earlier codes end, used or not. Returns the new ones, which are shown only once; with a `form`, as `enable` does. Raises

@@ -63,7 +63,7 @@ class Members:
         async with self._unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_owner(acting)
-            target = _target(known, user)
+            target = target_in(known, user)
             role = await uow.roles.assignable(caller.organization, slug)
             if role is None:
                 raise BadRequest("role: there is no such role")
@@ -86,7 +86,7 @@ class Members:
         async with self._unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
-            target = _target(known, user)
+            target = target_in(known, user)
             require_no_more(target.capabilities, acting.capabilities)
             await uow.members.remove(caller.organization, user)
             await uow.record(member_removed(target.membership, target.account.email, actor))
@@ -145,10 +145,11 @@ class Members:
         return Selected(opener.account, entry.membership, await self._sessions.tokens(opened))
 
 
-def _target(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
+def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
+    """The member to whom something is done. Raises `NotFound`, and `BadRequest` for the owner."""
     target = known.get(user)
     if target is None:
         raise NotFound("There is no such member")
     if target.membership.role == BuiltInRole.OWNER:
-        raise BadRequest("The owner's role changes only when the ownership is transferred")
+        raise BadRequest("This cannot be done to the owner: transfer the ownership first")
     return target

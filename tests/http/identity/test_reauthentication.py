@@ -108,6 +108,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
     assert declared == {
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
+        ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
         *passkeys,
         *identities,
     }

@@ -18,6 +18,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
@@ -483,18 +484,13 @@ _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED
 
 _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.default_max_users"
 
-# What else holds an account is no tenant's to say: its owner's memberships, the services of others, another directory, the platform.
-_HELD: Final = f"""
+_HELD: Final[LiteralString] = f"""
            {ACCOUNT}, {_PROFILE}, {_CAPACITY},
            memberships.role, provisioned.is_deactivated, provisioned.in_group,
            (
                users.origin_org_id is not distinct from %(organization)s
-           and not users.is_platform_owner
            and (users.deactivated_at is null or users.deactivated_by_org_id is not distinct from %(organization)s)
-           and not exists (select from memberships as others where others.user_id = users.id and others.org_id <> %(organization)s)
-           and not exists (select from provisioned_users as others where others.user_id = users.id and others.org_id <> %(organization)s)
-           and not exists (select from service_users where service_users.user_id = users.id and service_users.org_id <> %(organization)s)
-           and not exists (select from all_organizations where all_organizations.owner_user_id = users.id)
+           and {HELD_BY_NOTHING_ELSE}
            ) as is_own
 """
 

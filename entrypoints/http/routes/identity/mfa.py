@@ -1,7 +1,7 @@
 """The caller's second factor. Whoever acts in their name may look, and change nothing."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 
@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MessageText, Success, example
+from entrypoints.http.machinery.fields import MessageText, Reason, Success, example
 from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY
 
 
@@ -41,6 +41,24 @@ class FirstMfaCode(msgspec.Struct, frozen=True):
 
     code: Annotated[str, msgspec.Meta(pattern="^[0-9]{6}$", max_length=6, examples=["492039"])]
     """The six digits that the authenticator shows."""
+
+
+class StatedReason(msgspec.Struct, frozen=True):
+    """Why you do it. Clients that cannot send a body with DELETE send it in the query."""
+
+    reason: Annotated[Reason, example("Lost the phone; identity checked by video")] | None = None
+    """Why you do it. The audit log keeps it."""
+
+
+class MfaForceDisabled(msgspec.Struct, frozen=True):
+    """The user has no second factor any more."""
+
+    success: Success
+    message: MessageText
+
+    @classmethod
+    def told(cls, *, disabled: bool) -> Self:
+        return cls(True, "MFA is disabled" if disabled else "MFA was not enabled")
 
 
 class MfaEnabled(msgspec.Struct, frozen=True):

@@ -21,13 +21,11 @@ from entrypoints.http.machinery.fields import (
     HasSecondFactor,
     Id,
     IsPlatformOwner,
-    MessageText,
-    Reason,
     SlugOfRole,
-    Success,
     UserUuid,
     example,
 )
+from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("platform",)
 
@@ -89,20 +87,6 @@ class MfaOfUser(msgspec.Struct, frozen=True, kw_only=True):
     """How many backup codes are left."""
     last_mfa_challenge: datetime | None
     """When a code was last entered, right or wrong; null if never."""
-
-
-class StatedReason(msgspec.Struct, frozen=True):
-    """Why you do it. Clients that cannot send a body with DELETE send it in the query."""
-
-    reason: Annotated[Reason, example("Lost the phone; identity checked by video")] | None = None
-    """Why you do it. The audit log keeps it."""
-
-
-class MfaForceDisabled(msgspec.Struct, frozen=True):
-    """The user has no second factor any more."""
-
-    success: Success
-    message: MessageText
 
 
 class MfaAdoption(msgspec.Struct, frozen=True):
@@ -195,7 +179,7 @@ async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserP
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.platform.platform_users.force_disable_mfa(UserId(call.path.user_id), reason or "", call.actor)
-    return MfaForceDisabled(True, "MFA is disabled" if disabled else "MFA was not enabled")
+    return MfaForceDisabled.told(disabled=disabled)
 
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, tags=_TAGS)

@@ -33,6 +33,7 @@ from entrypoints.http.machinery.fields import (
 )
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("members",)
 _SELECTION = (NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired)
@@ -227,6 +228,26 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     """
     await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
     return Message("The member is removed")
+
+
+@endpoint.delete(
+    f"{_MEMBER}/mfa",
+    caller=able(Capability.MEMBERS_MANAGE, impersonated=False),
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
+    """Remove the second factor of a member who lost it
+
+    For accounts that your organization made, by an invitation or a directory, and that nothing else holds: for all others, ask the owners
+    of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by mail. From now on
+    they sign in without. You may repeat this. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    reason = call.body.reason if call.body.reason is not None else call.query.reason
+    disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
+    return MfaForceDisabled.told(disabled=disabled)
 
 
 @endpoint.post(
