@@ -1,7 +1,7 @@
 """A directory of a hundred thousand people: pages, looking up a name, and the pace of an import."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, cycle
+from itertools import count, cycle, repeat
 from typing import Final
 
 import msgspec
@@ -9,9 +9,11 @@ import psycopg
 import trio
 
 from core.domain.secrets import Token
-from ops.bench.cases.tenancy import ask_all, grown
+from ops.bench.cases.identity import people
+from ops.bench.cases.tenancy import Answered, ask_all, asked_meanwhile, grown
 from ops.bench.fill_tenancy import Size
 from ops.bench.harness import Options, Server, directory, serving
+from ops.bench.inside import bearer
 from ops.bench.load import Target
 from ops.bench.report import Figure, at_least, at_most
 
@@ -19,6 +21,9 @@ PEOPLE: Final = 100_000
 READS: Final = 300
 IMPORTED: Final = 2000
 CONNECTIONS: Final = 4
+# Between the requests of somebody else.
+PAUSE: Final = 0.01
+ALONE: Final = 10.0
 _TOKEN: Final = Token("scim_live_bench0_0123456789")
 _HEADERS: Final = {"Authorization": f"Bearer {_TOKEN.reveal()}", "Content-Type": "application/scim+json"}
 # One page after the other, from the whole range.
@@ -27,7 +32,7 @@ _PAGES: Final = tuple(f"/scim/v2/Users?startIndex={start}&count=100" for start i
 
 async def scim(_options: Options) -> Sequence[Figure]:
     """An organization of a hundred thousand members: a page of a hundred, `userName eq`, a search for a part of a name, the group without
-    its members; and two thousand new people, over four connections.
+    its members; and two thousand new people, over four connections, while somebody else asks for their account at an even pace.
     """
     with directory() as place:
         async with serving(place) as server:
@@ -50,16 +55,28 @@ async def scim(_options: Options) -> Sequence[Figure]:
                 answered = await ask_all(targets, READS if bar else READS // 10, 1)
                 failures += answered.failures.total()
                 figures.append(Figure(f"{what}: 95th percentile", answered.milliseconds(95), "ms", bar))
+            somebody = await bearer(server, (await people(server, 1))[0])
+            own = repeat(server.target("/api/user", somebody))
+            alone, beside = Answered(), Answered()
+            async with asked_meanwhile(own, alone, pause=PAUSE):
+                await trio.sleep(ALONE)
             began = trio.current_time()
-            answered = await ask_all(_newcomers(server), IMPORTED, CONNECTIONS)
+            async with asked_meanwhile(own, beside, pause=PAUSE):
+                answered = await ask_all(_newcomers(server), IMPORTED, CONNECTIONS)
             pace = IMPORTED / (trio.current_time() - began)
-            failures += answered.failures.total()
+            failures += answered.failures.total() + alone.failures.total() + beside.failures.total()
+            others = beside.milliseconds(99) / alone.milliseconds(99)
             return [
                 *figures,
                 Figure("people imported in a second", pace, bar=at_least(150)),
                 Figure("an import: 95th percentile", answered.milliseconds(95), "ms"),
+                Figure("others meanwhile, 99th percentile against alone", others, bar=at_most(2), beside=_described(alone, beside)),
                 Figure("requests that failed", failures, bar=at_most(0)),
             ]
+
+
+def _described(alone: Answered, beside: Answered) -> str:
+    return "; ".join(f"p{percent} {beside.milliseconds(percent):.2f} against {alone.milliseconds(percent):.2f} ms" for percent in (50, 99))
 
 
 def _endless(server: Server, paths: Sequence[str]) -> Iterator[Target]:
