@@ -38,6 +38,13 @@ def worded(name: str, text: str, attributes: Mapping[str, str] = NOTHING, *, dec
     return element(name, attributes, Markup(_escaped(name.partition(":")[2], text, _IN_TEXT)), declared=declared)
 
 
+def put_behind(child: Markup, new: Markup, whole: Markup) -> Markup:
+    """The element with a new child behind its first one, or in the first place if `child` is empty."""
+    # No attribute has a `<`, so this is where the first child begins.
+    place = whole.index("<", 1) + len(child)
+    return Markup(whole[:place] + new + whole[place:])
+
+
 def _escaped(what: str, value: str, characters: tuple[tuple[str, str], ...]) -> str:
     if _PLAIN.fullmatch(value):
         return value

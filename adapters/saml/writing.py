@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from urllib.parse import quote
 
-from adapters.saml.canonical import NOTHING, Markup, element, worded
+from adapters.saml.canonical import NOTHING, Markup, element, put_behind, worded
 from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, URI_NAME
 from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import (
@@ -63,10 +63,12 @@ def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
     logout = [_endpoint("md:SingleLogoutService", binding, metadata.slo_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
     formats = [worded("md:NameIDFormat", one.value) for one in metadata.name_id_formats]
     sign_in = [_endpoint("md:SingleSignOnService", binding, metadata.sso_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
-    content = [element("md:IDPSSODescriptor", provider, *keys, *logout, *formats, *sign_in)]
-    # The signature comes before everything else (SAML metadata, section 2.3.2).
-    written = _whole("md:EntityDescriptor", attributes, content, signer, before=0)
-    return f"<?xml version='1.0' encoding='UTF-8'?>\n{written}".encode()
+    descriptor = element("md:IDPSSODescriptor", provider, *keys, *logout, *formats, *sign_in)
+    whole = element("md:EntityDescriptor", attributes, descriptor, declared=True)
+    if signer is not None:
+        # Before everything else (SAML metadata, section 2.3.2).
+        whole = put_behind(Markup(""), signature(whole, metadata.id, signer), whole)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{whole}".encode()
 
 
 def _assertion(issuer: str, said: Assertion, at: datetime, signer: PrivateKey | None) -> Markup:
@@ -105,12 +107,10 @@ def _encrypted(assertion: Markup, certificate: str) -> Markup:
     return encrypted
 
 
-def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None, *, before: int = 1) -> Markup:
-    """Signed, if there is a signer: the signature stands behind the issuer, or `before` another place."""
+def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None) -> Markup:
+    """Signed behind its issuer, if there is a signer."""
     whole = element(name, attributes, *content, declared=True)
-    if signer is None:
-        return whole
-    return element(name, attributes, *content[:before], signature(whole, attributes["ID"], signer), *content[before:], declared=True)
+    return whole if signer is None else put_behind(content[0], signature(whole, attributes["ID"], signer), whole)
 
 
 def _in_base64(document: Markup) -> str:
@@ -160,4 +160,4 @@ def _endpoint(name: str, binding: str, location: str) -> Markup:
 
 
 def _time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"

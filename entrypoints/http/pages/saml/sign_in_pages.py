@@ -214,12 +214,11 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
     """The page whose form brings the answer to the service provider: by itself, or by its button."""
     text = shipped_pages().text(call.language)
     key = "leaving.title_to" if outcome.succeeded else "going_back.title"
-    content = shipped_pages().page(
-        "leave_form.html",
+    content = shipped_pages().leaving(
         call.language,
         brand=outcome.application.branding,
         action=outcome.action,
-        hidden=outcome.fields,
+        fields=outcome.fields,
         title=text(key, service=outcome.application.name),
         label=text("common.continue"),
     )
