@@ -1,16 +1,10 @@
-"""SAML's documents. What is signed here is signed at once, as tokens are (`adapters/crypto/tokens.py`): a quarter of a millisecond for each
-signature. What others have sent is read in threads, and the modules that know lxml and xmlsec are imported there, with the first one.
-"""
+"""SAML's documents, made and read in threads of their own. The modules that know lxml and xmlsec are imported there, with the first one."""
 
 import sys
 from importlib import import_module
 from typing import Any
 
-import trio
-
-from adapters.saml.canonical import Markup
 from adapters.saml.threads import XmlThreads
-from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import (
     AuthnRequest,
@@ -25,7 +19,7 @@ from core.domain.federation.saml.messages import (
 from ports.federation.saml.documents import PrivateKey
 
 _READING = "adapters.saml.reading"
-_ENCRYPTION = "adapters.saml.encryption"
+_WRITING = "adapters.saml.writing"
 
 
 class XmlDocuments:
@@ -64,28 +58,24 @@ class XmlDocuments:
     async def write_response(
         self, response: Response, signer: PrivateKey, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None
     ) -> str:
-        assertion = write_assertion(response, signer if sign_assertion else None)
-        if assertion is not None and encrypt_for is not None:
-            assertion = await self._encrypted(assertion, encrypt_for)
-        else:
-            # Before the second signature it is the others' turn.
-            await trio.lowlevel.checkpoint()
-        # An answer without an assertion has nothing else that could be trusted.
-        return write_response(response, assertion, signer if sign_response or assertion is None else None)
-
-    async def _encrypted(self, assertion: Markup, certificate: str) -> Markup:
-        encrypted: Markup = await self._threads.run(lambda: _module(_ENCRYPTION).encrypted(assertion, certificate))
-        return encrypted
+        written: str = await self._threads.run(
+            lambda: _module(_WRITING).write_response(
+                response, signer, sign_assertion=sign_assertion, sign_response=sign_response, encrypt_for=encrypt_for
+            )
+        )
+        return written
 
     async def write_logout(
         self, message: OurLogoutRequest | OurLogoutResponse, signer: PrivateKey, *, relay_state: str | None, redirect: bool
     ) -> str:
-        await trio.lowlevel.checkpoint()
-        return write_logout(message, signer, relay_state=relay_state, redirect=redirect)
+        written: str = await self._threads.run(
+            lambda: _module(_WRITING).write_logout(message, signer, relay_state=relay_state, redirect=redirect)
+        )
+        return written
 
     async def write_metadata(self, metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
-        await trio.lowlevel.checkpoint()
-        return write_metadata(metadata, signer)
+        written: bytes = await self._threads.run(lambda: _module(_WRITING).write_metadata(metadata, signer))
+        return written
 
 
 def _module(name: str) -> Any:

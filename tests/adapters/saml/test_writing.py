@@ -7,18 +7,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pytest
-import trio.testing
 import xmlsec
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
 from adapters.saml.canonical import Markup, element, worded
-from adapters.saml.documents import XmlDocuments
-from adapters.saml.encryption import encrypted
 from adapters.saml.signing import _private_key, sign_octets
-from adapters.saml.threads import XmlThreads
-from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
+from adapters.saml.writing import write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import (
     Assertion,
@@ -60,7 +56,7 @@ def _response(said: str = _NASTY, attributes: Mapping[str, Any] | None = None, f
 
 
 def _written(response: Response, *, assertion: bool = True, whole: bool = True) -> bytes:
-    return b64decode(write_response(response, write_assertion(response, _signer() if assertion else None), _signer() if whole else None))
+    return b64decode(write_response(response, _signer(), sign_assertion=assertion, sign_response=whole, encrypt_for=None))
 
 
 def _require_canonical(document: bytes) -> Any:
@@ -107,7 +103,7 @@ def test_one_changed_character_is_noticed() -> None:
                 _verify(signed)
 
 
-async def test_an_answer_without_an_assertion_is_signed_whole() -> None:
+def test_an_answer_without_an_assertion_is_signed_whole() -> None:
     declined = Response(
         id="_x",
         issuer=SP,
@@ -117,9 +113,7 @@ async def test_an_answer_without_an_assertion_is_signed_whole() -> None:
         status=Status.NO_PASSIVE,
         message=_NASTY,
     )
-    documents = XmlDocuments(XmlThreads())
-    packed = await documents.write_response(declined, _signer(), sign_assertion=True, sign_response=False, encrypt_for=None)
-    root = _require_canonical(b64decode(packed))
+    root = _require_canonical(_written(declined, whole=False))
     _verify(root)
     assert root.find("{*}Status/{*}StatusMessage").text == _NASTY
 
@@ -159,18 +153,9 @@ def test_metadata_are_canonical_behind_their_declaration(signer: Callable[[], Op
         _verify(root)
 
 
-@pytest.mark.parametrize(("assertion", "whole"), [(True, True), (True, False), (False, True)])
-async def test_others_get_their_turn_between_two_signatures(*, assertion: bool, whole: bool) -> None:
-    documents = XmlDocuments(XmlThreads())
-    with trio.testing.assert_checkpoints():
-        packed = await documents.write_response(_response(), _signer(), sign_assertion=assertion, sign_response=whole, encrypt_for=None)
-    assert b64decode(packed) == _written(_response(), assertion=assertion, whole=whole)
-
-
 def test_an_encrypted_assertion_can_be_read_on_its_own() -> None:
-    plain = write_assertion(_response(), _signer())
-    assert plain is not None
-    root = _require_canonical(b64decode(write_response(_response(), encrypted(plain, pair().certificate), _signer())))
+    packed = write_response(_response(), _signer(), sign_assertion=True, sign_response=True, encrypt_for=pair().certificate)
+    root = _require_canonical(b64decode(packed))
     _verify(root)
     manager = xmlsec.KeysManager()
     manager.add_key(xmlsec.Key.from_memory(pair().key, xmlsec.constants.KeyDataFormatPem))
