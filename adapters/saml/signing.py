@@ -50,9 +50,10 @@ def key_info(certificate: str, *, declared: bool) -> Markup:
     return element("ds:KeyInfo", NOTHING, data, declared=declared)
 
 
-# Reading one takes as long as signing with it. As many as are signed with in a busy minute.
+# The first signature with it takes twice as long as those that follow. As many as are signed with in a busy minute.
 @lru_cache(maxsize=64)
 def _private_key(pem: str) -> RSAPrivateKey:
-    key = load_pem_private_key(pem.encode(), None)
+    # It was made here, and sealed: to test its primes once more would take some thirty milliseconds.
+    key = load_pem_private_key(pem.encode(), None, unsafe_skip_rsa_key_validation=True)
     assert isinstance(key, RSAPrivateKey)  # noqa: S101 - `certificates.py` makes no other
     return key
