@@ -316,17 +316,21 @@ class SamlSignIn:
             service=application.service,
         )
         response_id = f"_{self._random()}"
-        answered = self._recorder.exchange(
-            application.service,
-            ExchangeKind.RESPONSE,
-            Binding.POST,
-            status=Status.SUCCESS,
-            message=response_id,
-            in_response_to=request.request_id or "",
-            certificate=signer.certificate.id,
+        taken, exchanges = None, []
+        if taking is not None:
+            taken = remembered(self._ids.new(), taking.request.head.id, now)
+            exchanges.append(self._arrived(application.service, taking.request.head.id, taking.binding))
+        exchanges.append(
+            self._recorder.exchange(
+                application.service,
+                ExchangeKind.RESPONSE,
+                Binding.POST,
+                status=Status.SUCCESS,
+                message=response_id,
+                in_response_to=request.request_id or "",
+                certificate=signer.certificate.id,
+            )
         )
-        taken = None if taking is None else remembered(self._ids.new(), taking.request.head.id, now)
-        exchanges = [answered] if taking is None else [self._arrived(application.service, taking.request.head.id, taking.binding), answered]
         try:
             async with self._unit_of_work() as uow:
                 if flow is not None:
@@ -387,22 +391,22 @@ class SamlSignIn:
             message=refusal.reason,
         )
         service = meeting.application.service
-        answered = self._recorder.exchange(
-            service,
-            ExchangeKind.RESPONSE,
-            Binding.POST,
-            status=refusal.status,
-            reason=refusal.reason,
-            message=response.id,
-            in_response_to=request.request_id or "",
-            certificate=_signer(meeting, request).certificate.id,
-        )
         async with self._unit_of_work() as uow:
             if flow is not None:
                 await self._complete(uow, flow)
             if taking is not None:
                 await self._take(uow, service, taking.request.head.id, taking.binding)
                 await self._recorder.record(uow, self._arrived(service, taking.request.head.id, taking.binding))
+            answered = self._recorder.exchange(
+                service,
+                ExchangeKind.RESPONSE,
+                Binding.POST,
+                status=refusal.status,
+                reason=refusal.reason,
+                message=response.id,
+                in_response_to=request.request_id or "",
+                certificate=_signer(meeting, request).certificate.id,
+            )
             await self._recorder.record(uow, answered)
             await uow.commit()
         return await self._delivered(response, request, meeting)
