@@ -55,7 +55,7 @@ _SIGN_INS: Final = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR, Step.CREATE})
 # Where nobody is known yet, the page that asks them to sign in looks first who they are.
 _BY_SIGN_IN: Final = _SIGN_INS | {Step.DONE}
 # Of sign-ins: each has a millisecond of work, most of it waits for the database or a thread meanwhile.
-EXCHANGES: Final = FewAtOnce(4)
+EXCHANGES: Final = FewAtOnce(8)
 _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
 
 
