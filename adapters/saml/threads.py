@@ -20,10 +20,15 @@ _MOST_WAITING: Final = 400
 class XmlThreads:
     def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_WAITING) -> None:
         self._limiter = trio.CapacityLimiter(threads)
-        self._most_waiting = most_waiting
+        self._most = threads + most_waiting
+        self._inside = 0
 
     async def run(self, work: Callable[[], T]) -> T:
         """Raises `Overloaded`, and what `work` does."""
-        if self._limiter.statistics().tasks_waiting >= self._most_waiting:
+        if self._inside >= self._most:
             raise Overloaded(retry_after=1, detail="too many SAML documents wait")
-        return await trio.to_thread.run_sync(work, limiter=self._limiter)
+        self._inside += 1
+        try:
+            return await trio.to_thread.run_sync(work, limiter=self._limiter)
+        finally:
+            self._inside -= 1
