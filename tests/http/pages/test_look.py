@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, strategies
@@ -111,7 +111,7 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
 def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str]) -> None:
     """It is made once for each address, and filled each time."""
     pages, brand = shipped_pages(), Branding("Nutters & <Söhne>")
-    words = {"action": "https://app.example.com/a?b=1&c=<", "title": "To <x>", "label": "Go on"}
+    words: dict[str, Any] = {"action": "https://app.example.com/a?b=1&c=<", "title": "To <x>", "label": "Go on"}
     for language in Language:
         made = pages.page("leave_form.html", language, brand=brand, hidden=fields, **words)
         for _ in range(2):
