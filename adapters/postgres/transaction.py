@@ -170,6 +170,7 @@ def _nothing(**_columns: object) -> None:
 
 # The name of a parameter, in a statement.
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+_WITH: Final = re.compile(r"\s*with\s")
 
 
 @lru_cache(maxsize=256)
@@ -179,9 +180,11 @@ def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Seq
     """
     *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
     parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
+    # Its own parts change something too, which PostgreSQL permits at the top alone.
+    main = _WITH.sub(", ", last, count=1) if _WITH.match(last) else f" {last}"
     # A dict, because each counts once, where it is first named.
     names = {(place, name): None for place, statement in enumerate(statements) for name in _PARAMETER.findall(statement)}
-    return f"with {parts} {last}", tuple(names)
+    return f"with {parts}{main}", tuple(names)
 
 
 # One channel for all topics: LISTEN once, and a topic that nobody here waits for costs almost nothing.

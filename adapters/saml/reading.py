@@ -31,12 +31,23 @@ _DECLARATION: Final = re.compile(
 _ENDS_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _MOST_ELEMENTS: Final = 500
 _MOST_ATTRIBUTES: Final = 100
+_SHORT: Final = 4096
 _LONGEST_VALUE: Final = 1024
 _LARGEST_KEY: Final = 16_384
 _UPLOAD: Final = "Upload the service provider's metadata as XML in UTF-8, without a document type"
 
 
-def unpacked(envelope: Envelope) -> bytes:
+def is_short(envelope: Envelope) -> bool:
+    """Whether it is read within a fraction of a millisecond. Of a longer one no more than that much is unpacked."""
+    if len(envelope.packed) > _SHORT:
+        return False
+    try:
+        return len(unpacked(envelope, _SHORT)) <= _SHORT
+    except MessageRefused:
+        return True
+
+
+def unpacked(envelope: Envelope, most: int = LONGEST_MESSAGE) -> bytes:
     """Raises `MessageRefused`."""
     try:
         packed = b64decode("".join(envelope.packed.split()), validate=True)
@@ -47,10 +58,10 @@ def unpacked(envelope: Envelope) -> bytes:
     else:
         try:
             inflating = zlib.decompressobj(-zlib.MAX_WBITS)
-            document = inflating.decompress(packed, LONGEST_MESSAGE + 1)
+            document = inflating.decompress(packed, most + 1)
         except zlib.error:
             raise MessageRefused("it is not compressed by DEFLATE", "With the redirect binding, compress without a header") from None
-        if len(document) <= LONGEST_MESSAGE and (not inflating.eof or inflating.unused_data):
+        if len(document) <= most and (not inflating.eof or inflating.unused_data):
             raise MessageRefused("its compressed form is cut off, or has something behind it")
     if len(document) > LONGEST_MESSAGE:
         raise MessageRefused(f"it has more than {LONGEST_MESSAGE >> 10} KiB")

@@ -1,4 +1,4 @@
-"""XML signatures. One that comes in counts only in the one form that SAML has (SAML core, section 5.4): a child of the root, over the root,
+"""Signatures of others. One counts only in the one form that SAML has (SAML core, section 5.4): a child of the root, over the root,
 with exclusive canonicalization and RSA-SHA256. Its form is looked at before anything is computed, so that nothing else in it is ever
 followed: no other transform, no address, no key of its own.
 """
@@ -13,7 +13,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509 import load_pem_x509_certificate
-from lxml import etree
 
 from adapters.saml.names import DS, ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
 from core.domain.federation.saml.messages import MessageRefused
@@ -69,36 +68,6 @@ def verify_octets(signed: bytes, signature: str, algorithm: str | None, certific
     raise MessageRefused(_WRONG, _RENEW)
 
 
-def sign(root: Element, after: Element | None, certificate: str, key: str) -> None:
-    """Puts a signature over an element into it, behind its issuer; without `after`, before everything else."""
-    signature = xmlsec.template.create(root, xmlsec.constants.TransformExclC14N, xmlsec.constants.TransformRsaSha256, ns="ds")
-    if after is None:
-        root.insert(0, signature)
-    else:
-        after.addnext(signature)
-    reference = xmlsec.template.add_reference(signature, xmlsec.constants.TransformSha256, uri=f"#{root.get(_ID)}")
-    xmlsec.template.add_transform(reference, xmlsec.constants.TransformEnveloped)
-    xmlsec.template.add_transform(reference, xmlsec.constants.TransformExclC14N)
-    information = etree.SubElement(etree.SubElement(signature, f"{{{DS}}}KeyInfo"), f"{{{DS}}}X509Data")
-    etree.SubElement(information, f"{{{DS}}}X509Certificate").text = bare(certificate)
-    context = xmlsec.SignatureContext()
-    context.key = _private_key(key)
-    context.register_id(root, _ID)
-    context.sign(signature)
-
-
-def sign_octets(octets: bytes, key: str) -> bytes:
-    context = xmlsec.SignatureContext()
-    context.key = _private_key(key)
-    signed: bytes = context.sign_binary(octets, xmlsec.constants.TransformRsaSha256)
-    return signed
-
-
-def bare(pem: str) -> str:
-    """The base64 of a certificate alone."""
-    return "".join(line for line in pem.splitlines() if line and not line.startswith("-----"))
-
-
 def _require_form(root: Element, signatures: list[Element]) -> None:
     signature = signatures[0]
     if len(signatures) > 1 or signature.getparent() is not root:
@@ -145,9 +114,3 @@ def _name(element: Element) -> str:
 @lru_cache(maxsize=64)
 def _public_key(pem: str) -> Any:
     return xmlsec.Key.from_memory(pem, xmlsec.constants.KeyDataFormatCertPem)
-
-
-# Reading one takes as long as signing with it. As many as are signed with in a busy minute.
-@lru_cache(maxsize=64)
-def _private_key(pem: str) -> Any:
-    return xmlsec.Key.from_memory(pem, xmlsec.constants.KeyDataFormatPem)

@@ -5,13 +5,15 @@ the person who asked: `call.language`. What tells moments: `{{ moment(at) }}` an
 """
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from secrets import token_hex
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
 
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
@@ -25,6 +27,7 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _MOST_COLOURS: Final = 256
+_MOST_LEAVING: Final = 256
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 
 
@@ -38,6 +41,7 @@ class Pages:
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
+        self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
         """`brand` is the organization's that the page belongs to, if it belongs to one."""
@@ -52,6 +56,20 @@ class Pages:
     def said(self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN) -> bytes:
         """The same, with words of somebody else."""
         return self.page("outcome.html", language, brand=brand, title=title, explained=explained, good=good, onward=onward)
+
+    def leaving(
+        self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
+    ) -> bytes:
+        """The page whose form leads to another address. It is made once for each address, and filled with the fields each time."""
+        before, after = self._around_fields(language, brand, action, title, label)
+        return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
+
+    def _made_around_fields(self, language: Language, brand: Branding, action: str, title: str, label: str) -> tuple[bytes, bytes]:
+        # Nobody whose words are on the page knows it.
+        mark = token_hex()
+        page = self.page("leave_form.html", language, brand=brand, action=action, hidden={mark: ""}, title=title, label=label)
+        before, _, after = page.partition(_field(mark, "").encode())
+        return before, after
 
     def stylesheet(self, brand: Branding) -> str:
         """The address of our stylesheet in the brand's colour: a sheet of its own, so that a page loads one and has no style inline."""
@@ -97,6 +115,11 @@ class Pages:
     def _in_colour(self, color: str) -> tuple[str, bytes]:
         content = self._assets["pages.css"] + colours.declarations(color)
         return _url(f"pages-{color[1:]}.css", content), content
+
+
+def _field(name: str, value: str) -> str:
+    """As in `leave_form.html`."""
+    return f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
 
 
 def _url(name: str, content: bytes) -> str:

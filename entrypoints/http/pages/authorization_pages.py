@@ -220,12 +220,11 @@ def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding)
     """The page whose form brings the answer to the application (OAuth 2.0 Form Post Response Mode). None: it goes in the address."""
     if answered.response_mode is not ResponseMode.FORM_POST:
         return None
-    content = shipped_pages().page(
-        "leave_form.html",
+    content = shipped_pages().leaving(
         call.language,
         brand=brand,
         action=answered.redirect_uri,
-        hidden=answered.fields,
+        fields=answered.fields,
         **_words(call, answered, service_name),
     )
     return Answer(content, 200)

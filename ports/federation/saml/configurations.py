@@ -1,6 +1,6 @@
 """Where the configurations of SAML, its certificates and its exchanges are kept."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -9,7 +9,7 @@ from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.exchanges import Exchange
-from core.domain.federation.saml.messages import NameId
+from core.domain.federation.saml.messages import NameId, Remembered
 from core.domain.federation.saml.sign_in import Meeting
 from core.domain.identifiers import (
     FlowId,
@@ -59,10 +59,8 @@ class Entering:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
-    session_index: SamlSessionId
-    organization: OrganizationId
+class NotEntered(Exception):
+    """The person, their session or the service is gone, or does not let them in; or their request was taken before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +113,17 @@ class SamlStore(Protocol):
 
     async def delete_certificates(self, service: ServiceId) -> None: ...
 
-    async def take(self, service: ServiceId, digest: bytes, id: SamlSessionId, expires_at: datetime) -> bool:  # noqa: A002 - the noun's own word
+    async def take(self, service: ServiceId, request: Remembered) -> bool:
         """Remembers a request. False when it was taken before: of many at once, one gets True."""
 
-    async def enter(self, entering: Entering) -> Entered | None:
-        """The sign-in to the service on record. None when the person, their session or the service is gone, or does not let them in."""
+    async def enter(self, entering: Entering, request: Remembered | None) -> Callable[[], Awaitable[SamlSessionId]]:
+        """The sign-in to the service on record, and its request taken, if it has one. Nobody waits for it: the commit raises `NotEntered`
+        if either cannot be, and nothing has happened. Nothing can be asked in between. What is returned gives the session's index after
+        the commit.
+        """
 
-    async def exchanged(self, exchange: Exchange) -> None:
-        """Puts it on record, and drops what is older than the last fifty. Nobody waits for it."""
+    async def exchanged(self, *exchanges: Exchange) -> None:
+        """Puts these of one service on record, and drops what is older than the last fifty. Nobody waits for it."""
 
     async def participants(self, session: SessionId) -> Sequence[Participant]:
         """Of a session and what was opened from it; those that can be told of a sign-out have an address for it."""

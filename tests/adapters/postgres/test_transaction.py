@@ -94,6 +94,27 @@ async def test_what_is_demanded_is_known_after_the_commit_in_one_round_trip(stor
     assert await store.count("users") == 2
 
 
+async def test_what_is_demanded_may_change_something_itself(store: Store) -> None:
+    """Each of its parts stands beside what is told along with it."""
+    statement = """
+        with added as (insert into users (id, email, email_key) values (%(id)s, 'c', 'c') on conflict (id) do nothing returning id)
+        select added.id from (values (true)) as this (look) left join added on this.look where 1 / (added.id is not null)::integer = 1
+    """
+    async with transaction(store) as opened:
+        round_trips.set(trips := RoundTrips())
+        added = await opened.demand(IdRow, statement, NotThere, {"id": number(1)})
+        await opened.tell_along(USER, {"id": number(2), "email": "b"})
+        await opened.commit()
+        assert await added() == [IdRow(number(1))]
+        assert trips.count == 1
+    async with transaction(store) as opened:
+        await opened.demand(IdRow, statement, NotThere, {"id": number(1)})
+        await opened.tell_along(USER, {"id": number(3), "email": "d"})
+        with pytest.raises(NotThere):
+            await opened.commit()
+    assert await store.count("users") == 2
+
+
 async def test_without_what_is_demanded_nothing_happens(store: Store) -> None:
     async with transaction(store) as opened:
         await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})

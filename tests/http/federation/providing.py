@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from uuid import uuid4
 
 import signxml
+import xmlsec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -122,12 +123,24 @@ def in_query(document: str, state: str | None = None, *, signer: Pair | None = N
 
 
 def signed(document: str, signer: Pair) -> str:
-    """With an enveloped signature behind the issuer, by our own code: other stacks sign in tests of their own."""
-    from adapters.saml.signatures import sign  # noqa: PLC0415 - lxml is imported when it is needed
-
+    """With an enveloped signature behind the issuer, by xmlsec: other stacks sign in tests of their own."""
     root = etree.fromstring(document.encode())
-    sign(root, root[0], signer.certificate, signer.key)
+    sign(root, signer)
     return str(etree.tostring(root), "utf-8")
+
+
+def sign(root: Any, signer: Pair) -> None:
+    signature = xmlsec.template.create(root, xmlsec.constants.TransformExclC14N, xmlsec.constants.TransformRsaSha256, ns="ds")
+    root[0].addnext(signature)
+    reference = xmlsec.template.add_reference(signature, xmlsec.constants.TransformSha256, uri=f"#{root.get('ID')}")
+    xmlsec.template.add_transform(reference, xmlsec.constants.TransformEnveloped)
+    xmlsec.template.add_transform(reference, xmlsec.constants.TransformExclC14N)
+    information = etree.SubElement(etree.SubElement(signature, f"{{{DS}}}KeyInfo"), f"{{{DS}}}X509Data")
+    etree.SubElement(information, f"{{{DS}}}X509Certificate").text = signer.bare
+    context = xmlsec.SignatureContext()
+    context.key = xmlsec.Key.from_memory(signer.key, xmlsec.constants.KeyDataFormatPem)
+    context.register_id(root, "ID")
+    context.sign(signature)
 
 
 def in_form(document: str | bytes, state: str | None = None, name: str = "SAMLRequest") -> dict[str, str]:

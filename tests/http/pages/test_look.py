@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, strategies
@@ -105,3 +105,15 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
     answers = [await lonely_client.get(place) for place in loaded]
     assert [(answer.status, answer.header("cache-control")) for answer in answers] == [(200, FOREVER)] * 3
     assert len(page) + sum(len(answer.body) for answer in answers) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("fields", [{"code": "x"}, {"SAMLResponse": "A" * 5000, "RelayState": "</form>\"'&<!-- x -->"}])
+def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str]) -> None:
+    """It is made once for each address, and filled each time."""
+    pages, brand = shipped_pages(), Branding("Nutters & <Söhne>")
+    words: dict[str, Any] = {"action": "https://app.example.com/a?b=1&c=<", "title": "To <x>", "label": "Go on"}
+    for language in Language:
+        made = pages.page("leave_form.html", language, brand=brand, hidden=fields, **words)
+        for _ in range(2):
+            assert pages.leaving(language, brand=brand, fields=fields, **words) == made
+        assert pages.leaving(language, fields=fields, **words) != made

@@ -1,8 +1,7 @@
 """SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and what went back and forth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -24,19 +23,13 @@ from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
-from core.domain.federation.saml.messages import NameId
+from core.domain.federation.saml.messages import NameId, Remembered
 from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.tenancy.roles import BuiltInRole
-from ports.federation.saml.configurations import Entered, Entering, Owner, Participant
-
-
-@dataclass(frozen=True, slots=True)
-class _Entered:
-    session_index: UUID
-    org_id: UUID
+from ports.federation.saml.configurations import Entering, NotEntered, Owner, Participant
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +101,10 @@ class SamlRows:
     async def delete_certificates(self, service: ServiceId) -> None:
         await self._transaction.tell("delete from saml_certificates where service_id = %(service)s", {"service": service})
 
-    async def take(self, service: ServiceId, digest: bytes, id: SamlSessionId, expires_at: datetime) -> bool:  # noqa: A002 - the noun's own word
-        parameters = {"id": id, "service": service, "digest": digest, "expires_at": expires_at}
-        return bool(await self._transaction.ask(IdRow, _TAKE, parameters))
+    async def take(self, service: ServiceId, request: Remembered) -> bool:
+        return bool(await self._transaction.ask(IdRow, _TAKE, {"service": service, **_remembered(request)}))
 
-    async def enter(self, entering: Entering) -> Entered | None:
+    async def enter(self, entering: Entering, request: Remembered | None) -> Callable[[], Awaitable[SamlSessionId]]:
         parameters = {
             "session_index": entering.session_index,
             "service": entering.service,
@@ -127,11 +119,22 @@ class SamlRows:
             "user_agent": None if entering.user_agent is None else storable_text(entering.user_agent),
             "at": entering.at,
         }
-        rows = await self._transaction.ask(_Entered, _ENTER, parameters)
-        return Entered(session_index=SamlSessionId(rows[0].session_index), organization=OrganizationId(rows[0].org_id)) if rows else None
+        if request is None:
+            rows = await self._transaction.demand(IdRow, _ENTER, NotEntered, parameters)
+        else:
+            rows = await self._transaction.demand(IdRow, _ENTER_TAKING, NotEntered, {**parameters, **_remembered(request)})
 
-    async def exchanged(self, exchange: Exchange) -> None:
-        await self._transaction.tell(EXCHANGED, exchange_parameters(exchange))
+        async def session_index() -> SamlSessionId:
+            (row,) = await rows()
+            return SamlSessionId(row.id)
+
+        return session_index
+
+    async def exchanged(self, *exchanges: Exchange) -> None:
+        for exchange in exchanges:
+            await self._transaction.tell_along(_EXCHANGED, _exchange(exchange))
+        kept = MOST_EXCHANGES - len(exchanges)
+        await self._transaction.tell_along(_DROP_PAST, {"service": exchanges[0].service, "kept": kept})
 
     async def participants(self, session: SessionId) -> Sequence[Participant]:
         return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS, {"session": session})]
@@ -159,7 +162,11 @@ class SamlRows:
         return [Owner(Email(row.email), Language.of(row.language)) for row in rows]
 
 
-def exchange_parameters(exchange: Exchange) -> Mapping[str, Any]:
+def _remembered(request: Remembered) -> Mapping[str, Any]:
+    return {"request": request.id, "digest": request.digest, "expires_at": request.expires_at}
+
+
+def _exchange(exchange: Exchange) -> Mapping[str, Any]:
     return {
         "id": exchange.id,
         "service": exchange.service,
@@ -173,7 +180,6 @@ def exchange_parameters(exchange: Exchange) -> Mapping[str, Any]:
         "in_response_to": storable_text(exchange.in_response_to),
         "certificate": exchange.certificate,
         "created_at": exchange.created_at,
-        "most": MOST_EXCHANGES,
     }
 
 
@@ -217,14 +223,14 @@ _ACTIVATE: Final[LiteralString] = f"""
 
 _TAKE: Final = """
     insert into saml_requests (id, service_id, digest, expires_at)
-    values (%(id)s, %(service)s, %(digest)s, %(expires_at)s)
+    values (%(request)s, %(service)s, %(digest)s, %(expires_at)s)
         on conflict (service_id, digest) do nothing
  returning id
 """
 
 # What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
 # takes it who opens or ends sessions, then at the session. Nobody acts in another person's name here: what comes of it outlives that.
-_ENTER: Final = """
+_ENTERED: Final = """
     with account as materialized (
              select id from users where id = %(user)s and deactivated_at is null for no key update
          ),
@@ -273,26 +279,46 @@ _ENTER: Final = """
                 set last_signed_at = %(at)s
               where id = %(certificate)s and service_id = (select id from place)
                 and (last_signed_at is null or last_signed_at < %(at)s::timestamptz - interval '1 minute')
-         )
-  select kept.id as session_index, place.org_id from kept, place
+         )"""
+
+# Without a row, the division fails, and with it the commit.
+_ENTER: Final[LiteralString] = f"""
+{_ENTERED}
+  select kept.id
+    from (values (true)) as this (look)
+    left join kept on this.look
+   where 1 / (kept.id is not null)::integer = 1
 """
 
-EXCHANGED: Final = """
-    with past as (
-             select id from saml_exchanges where service_id = %(service)s order by id desc offset %(most)s - 1 limit 20
-         ),
-         dropped as (
-             delete from saml_exchanges
-              where id = any (array(
-                        select saml_exchanges.id from saml_exchanges join past using (id) for update of saml_exchanges skip locked
-                    ))
-         )
+# The account comes first here as well: of the same request twice at once, one waits there, and holds nothing.
+_ENTER_TAKING: Final[LiteralString] = f"""
+{_ENTERED},
+         taken as ({_TAKE})
+  select kept.id
+    from (values (true)) as this (look)
+    left join kept on this.look
+    left join taken on this.look
+   where 1 / (kept.id is not null and taken.id is not null)::integer = 1
+"""
+
+_EXCHANGED: Final = """
     insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to,
                                 certificate_id, created_at)
     select %(id)s, services.id, %(kind)s, %(binding)s, %(succeeded)s, %(status)s, %(reason)s, %(advice)s, %(message)s, %(in_response_to)s,
            %(certificate)s::uuid, %(created_at)s
       from services
      where services.id = %(service)s
+"""
+
+# Which ones is found before any is locked: a lock counts those that it skips.
+_DROP_PAST: Final = """
+    with past as (
+             select id from saml_exchanges where service_id = %(service)s order by id desc offset %(kept)s limit 20
+         )
+    delete from saml_exchanges
+     where id = any (array(
+               select saml_exchanges.id from saml_exchanges join past using (id) for update of saml_exchanges skip locked
+           ))
 """
 
 _PARTICIPANT: Final = """

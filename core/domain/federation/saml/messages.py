@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.federation.saml.configurations import Binding, Configuration, NameIdFormat
+from core.domain.identifiers import SamlRequestId
 
 LONGEST_MESSAGE: Final = 64 << 10
 """In bytes, unpacked."""
@@ -133,6 +136,19 @@ class AuthnRequest:
     name_qualifier: str | None = None
     subject: str | None = None
     context: RequestedContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Of a request, so that it counts once: a digest of its id."""
+
+    id: SamlRequestId
+    digest: bytes
+    expires_at: datetime
+
+
+def remembered(id_: UUID, request: str, now: datetime) -> Remembered:
+    return Remembered(SamlRequestId(id_), sha256(request.encode()).digest(), now + REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

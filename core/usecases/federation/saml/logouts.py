@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
@@ -12,7 +11,6 @@ from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.exchanges import ExchangeKind
 from core.domain.federation.saml.logouts import Origin, Route, Stop, flow_and_stop, message_id, restored
 from core.domain.federation.saml.messages import (
-    REMEMBERED,
     Envelope,
     LogoutRequest,
     LogoutResponse,
@@ -21,6 +19,7 @@ from core.domain.federation.saml.messages import (
     OurLogoutResponse,
     Status,
     relay_state,
+    remembered,
     require_signature,
     require_taken,
     require_unexpired,
@@ -155,8 +154,7 @@ class SamlLogouts:
             route = route.passed(well=response.status == _SUCCESS)
             async with self._unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
-                await self._recorder.record(
-                    uow,
+                exchange = self._recorder.exchange(
                     configured.service,
                     ExchangeKind.LOGOUT_RESPONSE,
                     envelope.binding,
@@ -164,6 +162,7 @@ class SamlLogouts:
                     message=response.head.id,
                     in_response_to=response.in_response_to or "",
                 )
+                await self._recorder.record(uow, exchange)
                 await uow.commit()
         return await self._next(flow, route) if is_its_browser else Onward(flow.id)
 
@@ -241,8 +240,7 @@ class SamlLogouts:
             await uow.saml.end([one.session_index for one in [*found, *others]])
             reason = "" if found or request.head.signed else "nobody of this name is signed in there by this browser"
             advice = "Sign logout requests, and upload metadata with the certificate" if reason else ""
-            await self._recorder.record(
-                uow,
+            exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.LOGOUT_REQUEST,
                 binding,
@@ -250,6 +248,7 @@ class SamlLogouts:
                 advice=advice,
                 message=request.head.id,
             )
+            await self._recorder.record(uow, exchange)
             route = Route(_stops(others), origin, partial=_untold(others), people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
@@ -263,19 +262,11 @@ class SamlLogouts:
         return await self._next(flow, route)
 
     async def _take(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, binding: Binding) -> None:
-        digest = sha256(request.head.id.encode()).digest()
-        if await uow.saml.take(configured.service, digest, SamlSessionId(self._ids.new()), self._clock.now() + REMEMBERED):
+        if await uow.saml.take(configured.service, remembered(self._ids.new(), request.head.id, self._clock.now())):
             return
         refusal = MessageRefused("its ID was used before", "Each request needs an ID of its own", words=_REPEATED)
-        await self._recorder.record(
-            uow,
-            configured.service,
-            ExchangeKind.LOGOUT_REQUEST,
-            binding,
-            reason=refusal.reason,
-            advice=refusal.advice,
-            message=request.head.id,
-        )
+        exchange = self._recorder.refused(configured.service, ExchangeKind.LOGOUT_REQUEST, binding, refusal, request.head.id)
+        await self._recorder.record(uow, exchange)
         await uow.commit()
         raise refusal
 
@@ -337,14 +328,14 @@ class SamlLogouts:
         redirect = configuration.slo_binding is Binding.REDIRECT
         written = await self._documents.write_logout(message, opened(self._keyring, signer), relay_state=None, redirect=redirect)
         async with self._unit_of_work() as uow:
-            await self._recorder.record(
-                uow,
+            exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.OUR_LOGOUT_REQUEST,
                 configuration.slo_binding,
                 message=message.id,
                 certificate=signer.certificate.id,
             )
+            await self._recorder.record(uow, exchange)
             await uow.commit()
         return Told(written if redirect else configuration.slo_url, {} if redirect else {"SAMLRequest": written}, configured.service_name)
 
@@ -370,8 +361,7 @@ class SamlLogouts:
         )
         async with self._unit_of_work() as uow:
             await uow.flows.complete(flow.id, self._clock.now())
-            await self._recorder.record(
-                uow,
+            exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.OUR_LOGOUT_RESPONSE,
                 configuration.slo_binding,
@@ -380,6 +370,7 @@ class SamlLogouts:
                 in_response_to=origin.request_id,
                 certificate=signer.certificate.id,
             )
+            await self._recorder.record(uow, exchange)
             await uow.commit()
         state = {} if origin.relay_state is None else {"RelayState": origin.relay_state}
         return Told(written if redirect else url, {} if redirect else {"SAMLResponse": written, **state}, configured.service_name)

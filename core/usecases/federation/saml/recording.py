@@ -17,9 +17,8 @@ class Recorder:
         self._clock = clock
         self._ids = ids
 
-    async def record(
+    def exchange(
         self,
-        uow: UnitOfWork,
         service: ServiceId,
         kind: ExchangeKind,
         binding: Binding,
@@ -31,15 +30,14 @@ class Recorder:
         in_response_to: str = "",
         certificate: SamlCertificateId | None = None,
         succeeded: bool | None = None,
-    ) -> None:
-        """Within the caller's unit of work, and without a round trip of its own. Without `succeeded`: it has if there is no reason."""
-        went_well = not reason if succeeded is None else succeeded
-        exchange = Exchange(
+    ) -> Exchange:
+        """One that happens now. Without `succeeded`: it has if there is no reason."""
+        return Exchange(
             id=SamlExchangeId(self._ids.new()),
             service=service,
             kind=kind,
             binding=binding,
-            succeeded=went_well,
+            succeeded=not reason if succeeded is None else succeeded,
             status="" if status is None else status.last,
             reason=reason,
             advice=advice,
@@ -48,11 +46,21 @@ class Recorder:
             certificate=certificate,
             created_at=self._clock.now(),
         )
-        await uow.saml.exchanged(exchange)
-        self._metrics.saml_exchanged(kind.value, succeeded=went_well)
+
+    def refused(self, service: ServiceId, kind: ExchangeKind, binding: Binding, refusal: MessageRefused, message: str) -> Exchange:
+        return self.exchange(service, kind, binding, reason=refusal.reason, advice=refusal.advice, message=message)
+
+    async def record(self, uow: UnitOfWork, *exchanges: Exchange) -> None:
+        """Within the caller's unit of work, and without a round trip of its own."""
+        await uow.saml.exchanged(*exchanges)
+        self.count(*exchanges)
+
+    def count(self, *exchanges: Exchange) -> None:
+        for exchange in exchanges:
+            self._metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
 
     async def refuse(self, service: ServiceId, kind: ExchangeKind, binding: Binding, refusal: MessageRefused, message: str = "") -> None:
         """In a unit of work of its own, since nothing else has happened."""
         async with self._unit_of_work() as uow:
-            await self.record(uow, service, kind, binding, reason=refusal.reason, advice=refusal.advice, message=message)
+            await self.record(uow, self.refused(service, kind, binding, refusal, message))
             await uow.commit()

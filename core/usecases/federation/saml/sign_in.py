@@ -14,9 +14,8 @@ from core.domain.federation.authorization_steps import Application, Progress, Si
 from core.domain.federation.authorizations import AuthorizationRefused
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Binding
-from core.domain.federation.saml.exchanges import ExchangeKind
+from core.domain.federation.saml.exchanges import Exchange, ExchangeKind
 from core.domain.federation.saml.messages import (
-    REMEMBERED,
     Assertion,
     AuthnRequest,
     Envelope,
@@ -25,6 +24,7 @@ from core.domain.federation.saml.messages import (
     Response,
     Status,
     relay_state,
+    remembered,
     require_acs,
     require_signature,
     require_taken,
@@ -56,7 +56,7 @@ from core.usecases.federation.saml.recording import Recorder
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.federation.saml.configurations import Entering, SamlLookup
+from ports.federation.saml.configurations import Entering, NotEntered, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
 from ports.secrets import Secrets
@@ -163,6 +163,7 @@ class SamlSignIn:
         flow = self._flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=service, email=email)
         async with self._unit_of_work() as uow:
             await self._take(uow, service, request.request_id, envelope.binding)
+            await self._recorder.record(uow, self._arrived(service, request.request_id, envelope.binding))
             await uow.flows.add(flow, unclaimed_digest(flow.id) if browser is None else browser.digest())
             await uow.commit()
         return flow
@@ -303,27 +304,24 @@ class SamlSignIn:
             user_agent=actor.user_agent,
             at=now,
         )
+        event = LoginEvent(
+            id=entering.login_event,
+            user=subject.user,
+            provider=PROVIDER,
+            failure=None,
+            address=actor.address,
+            user_agent=actor.user_agent,
+            created_at=now,
+            organization=application.organization,
+            service=application.service,
+        )
         response_id = f"_{self._random()}"
-        async with self._unit_of_work() as uow:
-            await self._begun(uow, application.service, flow, taking)
-            entered = await uow.saml.enter(entering)
-            if entered is None:
-                # Ended, or shut, in the very moment between.
-                raise FlowOver
-            event = LoginEvent(
-                id=entering.login_event,
-                user=subject.user,
-                provider=PROVIDER,
-                failure=None,
-                address=actor.address,
-                user_agent=actor.user_agent,
-                created_at=now,
-                organization=entered.organization,
-                service=application.service,
-            )
-            await uow.record(login_tried(event, None, actor))
-            await self._recorder.record(
-                uow,
+        taken, exchanges = None, []
+        if taking is not None:
+            taken = remembered(self._ids.new(), taking.request.head.id, now)
+            exchanges.append(self._arrived(application.service, taking.request.head.id, taking.binding))
+        exchanges.append(
+            self._recorder.exchange(
                 application.service,
                 ExchangeKind.RESPONSE,
                 Binding.POST,
@@ -332,7 +330,22 @@ class SamlSignIn:
                 in_response_to=request.request_id or "",
                 certificate=signer.certificate.id,
             )
-            await uow.commit()
+        )
+        try:
+            async with self._unit_of_work() as uow:
+                if flow is not None:
+                    await self._complete(uow, flow)
+                session_index = await uow.saml.enter(entering, taken)
+                await uow.record(login_tried(event, None, actor))
+                await uow.saml.exchanged(*exchanges)
+                await uow.commit()
+                index = await session_index()
+        except NotEntered:
+            if taking is not None:
+                await self._require_new(application.service, taking)
+            # Ended, or shut, in the very moment between.
+            raise FlowOver from None
+        self._recorder.count(*exchanges)
         response = Response(
             id=response_id,
             issuer=identity_provider(self._issuer, place.organization, place.service),
@@ -346,7 +359,7 @@ class SamlSignIn:
                 audience=configuration.entity_id,
                 recipient=request.acs_url,
                 in_response_to=request.request_id,
-                session_index=str(entered.session_index),
+                session_index=str(index),
                 session_ends_at=meeting.session_ends_at or now,
                 authenticated_at=signed_in.proved_at,
                 context_class=stated_class(signed_in.authenticated_by, request.context),
@@ -377,11 +390,15 @@ class SamlSignIn:
             status=refusal.status,
             message=refusal.reason,
         )
+        service = meeting.application.service
         async with self._unit_of_work() as uow:
-            await self._begun(uow, meeting.application.service, flow, taking)
-            await self._recorder.record(
-                uow,
-                meeting.application.service,
+            if flow is not None:
+                await self._complete(uow, flow)
+            if taking is not None:
+                await self._take(uow, service, taking.request.head.id, taking.binding)
+                await self._recorder.record(uow, self._arrived(service, taking.request.head.id, taking.binding))
+            answered = self._recorder.exchange(
+                service,
                 ExchangeKind.RESPONSE,
                 Binding.POST,
                 status=refusal.status,
@@ -390,27 +407,30 @@ class SamlSignIn:
                 in_response_to=request.request_id or "",
                 certificate=_signer(meeting, request).certificate.id,
             )
+            await self._recorder.record(uow, answered)
             await uow.commit()
         return await self._delivered(response, request, meeting)
 
-    async def _begun(self, uow: UnitOfWork, service: ServiceId, flow: Flow | None, taking: "_Taking | None") -> None:
-        """What happens once: the flow ends, or the request is taken."""
-        if flow is not None and not await uow.flows.complete(flow.id, self._clock.now()):
+    async def _complete(self, uow: UnitOfWork, flow: Flow) -> None:
+        if not await uow.flows.complete(flow.id, self._clock.now()):
             raise FlowOver
-        if taking is not None:
-            await self._take(uow, service, taking.request.head.id, taking.binding)
 
     async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: Binding) -> None:
-        digest = sha256(request_id.encode()).digest()
-        if await uow.saml.take(service, digest, SamlSessionId(self._ids.new()), self._clock.now() + REMEMBERED):
-            await self._recorder.record(uow, service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
+        """A request counts once. Raises `MessageRefused`."""
+        if await uow.saml.take(service, remembered(self._ids.new(), request_id, self._clock.now())):
             return
         refusal = MessageRefused(_REPLAYED, _BEGIN_AGAIN, words="saml_repeated")
-        await self._recorder.record(
-            uow, service, ExchangeKind.AUTHN_REQUEST, binding, reason=refusal.reason, advice=refusal.advice, message=request_id
-        )
+        await self._recorder.record(uow, self._recorder.refused(service, ExchangeKind.AUTHN_REQUEST, binding, refusal, request_id))
         await uow.commit()
         raise refusal
+
+    async def _require_new(self, service: ServiceId, taking: "_Taking") -> None:
+        """Was it the request? Raises `MessageRefused` if it was taken before. If not, it is not taken here either."""
+        async with self._unit_of_work() as uow:
+            await self._take(uow, service, taking.request.head.id, taking.binding)
+
+    def _arrived(self, service: ServiceId, request_id: str, binding: Binding) -> Exchange:
+        return self._recorder.exchange(service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
 
     async def _delivered(self, response: Response, request: Asked, meeting: Meeting) -> Delivered:
         configuration = meeting.configuration

@@ -144,9 +144,7 @@ def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
         if not outcome.fields:
             return redirect(outcome.url, 302)
         title = text("saml.signing_out", service=outcome.service_name)
-        content = pages.page(
-            "leave_form.html", call.language, action=outcome.url, hidden=outcome.fields, title=title, label=text("common.continue")
-        )
+        content = pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=text("common.continue"))
         return Answer(content, 200)
     partial = not isinstance(outcome, Bounced) and outcome.partial
     explained = text("saml.signed_out_partly") if partial else text("signed_out.text")

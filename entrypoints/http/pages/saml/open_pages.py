@@ -26,7 +26,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.saml.sign_in_pages import advice, delivered
+from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered
 
 _LOGIN: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml/login"
 _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
@@ -71,7 +71,10 @@ async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Poste
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     trial = call.query.certificate == "next"
-    outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.query.RelayState, next_certificate=trial)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.initiate(
+            place, call.caller, call.client, call.query.RelayState, next_certificate=trial
+        )
     return delivered(call, outcome)
 
 
@@ -94,7 +97,8 @@ saml_login: Final = declare(
 async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Postern) -> Answer[bytes]:
     """Sign in to the service provider from a page of ours"""
     place = ServiceName(call.path.org_slug, call.path.service_slug)
-    outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
     return delivered(call, outcome)
 
 

@@ -30,6 +30,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
 from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
     CONTINUATIONS,
     FORGOTTEN,
@@ -53,6 +54,8 @@ _REFUSES: Final = (MessageRefused, NotFound, OrganizationNotActive, Overloaded)
 _SIGN_INS: Final = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR, Step.CREATE})
 # Where nobody is known yet, the page that asks them to sign in looks first who they are.
 _BY_SIGN_IN: Final = _SIGN_INS | {Step.DONE}
+# Of sign-ins: each has a millisecond of work, most of it waits for the database or a thread meanwhile.
+EXCHANGES: Final = FewAtOnce(8)
 _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
 
 
@@ -110,7 +113,8 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Caller | None], pos
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     envelope = in_address(call.request.query_string, REQUEST)
-    outcome = await postern.federation.saml_sign_in.arrive(place, envelope, call.presented, call.client)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.arrive(place, envelope, call.presented, call.client)
     return await _arrived(call, postern, place, envelope, outcome, own=True)
 
 
@@ -134,9 +138,9 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
-    outcome = await postern.federation.saml_sign_in.arrive(
-        place, envelope, caller, call.client, waits=not has_cookies(call.request, postern)
-    )
+    waits = not has_cookies(call.request, postern)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.arrive(place, envelope, caller, call.client, waits=waits)
     return await _arrived(call, postern, place, envelope, outcome, own=has_cookies(call.request, postern))
 
 
@@ -172,14 +176,17 @@ async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None]
 async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the service provider, or to what is left to do for it"""
     flow = await flow_of(call, postern, call.query.flow)
-    return _finished(call, postern, flow, await postern.federation.saml_sign_in.resume(flow, call.presented, call.client))
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client)
+    return _finished(call, postern, flow, outcome)
 
 
 @page.post(_LATER, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def set_up_later_for_saml(call: Call[LaterForm, None, None, Caller | None], postern: Postern) -> Page:
     """Go on without a second factor, as long as there is time to set it up"""
     flow = await flow_of(call, postern, call.body.flow)
-    outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, set_up_later=True)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, set_up_later=True)
     return _finished(call, postern, flow, outcome)
 
 
@@ -214,12 +221,11 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
     """The page whose form brings the answer to the service provider: by itself, or by its button."""
     text = shipped_pages().text(call.language)
     key = "leaving.title_to" if outcome.succeeded else "going_back.title"
-    content = shipped_pages().page(
-        "leave_form.html",
+    content = shipped_pages().leaving(
         call.language,
         brand=outcome.application.branding,
         action=outcome.action,
-        hidden=outcome.fields,
+        fields=outcome.fields,
         title=text(key, service=outcome.application.name),
         label=text("common.continue"),
     )

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from adapters.saml import reading
-from adapters.saml.signatures import sign
-from adapters.saml.writing import _child, write_response
+from adapters.saml.canonical import worded
+from adapters.saml.writing import write_response
 from core.domain.federation.saml.configurations import Binding, NameIdFormat
 from core.domain.federation.saml.messages import Assertion, Envelope, MessageRefused, NameId, RequestDeclined, Response, Status
 from core.domain.secrets import Secret
@@ -49,6 +49,7 @@ from tests.http.federation.providing import (
     now,
     pair,
     sent,
+    sign,
     signed,
     slo,
     sso,
@@ -92,7 +93,7 @@ def _resigned(change: Callable[[Any], None]) -> Callable[[], str]:
 
     def made() -> str:
         root = etree.fromstring(authn_request().encode())
-        sign(root, root[0], pair().certificate, pair().key)
+        sign(root, pair())
         # Read again: lxml does not find the nodes that xmlsec has just made.
         root = etree.fromstring(etree.tostring(root))
         signature = root.find(f"{{{DS}}}Signature")
@@ -545,9 +546,7 @@ def test_what_goes_out_is_exact_or_refused_in_words(email: str, name: str, value
 def test_megabytes_go_out_exact() -> None:
     text = "<&>\"'" * 300_000
 
-    root = etree.Element("a")
-    _child(root, SAML, "b", text)
-    assert etree.fromstring(etree.tostring(root), etree.XMLParser(huge_tree=True))[0].text == text
+    assert etree.fromstring(worded("saml:b", text, declared=True), etree.XMLParser(huge_tree=True)).text == text
 
 
 async def test_another_tenant_learns_nothing(provider: Providing) -> None:

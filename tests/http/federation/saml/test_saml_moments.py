@@ -1,14 +1,18 @@
 """What becomes of an exchange when something changes at its very moment, and the refusals that only such a moment brings."""
 
+from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.identity.flows import FlowRows
 from core.domain.federation.authorization_steps import Step
+from core.domain.federation.saml.messages import Remembered
 from core.domain.identity.flows import FlowOver
 from core.usecases.federation.saml import sign_in as use_case
+from ports.federation.saml.configurations import Entering
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
     SLO,
@@ -30,20 +34,47 @@ from tests.http.signing_in import PASSWORD
 LOGIN = "/api/organizations/acme/services/app/saml/login"
 
 
-async def nothing(*_given: Any, **_named: Any) -> None:
-    return None
+def _as_if(**changes: Any) -> Any:
+    """Puts a sign-in on record as if something else were so by now."""
+    enter = SamlRows.enter
+
+    async def changed(rows: SamlRows, entering: Entering, request: Remembered | None) -> Any:
+        return await enter(rows, replace(entering, **changes), request)
+
+    return changed
 
 
 async def no(*_given: Any, **_named: Any) -> bool:
     return False
 
 
-async def test_a_session_that_ends_at_this_moment_enters_nothing(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changed", ["session", "user", "service"])
+async def test_whoever_is_gone_at_this_moment_enters_nothing(provider: Providing, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
     await provider.ready()
     browser = provider.signed_in(provider.people.add())
-    monkeypatch.setattr(SamlRows, "enter", nothing)
-    is_page(await browser.request("GET", asking()), 400)
-    assert provider.people.rows("select from saml_sessions") == []
+    query = asking()
+    with monkeypatch.context() as patched:
+        patched.setattr(SamlRows, "enter", _as_if(**{changed: uuid4()}))
+        is_page(await browser.request("GET", query), 400)
+    for table in ("saml_sessions", "saml_requests", "saml_exchanges", "login_events", "service_users"):
+        assert provider.people.rows(f"select from {table}") == [], table
+    assert provider.people.rows("select from events where name = 'user.login.success'") == []
+    # Nothing has happened, so the request has not been used.
+    assert sent(await browser.request("GET", query)).status == "Success"
+    assert len(provider.people.rows("select from saml_sessions")) == 1
+
+
+async def test_a_flow_whose_session_ends_at_this_moment_is_not_over(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    browser = provider.browser()
+    place = (await browser.request("GET", asking())).header("location") or ""
+    login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
+    onward = (await provider.unlimited.post("/api/auth/login", login)).ok()["saml_redirect_url"].removeprefix(BASE_URL)
+    with monkeypatch.context() as patched:
+        patched.setattr(SamlRows, "enter", _as_if(session=uuid4()))
+        is_page(await browser.request("GET", onward), 400)
+    assert sent(await browser.request("GET", onward)).status == "Success"
 
 
 async def test_a_flow_that_another_tab_has_finished_brings_no_second_assertion(
