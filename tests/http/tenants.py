@@ -98,6 +98,22 @@ class Tenants:
         """Somebody new, on the platform."""
         return self.join(self._people.add(email), tenant, role)
 
+    def export_sign_ins(self, tenant: Tenant) -> None:
+        """To a SIEM that is never called."""
+        self._people.change(
+            "insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, 'SIEM', 'generic', 'https://siem.example/', 1, now(), now())",
+            tenant.id,
+        )
+
+    def exported(self) -> list[tuple[UUID, UUID, bool]]:
+        """Whose sign-ins wait to be exported: the organization, the person, and whether they got in."""
+        rows = self._people.rows(
+            "select org_id, user_id, success from sign_in_pending join login_events on login_events.id = event_id"
+            " join siem_configurations on siem_configurations.id = export_id and org_id = organization_id"
+        )
+        return [(row["org_id"], row["user_id"], row["success"]) for row in rows]
+
     def service(self, tenant: Tenant, slug: str, service_type: str = "web") -> UsedService:
         service = UsedService(self._postern.foundation.ids.new(), slug, tenant)
         self._people.change(

@@ -62,17 +62,9 @@ async def test_the_webhooks_of_the_organization_and_no_others_are_told_of_the_si
 
 
 async def test_an_organization_that_exports_its_sign_ins_gets_this_one_too(relying: Relying) -> None:
-    relying.people.change(
-        "insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)"
-        " values (gen_random_uuid(), %s, 'SIEM', 'generic', 'https://siem.example/', 1, now(), now())",
-        relying.acme.id,
-    )
+    relying.tenants.export_sign_ins(relying.acme)
     await relying.signed_in(relying.shop)
-    queued = relying.people.rows(
-        "select organization_id, success from sign_in_pending join login_events on login_events.id = event_id"
-        " join siem_configurations on siem_configurations.id = export_id and org_id = organization_id"
-    )
-    assert queued == [{"organization_id": relying.acme.id, "success": True}]
+    assert relying.tenants.exported() == [(relying.acme.id, relying.ada.user, True)]
 
 
 async def test_what_an_id_token_says(relying: Relying) -> None:

@@ -15,6 +15,7 @@ from adapters.postgres.federation.saml.rows import (
     ConfigurationRow,
     configuration_parameters,
 )
+from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
@@ -230,7 +231,7 @@ _TAKE: Final = """
 
 # What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
 # takes it who opens or ends sessions, then at the session. Nobody acts in another person's name here: what comes of it outlives that.
-_ENTERED: Final = """
+_ENTERED: Final[LiteralString] = f"""
     with account as materialized (
              select id from users where id = %(user)s and deactivated_at is null for no key update
          ),
@@ -266,6 +267,9 @@ _ENTERED: Final = """
              select %(login_event)s, %(user)s, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
                     %(user_agent)s::text, %(at)s
                from parent, place
+         ),
+         exported as (
+             {queue_for_export("parent cross join place", "%(login_event)s::uuid", "place.org_id")}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)

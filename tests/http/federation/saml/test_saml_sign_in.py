@@ -70,6 +70,19 @@ async def test_a_session_that_is_enough_gets_its_assertion_at_once(provider: Pro
     assert answer.header("cache-control") == "no-store"
 
 
+@pytest.mark.parametrize("asked", [True, False])
+async def test_an_organization_that_exports_its_sign_ins_gets_this_one_too(provider: Providing, asked: bool) -> None:
+    await provider.ready()
+    provider.tenants.export_sign_ins(provider.acme)
+    grace = provider.people.add("grace@example.org")
+    browser = provider.signed_in(grace)
+    if asked:
+        await browser.request("GET", asking())
+    else:
+        await (await browser.tab().open("/ui/open/acme/app?RelayState=r")).send()
+    assert provider.tenants.exported() == [(provider.acme.id, grace.user, True)]
+
+
 async def test_a_stranger_signs_in_with_a_password(provider: Providing) -> None:
     await provider.ready()
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
