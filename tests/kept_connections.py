@@ -23,14 +23,7 @@ _lent: dict[str, list[psycopg.Connection[DictRow]]] = {}
 @contextmanager
 def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
     """A connection in autocommit mode past the pool, which must be given back as it was. It is kept where the pool's are."""
-    kept = _lent.get(database, [])
-    while kept:
-        connection = kept.pop()
-        if _answers(connection):
-            break
-        connection.close()
-    else:
-        connection = psycopg.connect(database, autocommit=True, row_factory=dict_row)
+    connection = _kept(database) or psycopg.connect(database, autocommit=True, row_factory=dict_row)
     try:
         yield connection
     finally:
@@ -38,6 +31,16 @@ def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
             _lent[database].append(connection)
         else:
             connection.close()
+
+
+def _kept(database: str) -> psycopg.Connection[DictRow] | None:
+    kept = _lent.get(database, [])
+    while kept:
+        connection = kept.pop()
+        if _answers(connection):
+            return connection
+        connection.close()
+    return None
 
 
 def _answers(connection: psycopg.Connection[DictRow]) -> bool:
