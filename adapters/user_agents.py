@@ -6,7 +6,7 @@ first sign-in and happens in a thread.
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import trio
@@ -50,6 +50,8 @@ class LibraryUserAgents:
         return self._parse(text[:LONGEST_USER_AGENT].encode("utf-8", "replace").decode())
 
 
+# A hundred milliseconds of work, and the same for everybody in the process.
+@cache
 def _load() -> Callable[[str], UserAgent]:
     # Of the three sets of expressions, the one for makers of hardware is the largest and is not needed.
     from ua_parser import Domain  # noqa: PLC0415 - 6 MB that a process without sign-ins does without

@@ -8,7 +8,6 @@ takes only the states with that word in their name.
 
 import argparse
 import html
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import trio
 
 from core.domain.languages import Language
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.chromium import started
+from tests.browser.chromium import PROGRAMS, installed, started
 from tests.browser.gallery import gallery, place
 from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
 from tests.browser.states import State, states
@@ -95,9 +94,9 @@ def main() -> int:
     parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
     parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
     given = parser.parse_args()
-    program = shutil.which("chromium")
+    program = installed()
     if program is None:
-        print("chromium is not installed; ops/install-test-tools installs it")
+        print(f"{PROGRAMS[0]} is not installed; ops/install-test-tools installs it")
         return 1
     wanted = [state for state in states() if given.of in state.name]
     given.folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
 
 from adapters.postgres.driver import pool as pool_module
 from adapters.postgres.driver.connection import RECOVERY, Connection
@@ -14,10 +17,46 @@ from adapters.postgres.driver.pool import Pool
 
 MOST_KEPT: Final = 12
 
+_lent: dict[str, list[psycopg.Connection[DictRow]]] = {}
+
+
+@contextmanager
+def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
+    """A connection in autocommit mode past the pool, which must be given back as it was. It is kept where the pool's are."""
+    connection = _kept(database) or psycopg.connect(database, autocommit=True, row_factory=dict_row)
+    try:
+        yield connection
+    finally:
+        if database in _lent and connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+            _lent[database].append(connection)
+        else:
+            connection.close()
+
+
+def _kept(database: str) -> psycopg.Connection[DictRow] | None:
+    kept = _lent.get(database, [])
+    while kept:
+        connection = kept.pop()
+        if _answers(connection):
+            return connection
+        connection.close()
+    return None
+
+
+def _answers(connection: psycopg.Connection[DictRow]) -> bool:
+    """Tests cut connections."""
+    try:
+        connection.execute("")
+    except psycopg.OperationalError:
+        return False
+    return True
+
 
 @contextmanager
 def kept_connections(database: str) -> Iterator[None]:
-    """For the length of the block, a pool on `database` begins with the idle connections of those that were closed before."""
+    """For the length of the block, a pool on `database` begins with the idle connections of those that were closed before, and lent
+    connections are kept.
+    """
     kept: list[Connection] = []
     close = Pool.aclose
 
@@ -41,6 +80,10 @@ def kept_connections(database: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool_module, "Connection", KeptFirst)
         patch.setattr(Pool, "aclose", leave)
+        lent = _lent[database] = []
         yield
+        del _lent[database]
     while kept:
         kept.pop().pgconn.finish()
+    while lent:
+        lent.pop().close()

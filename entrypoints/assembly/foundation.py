@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 import psycopg
@@ -95,6 +96,12 @@ class Foundation:
     token_verifier: TokenVerifier
 
 
+@cache
+def _version() -> str:
+    """Looked up in the metadata of the installation, which does not change under a process."""
+    return version("postern")
+
+
 @asynccontextmanager
 async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     """Needs the address of the database, but not the database itself: while it is down, whatever needs it raises `Unavailable`."""
@@ -120,7 +127,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
         yield Foundation(
-            version=version("postern"),
+            version=_version(),
             public_url=settings.public_url,
             clock=clock,
             ids=ids,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -11,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.description.description import Description
 from entrypoints.http.machinery.addresses import ClientAddresses, Network
 from entrypoints.http.machinery.cors import CrossOrigin
-from entrypoints.http.machinery.dispatch import Dispatcher, Send
+from entrypoints.http.machinery.dispatch import Dispatcher, Routes, Send
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
@@ -110,25 +111,42 @@ class HttpSettings:
     mail_directory: Path | None = None
 
 
+class _Served:
+    """What is served, whoever serves it."""
+
+    def __init__(self, described: Endpoints, *, base_url: str, version: str, body_limit: int) -> None:
+        self.endpoints: Final = Description(described, shipped_pages(), base_url=base_url, version=version).endpoints
+        self.routes: Final = Routes(tuple(self.endpoints), security_headers(https=base_url.startswith("https://")), body_limit)
+
+
+# Hundreds of routes take longer than all else. A process serves one application; the tests make thousands, mostly of the same routes.
+@lru_cache(maxsize=8)
+def _served(routes: Endpoints, *, base_url: str, version: str, body_limit: int, metrics_elsewhere: bool, mail: Path | None) -> _Served:
+    if metrics_elsewhere:
+        routes = routes.without(METRICS_ROUTES)
+    mails = () if mail is None else MailPages(shipped_pages(), mail).endpoints
+    return _Served(Endpoints([*routes, *PAGES, *mails]), base_url=base_url, version=version, body_limit=body_limit)
+
+
 class PosternApplication:
     def __init__(self, postern: Postern, settings: HttpSettings, routes: Endpoints = ROUTES) -> None:
-        if settings.metrics_elsewhere:
-            routes = routes.without(METRICS_ROUTES)
-        mail = () if settings.mail_directory is None else MailPages(shipped_pages(), settings.mail_directory).endpoints
-        described = Endpoints([*routes, *PAGES, *mail])
-        description = Description(described, shipped_pages(), base_url=settings.base_url, version=settings.version)
-        self.endpoints: Final = description.endpoints
-        common = security_headers(https=settings.base_url.startswith("https://"))
+        served = _served(
+            routes,
+            base_url=settings.base_url,
+            version=settings.version,
+            body_limit=settings.body_limit,
+            metrics_elsewhere=settings.metrics_elsewhere,
+            mail=settings.mail_directory,
+        )
+        self.endpoints: Final = served.endpoints
         self._dispatcher = Dispatcher(
-            tuple(self.endpoints),
+            served.routes,
             postern,
-            people=Refusing(NO_SUCH_PAGE, common, PLAIN),
+            people=Refusing(NO_SUCH_PAGE, served.routes.common_headers, PLAIN),
             origin=settings.base_url,
             addresses=ClientAddresses(settings.trusted_proxies),
             cross_origin=CrossOrigin(settings.cors_origins),
             limiter=Limiter(postern.foundation.shared_buckets, postern.foundation.metrics) if settings.rate_limits else None,
-            common_headers=common,
-            body_limit=settings.body_limit,
             deadline=settings.request_deadline,
             most_requests=settings.most_requests,
         )

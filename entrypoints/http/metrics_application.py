@@ -6,7 +6,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.cors import CrossOrigin
 from entrypoints.http.machinery.decoding import Receive
-from entrypoints.http.machinery.dispatch import Dispatcher, Send
+from entrypoints.http.machinery.dispatch import Dispatcher, Routes, Send
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.error_shapes import OURS, Refusing
 from entrypoints.http.machinery.headers import security_headers
@@ -20,7 +20,7 @@ class MetricsApplication:
     def __init__(self, postern: Postern) -> None:
         common = security_headers(https=False)
         self._dispatcher = Dispatcher(
-            tuple(METRICS_ROUTES),
+            Routes(tuple(METRICS_ROUTES), common, body_limit=0),
             postern,
             # There are no pages here.
             people=Refusing(OURS, common),
@@ -28,8 +28,6 @@ class MetricsApplication:
             addresses=ClientAddresses(()),
             cross_origin=CrossOrigin(()),
             limiter=None,
-            common_headers=common,
-            body_limit=0,
             deadline=_DEADLINE,
             most_requests=1,
         )

@@ -120,6 +120,7 @@ def test_what_an_expression_took_from_the_text_is_cleaned_and_cut() -> None:
 
 
 async def test_many_first_sign_ins_at_once_load_the_library_once() -> None:
+    _load.cache_clear()
     agents = LibraryUserAgents()
     found: list[UserAgent] = []
 

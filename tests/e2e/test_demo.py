@@ -48,7 +48,7 @@ def demo(server: Postern, *arguments: str) -> Iterator[str]:
         assert process.poll() is None, out.read_text()
         yield out.read_text()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert "stays" in out.read_text()
     finally:
         process.kill()

@@ -1,5 +1,6 @@
 """Accounts, sessions and tokens, made as later work will make them by signing in."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -9,10 +10,10 @@ from uuid import UUID
 
 import psycopg
 import trio
-from psycopg.rows import dict_row
 
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
+from tests.kept_connections import lent_connection
 
 BASE_URL = "https://id.example.org"
 
@@ -29,18 +30,18 @@ class People:
         self._postern = postern
         self._database_url = database_url
         self._numbers = count(1)
+        self._lending = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_failure: object) -> None:
-        if "_connection" in self.__dict__:
-            self._connection.close()
+        self._lending.close()
 
     @cached_property
     def _connection(self) -> psycopg.Connection[dict[str, Any]]:
         """Past the pool, and kept: a new one for each statement would take longer than the statement."""
-        return psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row)
+        return self._lending.enter_context(lent_connection(self._database_url))
 
     def change(self, statement: str, *values: Any) -> None:
         self._connection.execute(statement.encode(), values)

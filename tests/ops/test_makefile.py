@@ -23,12 +23,12 @@ def commands(*arguments: str) -> list[str]:
 
 def test_all_tests_are_counted_for_coverage() -> None:
     (command,) = commands("test")
-    assert command.startswith(".venv/bin/python -m pytest -n 2 --cov ")
+    assert command.startswith(".venv/bin/python -m pytest -n 3 --cov ")
     assert "--cov-fail-under=100" in command
 
 
 def test_one_file_or_folder_is_run_without_coverage() -> None:
-    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 2 tests/domain"]
+    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 3 tests/domain"]
 
 
 def test_the_tests_can_be_given_a_database() -> None:

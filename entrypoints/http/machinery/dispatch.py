@@ -57,7 +57,7 @@ _encode: Final = msgspec.json.Encoder().encode
 class Dispatcher:
     def __init__(
         self,
-        endpoints: Sequence[Endpoint],
+        routes: "Routes",
         postern: Postern,
         *,
         people: Refusing,
@@ -65,8 +65,6 @@ class Dispatcher:
         addresses: ClientAddresses,
         cross_origin: CrossOrigin,
         limiter: Limiter | None,
-        common_headers: HeaderList,
-        body_limit: int,
         deadline: float,
         most_requests: int,
     ) -> None:
@@ -79,11 +77,11 @@ class Dispatcher:
         self._deadline = deadline
         self._work = Work(most_requests)
         self._origin = origin
-        self._programs = Refusing(OURS, common_headers)
-        self._directories = Refusing(SCIM, common_headers)
-        self._bodiless_headers = answer_headers(common_headers, None)
-        self._router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
-        self._origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
+        self._programs = Refusing(OURS, routes.common_headers)
+        self._directories = Refusing(SCIM, routes.common_headers)
+        self._bodiless_headers = answer_headers(routes.common_headers, None)
+        self._router = routes.router
+        self._origins = routes.origins
         self._log = RequestLog()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -351,6 +349,15 @@ class _Target:
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+
+class Routes:
+    """Where each request goes, and all that can be made beforehand. It serves any number of dispatchers: nothing in it changes."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], common_headers: HeaderList, body_limit: int) -> None:
+        self.common_headers = common_headers
+        self.router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
+        self.origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
 
 
 def _spellings(one: Endpoint) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeGuard
 from uuid import UUID
 
 import pytest
@@ -37,50 +38,61 @@ OTHERS: Final = {"organization.purge", "service.purge"}
 ACME: Final = OrganizationId(UUID(int=1))
 
 
-def syntax() -> Iterator[tuple[str, ast.AST]]:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of events, as the sources have them: by literal, with a file that has it; and where one is put together."""
+
+    written: dict[str, str]
+    composed: list[str]
+
+
+@cache
+def names() -> Names:
+    """Reading all sources takes seconds: once for all tests."""
+    found = Names({}, [])
     for folder in ("core", "adapters", "actors", "entrypoints"):
         for file in (ROOT / folder).rglob("*.py"):
             if file.name not in {"event_types.py", "event_data.py"}:
+                place = str(file.relative_to(ROOT))
                 for node in ast.walk(ast.parse(file.read_text())):
-                    yield str(file.relative_to(ROOT)), node
+                    if isinstance(node, ast.Constant):
+                        if reads_like_an_event(node.value):
+                            found.written[node.value] = place
+                    elif isinstance(node, ast.Call) and puts_a_name_together(node):
+                        found.composed.append(f"{place}:{node.lineno}")
+    return found
 
 
-def written() -> dict[str, str]:
-    """Every literal that reads like the name of an event, and a file that has it."""
-    return {
-        node.value: file
-        for file, node in syntax()
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and (found := LIKE_AN_EVENT.fullmatch(node.value)) is not None
-        and found[1] in NOUNS
-        and not node.value.endswith((".html", ".txt"))
-    }
+def reads_like_an_event(value: object) -> TypeGuard[str]:
+    if not isinstance(value, str) or value.endswith((".html", ".txt")):
+        return False
+    found = LIKE_AN_EVENT.fullmatch(value)
+    return found is not None and found[1] in NOUNS
+
+
+def puts_a_name_together(call: ast.Call) -> bool:
+    if not (isinstance(call.func, ast.Name) and call.func.id == "Event"):
+        return False
+    given = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "name")]
+    return any(isinstance(name, ast.JoinedStr | ast.BinOp) for name in given)
 
 
 def test_every_event_that_is_built_is_in_the_catalogue() -> None:
     known = {one.name for one in EVENT_TYPES}
     # Keys of texts look alike.
     texts = set(shipped(DEFAULT))
-    assert {name: file for name, file in written().items() if name not in known | OTHERS | texts} == {}
+    assert {name: file for name, file in names().written.items() if name not in known | OTHERS | texts} == {}
 
 
 def test_everything_in_the_catalogue_is_built_or_fixed_by_the_interface() -> None:
-    built = set(written())
+    built = set(names().written)
     assert {one.name for one in EVENT_TYPES} - built == NOT_BUILT
     assert set(FIXED) > NOT_BUILT
 
 
 def test_the_name_of_an_event_is_never_put_together() -> None:
     """Or the two tests above would not see it."""
-    composed = [
-        f"{file}:{node.lineno}"
-        for file, node in syntax()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Event"
-        for name in [*node.args[:1], *(word.value for word in node.keywords if word.arg == "name")]
-        if isinstance(name, ast.JoinedStr | ast.BinOp)
-    ]
-    assert composed == []
+    assert names().composed == []
 
 
 def test_an_event_of_an_unknown_type_cannot_be_built() -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from adapters.payments import hosted_checkout
 from core.domain.errors import OrganizationNotActive
 from core.domain.identifiers import OrganizationId, UserId
 from core.usecases.services.billing_checkouts import Wish, _failed
@@ -137,7 +138,11 @@ async def test_who_has_a_subscription_is_sent_to_the_portal(counter: Counter) ->
 
 @pytest.mark.parametrize("where", ["customers", "sessions"])
 @pytest.mark.parametrize("trouble", ["lose", "hang_up", "fail", "rate_limit", "late"])
-async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout(counter: Counter, trouble: str, where: str) -> None:
+async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout(
+    counter: Counter, trouble: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As many tries as ever, without the seconds between them.
+    monkeypatch.setattr(hosted_checkout, "_PAUSES", (0.001,) * len(hosted_checkout._PAUSES))
     left = [8]
 
     def some(_method: str, path: str) -> str | None:

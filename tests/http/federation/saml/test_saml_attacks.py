@@ -331,9 +331,10 @@ async def test_a_hostile_form_is_refused(provider: Providing, name: str, attack:
     # The libraries are imported with the first document.
     sent(await browser.request("POST", sso(), in_form(_good())))
     before = provider.people.rows("select * from login_events")
-    began = time.perf_counter()
+    # Of the processor: others may keep it busy.
+    began = time.process_time()
     answer = await browser.request("POST", sso(), in_form(raw))
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert answer.status in {400, 413}, (name, answer.body)
     assert answer.header("location") is None
     assert b"SAMLResponse" not in answer.body
