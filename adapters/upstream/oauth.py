@@ -14,6 +14,9 @@ from ports.identity.upstream.protocols import GrantEnded
 from ports.outbound import NO_HEADERS
 
 LONGEST_TOKEN: Final = 16 << 10
+_LONGEST_SCOPE: Final = 4 << 10
+# A tuple, since what is looked for may be anything that JSON has.
+_ENDED: Final = ("invalid_grant", "bad_refresh_token", "bad_verification_code")
 # A provider that says more means never.
 _LONGEST_LIFE: Final = 10 * 366 * 24 * 3600
 
@@ -46,7 +49,7 @@ async def tokens_of(
     status, answer = await calls.post(endpoint, fields, headers)
     # Some refuse with a 200.
     error = answer.get("error")
-    if error in {"invalid_grant", "bad_refresh_token", "bad_verification_code"}:
+    if error in _ENDED:
         raise GrantEnded
     if status != 200 or error is not None:
         raise OAuthError(detail=f"the token endpoint answered {status}, {str(error)[:100]!r}")
@@ -62,9 +65,15 @@ def _read(answer: Mapping[str, Any]) -> ProviderTokens:
         access_token=Secret(access),
         refresh_token=Secret(refresh) if _is_token(refresh) else None,
         expires_in=_seconds(life),
-        # The code host separates them by commas.
-        scopes=tuple(scope.replace(",", " ").split()) if isinstance(scope, str) and scope else None,
+        scopes=_scopes(scope),
     )
+
+
+def _scopes(text: Any) -> tuple[str, ...] | None:
+    """The code host separates them by commas. What is too long, or no text that could be one, says nothing."""
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_SCOPE or not text.isascii() or not text.isprintable():
+        return None
+    return tuple(text.replace(",", " ").split())
 
 
 def _is_token(value: Any) -> TypeGuard[str]:

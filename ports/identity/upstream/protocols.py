@@ -20,7 +20,7 @@ class UpstreamProtocols(Protocol):
         """Whom the provider vouches for. Raises `OAuthError`, and `NotVouched` for what shows nobody's identity."""
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
-        """Raises `OAuthError` and `GrantEnded`."""
+        """Raises `OAuthError`, `GrantEnded`, and `NotVouched` for what is no answer."""
 
     async def check(self, issuer: str) -> None:
         """Looks an organization's own provider up. Raises `BadRequest` when nobody can sign in through it."""

@@ -156,6 +156,30 @@ async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(hous
     assert sum("refresh_token" in call for call in fake.calls) == 1
 
 
+@pytest.mark.parametrize("answer", [{}, [], {"access_token": 7}, {"access_token": "x"}, {"error": {}}])
+async def test_a_renewal_that_is_none_holds_nobody_up(house: House, ada: Holder, answer: Any) -> None:
+    fake = house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    tokens = fake.tokens
+    fake.tokens = lambda _issued: answer  # type: ignore[method-assign]
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+    assert house.people.rows("select refreshing_until from identity_grants") == [{"refreshing_until": None}]
+    fake.tokens = tokens  # type: ignore[method-assign]
+    # The fake gives a refresh token once.
+    await ada.come()
+    assert (await ada.get()).status == 200
+
+
+@pytest.mark.parametrize("scope", ["a\x00b", "a" * 9000, "é", 7, ["a"]])
+async def test_scopes_that_are_none_are_those_that_were_asked_for(house: House, ada: Holder, scope: Any) -> None:
+    fake = house.fakes["websuite"]
+    tokens = fake.tokens
+    fake.tokens = lambda issued: {**tokens(issued), "scope": scope}  # type: ignore[method-assign]
+    await ada.come()
+    assert (await ada.get()).ok()["scopes"] == ["calendar"]
+
+
 async def test_a_lease_of_a_process_that_died_is_taken_over(house: House, ada: Holder) -> None:
     await ada.come()
     ada.expire()

@@ -6,6 +6,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, Unavailable
 from core.domain.identity.callers import Caller
+from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.provider_tokens import (
     LEASE,
     LOOK_AGAIN_AFTER,
@@ -107,7 +108,7 @@ class ProviderTokens:
         refresh_token = self._open("sealed_refresh_token", grant, grant.sealed_refresh_token)
         try:
             tokens = await self._protocols.refresh(upstream, refresh_token)
-        except (GrantEnded, OAuthError) as failure:
+        except (GrantEnded, OAuthError, NotVouched) as failure:
             ended = isinstance(failure, GrantEnded)
             self._metrics.provider_token_refreshed(upstream.label, "ended" if ended else "failed")
             async with self._unit_of_work() as uow:
