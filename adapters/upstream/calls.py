@@ -15,7 +15,10 @@ from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed,
 log = structlog.get_logger()
 
 TIMEOUT: Final = timedelta(seconds=8)
-LARGEST: Final = 256 << 10
+LARGEST: Final = 64 << 10
+# What a provider of somebody's own choosing sends is read on the event loop, and each value in it costs time and memory. Many times as many
+# as any of them has to say.
+MOST_VALUES: Final = 3000
 _DOWN: Final = 500
 _JSON: Final = {"accept": "application/json", "user-agent": "Postern"}
 _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
@@ -73,7 +76,14 @@ def _destination(url: str) -> Destination:
         raise OAuthError(detail=f"the URL {refusal}") from None
 
 
+def has_too_many_values(text: bytes) -> bool:
+    """Of JSON, before it is read: each value but the first stands behind one of these."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES
+
+
 def _decoded(to: Destination, answer: OutboundAnswer) -> Any:
+    if has_too_many_values(answer.body):
+        raise _failed(to, f"status {answer.status}, too many values")
     try:
         return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -9,13 +9,19 @@ from typing import Any, Final
 
 import jwt
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+from jwt.utils import base64url_decode
 
-from adapters.upstream.calls import Calls
+from adapters.upstream.calls import Calls, has_too_many_values
 from adapters.upstream.remembered import FRESH_FOR, Remembered
 from core.domain.identity.upstream.claims import NotVouched
 
 LONGEST_TOKEN: Final = 32 << 10
 MOST_KEYS: Final = 100
+# The modulus of an RSA key of 8192 bits, in base64url.
+LONGEST_MEMBER: Final = 1366
+# Of four bytes: with a long exponent, one signature takes ten milliseconds.
+LONGEST_EXPONENT: Final = 6
+_MEMBERS: Final = ("kty", "kid", "alg", "n", "e", "crv", "x", "y")
 # A token with a key that nobody has seen makes us look again, but not more often than this.
 LOOKED_AGAIN_AFTER: Final = 30.0
 _ALGORITHMS: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
@@ -36,7 +42,7 @@ _OPTIONS: Final[Any] = {
 }
 # Making a key of what is published costs as much as a sign-in's statement.
 MOST_READ: Final = 200
-Keys = Sequence[Mapping[str, Any]]
+Keys = Sequence[Mapping[str, str]]
 
 
 class ProviderKeys:
@@ -49,8 +55,10 @@ class ProviderKeys:
         if len(token) > LONGEST_TOKEN or not token.isascii():
             raise NotVouched("the ID token is too long")
         try:
+            if any(has_too_many_values(base64url_decode(part)) for part in token.split(".")[:2]):
+                raise NotVouched("the ID token says too much")  # noqa: TRY301 - one look at both
             header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, RecursionError) as error:
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise NotVouched(f"the ID token cannot be read: {error}") from None
         name = header.get("kid")
         for age in (FRESH_FOR, LOOKED_AGAIN_AFTER):
@@ -64,17 +72,28 @@ class ProviderKeys:
         keys = published.get("keys") if isinstance(published, dict) else None
         if not isinstance(keys, list):
             raise NotVouched("no set of keys")
-        return [one for one in keys[:MOST_KEYS] if isinstance(one, dict) and one.get("kty") in _ALGORITHMS and one.get("use") != "enc"]
+        return [kept for one in keys[:MOST_KEYS] if (kept := _kept(one)) is not None]
 
 
-def _chosen(keys: Keys, name: Any) -> Mapping[str, Any] | None:
+def _kept(one: Any) -> Mapping[str, str] | None:
+    """Of what a provider publishes, what a key consists of: the rest, and what is longer than any key that we would verify with, would only
+    cost memory and time.
+    """
+    if not isinstance(one, dict) or one.get("use") == "enc":
+        return None
+    kept = {name: one[name] for name in _MEMBERS if isinstance(one.get(name), str) and len(one[name]) <= LONGEST_MEMBER}
+    is_one = kept.get("kty") in _ALGORITHMS and ("kid" in kept or "kid" not in one) and len(kept.get("e", "")) <= LONGEST_EXPONENT
+    return kept if is_one else None
+
+
+def _chosen(keys: Keys, name: Any) -> Mapping[str, str] | None:
     """Whoever publishes a single key need not name it."""
     if name is None:
         return keys[0] if len(keys) == 1 else None
     return next((one for one in keys if one.get("kid") == name), None)
 
 
-def _decoded(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+def _decoded(token: str, key: Mapping[str, str]) -> Mapping[str, Any]:
     _, allowed = _ALGORITHMS[key["kty"]]
     named = [key["alg"]] if key.get("alg") in allowed else list(allowed)
     try:

@@ -111,7 +111,7 @@ class OpenId:
         if not all(isinstance(url, str) and self._calls.may_call(url) for url in named.values()) or not isinstance(userinfo, str):
             raise OAuthError(detail="the metadata lacks an endpoint, or names one that is not called")
         # Without a word about it, the header alone is certain (OpenID Connect Discovery, section 3).
-        methods = said.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        methods = said.get("token_endpoint_auth_methods_supported")
         endpoints = Endpoints(
             issuer=issuer,
             authorization_url=str(named["authorization_endpoint"]),
@@ -119,4 +119,4 @@ class OpenId:
             userinfo_url=userinfo,
             jwks_url=str(named["jwks_uri"]),
         )
-        return _Found(endpoints, basic="client_secret_post" not in methods)
+        return _Found(endpoints, basic=not isinstance(methods, list) or "client_secret_post" not in methods)

@@ -186,13 +186,15 @@ async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: House) -> None:
     await refused(house, answer, thief)
 
 
-@pytest.mark.parametrize("code", ["", "unknown", "x" * 4097, "\x00"])
+@pytest.mark.parametrize("code", ["", "unknown", "x" * 4097, "\x00", "a\nb", "é"])
 async def test_codes_that_are_none(house: House, code: str) -> None:
+    """What no provider gives out is not sent to one: with a 500 for it, a stranger would have the provider taken for away."""
     fake = house.sits()
     tabs = house.browser()
     fake.consent(await house.leave(tabs))
     place = fake.back(fake.asked, code=code)
     await refused(house, await tabs.request("GET", place), tabs)
+    assert [call for call in fake.calls if call.startswith("/token")] == (["/token authorization_code"] if code == "unknown" else [])
 
 
 async def test_the_words_of_a_provider_are_shown_to_nobody(house: House) -> None:
@@ -256,6 +258,83 @@ async def test_a_token_endpoint_that_answers_otherwise(house: House) -> None:
     for answer in answers:
         fake.tokens = lambda _issued, answer=answer: answer  # type: ignore[method-assign,misc]
         await refused(house, await house.go(tabs), tabs)
+
+
+@pytest.mark.parametrize("error", [[], {}, 7, ["invalid_grant"]])
+async def test_an_error_that_is_no_word(house: House, error: Any) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    fake.tokens = lambda _issued: {"error": error}  # type: ignore[method-assign]
+    await refused(house, await house.go(tabs), tabs)
+
+
+@pytest.mark.parametrize("methods", [7, True, {"client_secret_post": 1}, "client_secret_post", None])
+async def test_metadata_that_is_odd_beside_its_endpoints(house: House, methods: Any) -> None:
+    """The header alone is certain then."""
+    fake = house.fakes["own"]
+    metadata = fake.metadata()
+    fake.metadata = lambda: {**metadata, "token_endpoint_auth_methods_supported": methods}  # type: ignore[method-assign]
+    provider = await house.own_provider()
+    house.sits(word="own")
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    assert await house.who(tabs)
+    assert "client_secret" not in fake.forms[-1]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        7,
+        {"kty": []},
+        {"kty": {}, "kid": "one"},
+        {"kty": "RSA", "kid": ["one"], "n": "AQ", "e": "AQAB"},
+        {"kty": "RSA", "kid": "one", "n": 5, "e": {}},
+        {"kty": "EC", "kid": "one", "crv": [], "x": 1, "y": 2},
+        {"kty": "OKP", "kid": "one", "crv": "X25519", "x": "AAAA"},
+        # Each would take long.
+        {"kty": "RSA", "kid": "one", "n": "A" * 4000, "e": "AQAB"},
+        {**public_jwk("one", KEY), "e": "AQAB" * 80},
+        # Not a word of what is published may be kept beside the key.
+        {"kty": "RSA", "kid": "one", "x5c": ["A" * 1000]},
+    ],
+)
+async def test_keys_that_are_none(house: House, key: Any) -> None:
+    fake = house.sits()
+    fake.published = [key, public_jwk("two", OTHER_KEY)]
+    tabs = house.browser()
+    await refused(house, await house.go(tabs), tabs)
+    # The others count.
+    fake.key, fake.kid = OTHER_KEY, "two"
+    await house.go(tabs)
+    assert await house.who(tabs)
+
+
+async def test_answers_that_would_take_long_to_read(house: House) -> None:
+    """64 KiB of JSON may be 30 000 objects."""
+    fake = house.sits()
+    tabs = house.browser()
+    tokens = fake.tokens
+    fake.tokens = lambda issued: {**tokens(issued), "more": [{}] * 3001}  # type: ignore[method-assign]
+    await refused(house, await house.go(tabs), tabs)
+    fake.tokens = tokens  # type: ignore[method-assign]
+    fake.wrong = {"more": [[]] * 3001}
+    await refused(house, await house.go(tabs), tabs)
+    fake.wrong = {"more": [[]] * 300}
+    await house.go(tabs)
+    assert await house.who(tabs)
+
+
+async def test_a_provider_that_does_not_stop_talking_of_somebodys_address(house: House) -> None:
+    """An identity that is connected already keeps the address that it is told. It is shown on a page."""
+    fake = house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    for odd in (f"{'x' * 9000}@example.org", "a\u0000b@example.org", "ada@example.org\nBcc: eve@example.net"):
+        fake.person["email"] = odd
+        await house.go(tabs)
+        assert await house.who(tabs)
+        assert [row["email"] for row in house.identities()] == [""]
 
 
 async def test_a_provider_that_is_turned_off_while_somebody_is_there(house: House) -> None:

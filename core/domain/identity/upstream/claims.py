@@ -11,6 +11,8 @@ from core.domain.identity.upstream.providers import TENANT
 
 LEEWAY: Final = timedelta(seconds=60)
 LONGEST_SUBJECT: Final = 255
+# Longer than any that mail takes.
+_LONGEST_EMAIL: Final = 320
 # Where the provider gives out the addresses itself.
 _WEBSUITE_DOMAINS: Final = frozenset({"gmail.com", "googlemail.com"})
 # Personal accounts of the office suite, whose addresses their owners have confirmed.
@@ -104,8 +106,8 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
     if not isinstance(number, int) or isinstance(number, bool):
         raise NotVouched("no id")
     for one in emails:
-        if isinstance(one, Mapping) and one.get("primary") is True and isinstance(one.get("email"), str):
-            return Asserted(issuer, str(number), one["email"], one.get("verified") is True)
+        if isinstance(one, Mapping) and one.get("primary") is True and (told := _address(one.get("email"))):
+            return Asserted(issuer, str(number), told, one.get("verified") is True)
     return Asserted(issuer, str(number))
 
 
@@ -117,9 +119,13 @@ def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Map
 
 
 def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule
-    email = claims.get("email")
-    told = email if isinstance(email, str) else ""
+    told = _address(claims.get("email"))
     return Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
+
+
+def _address(told: object) -> str:
+    """What is kept and shown as the provider told it. Empty for what nobody could mail to."""
+    return told if isinstance(told, str) and len(told) <= _LONGEST_EMAIL and told.isprintable() else ""
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str:

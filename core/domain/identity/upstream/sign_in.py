@@ -161,6 +161,12 @@ class ProviderTokens:
     """None: it did not say, so they are those that were asked for."""
 
 
+def is_code(code: Token) -> bool:
+    """Whether a provider may have given it out (RFC 6749, appendix A.11). Nothing else is sent to one: who knows how it fails at that."""
+    text = code.reveal()
+    return 0 < len(text) <= LONGEST_CODE and text.isascii() and text.isprintable()
+
+
 def derived(state: Token, key: bytes) -> tuple[str, Token]:
     """The nonce and the PKCE verifier of a state. They need not be kept, and whoever reads the database cannot compute them."""
     return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))

@@ -31,7 +31,6 @@ from core.domain.identity.upstream.identities import (
 )
 from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
-    LONGEST_CODE,
     Asked,
     NewState,
     OAuthError,
@@ -40,6 +39,7 @@ from core.domain.identity.upstream.sign_in import (
     UpstreamRefused,
     WayThrough,
     derived,
+    is_code,
 )
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -188,7 +188,7 @@ class UpstreamSignIn:
         try:
             if issuer is not None and not may_be_issued_by(upstream.endpoints.issuer, issuer):
                 raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
-            if not 0 < len(code.reveal()) <= LONGEST_CODE:
+            if not is_code(code):
                 raise NotVouched("no code")  # noqa: TRY301
             asked = await self._asked(taken.provider, state)
             asserted, tokens = await self._outages.watch(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
