@@ -36,6 +36,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sessions import Context
+from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
@@ -128,9 +129,7 @@ class Authorizations:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
         met = _found(await self._encounters.find(request.client_id, caller))
-        return await self._settled(
-            request, met, Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True), flow, actor, sender=sender
-        )
+        return await self._settled(request, met, _allowed(flow), flow, actor, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
@@ -144,10 +143,14 @@ class Authorizations:
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
-        """Somebody has come back from the provider that the application led them to: that counts as their consent. Raises what `resume`
-        does.
+        """Somebody has signed in whom the application led to a provider. Choosing an account there counts as their consent; whoever could
+        not, and came in otherwise, is asked for it. Raises what `resume` does.
         """
-        return await self.allow(flow, caller, sender.actor(caller.user), sender)
+        request = _kept(flow)
+        met = _found(await self._encounters.find(request.client_id, caller))
+        if met.signed_in is None or FEDERATED not in met.signed_in.authenticated_by:
+            return await self._settled(request, met, Progress(flow.created_at), flow, sender=sender)
+        return await self._settled(request, met, _allowed(flow), flow, sender.actor(caller.user), sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`."""
@@ -206,7 +209,7 @@ class Authorizations:
             scopes=request.scopes,
             auth_time=signed_in.proved_at,
             authenticated_by=signed_in.authenticated_by,
-            provider=SESSION_PROVIDER if flow is None else str(flow.request.get(THROUGH, SESSION_PROVIDER)),
+            provider=_provider(flow, signed_in),
         )
         async with self._unit_of_work() as uow:
             if flow is not None and not await uow.flows.complete(flow.id, self._clock.now()):
@@ -281,6 +284,17 @@ def _as_client(application: Application) -> AuthenticatedClient:
         secret_matches=False,
     )
     return AuthenticatedClient(registered, AuthenticationMethod.NONE)
+
+
+def _allowed(flow: Flow) -> Progress:
+    return Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True)
+
+
+def _provider(flow: Flow | None, signed_in: SignedIn) -> str:
+    """As the log of sign-ins calls it."""
+    if flow is None or FEDERATED not in signed_in.authenticated_by:
+        return SESSION_PROVIDER
+    return str(flow.request.get(THROUGH, SESSION_PROVIDER))
 
 
 def _found(met: Encounter | None) -> Encounter:

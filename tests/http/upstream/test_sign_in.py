@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.federation.arriving import CALLBACK, CHALLENGE, VERIFIER, answer_in, is_page
 from tests.http.people import BASE_URL
-from tests.http.signing_in import enable_mfa
+from tests.http.signing_in import PASSWORD, enable_mfa
 from tests.http.upstream.house import ADA, House
 
 
@@ -186,3 +186,27 @@ async def test_pages_offer_only_what_works(house: House) -> None:
     house.people.change("update upstream_providers set enabled = false")
     tab = await house.browser().tab().open(house.asking())
     assert not any(provider in link for link in tab.page.links)
+
+
+@pytest.mark.parametrize("mode", ["code", "fragment"])
+async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own_page_is_asked_for_consent(house: House, mode: str) -> None:
+    """Choosing an account at the provider counts as consent. With a client that does not work, nobody could choose one."""
+    await house.people.with_password(PASSWORD, ADA)
+    fake = house.sits()
+    tabs = house.browser()
+    changes = {} if mode == "code" else {"code_challenge": "", "code_challenge_method": ""}
+    place = fake.consent(await house.leave(tabs, house.direct(**changes)))
+    fake.fails = True
+    tab = await tabs.tab().open(place)
+    tab = await tab.send(email=ADA)
+    tab = await tab.send(password=PASSWORD)
+    assert tab.place.startswith("/ui/consent")
+    assert house.people.rows("select from consents") == []
+    # Nor does going back help.
+    back = await tabs.request("GET", f"/auth/websuite?flow={tab.place.partition('flow=')[2]}")
+    assert (back.header("location") or "").startswith("/ui/consent")
+    assert house.people.rows("select from consents") == []
+    tab = await tab.send(answer="allow")
+    assert ("code=" if mode == "code" else "#access_token=") in tab.page.refresh
+    assert len(house.people.rows("select from consents")) == 1
+    assert {row["provider"] for row in house.people.rows("select provider from login_events where organization_id is not null")} <= {"session"}

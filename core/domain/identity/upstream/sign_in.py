@@ -21,6 +21,8 @@ from core.domain.identity.upstream.providers import (
 )
 from core.domain.secrets import Secret, Token
 
+# How sessions say that their person came in by the word of a provider. RFC 8176 has no word for it.
+FEDERATED: Final = "fed"
 LIFETIME: Final = timedelta(minutes=15)
 # Providers send less; RFC 6749 sets no bound.
 LONGEST_CODE: Final = 4096

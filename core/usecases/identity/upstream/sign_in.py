@@ -31,6 +31,7 @@ from core.domain.identity.upstream.identities import (
 )
 from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
+    FEDERATED,
     Asked,
     NewState,
     OAuthError,
@@ -66,8 +67,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 STATES: Final = "upstream_states"
 # Whoever meets another who creates the same account, or connects the same identity, looks again and finds it done.
 _LOOKS: Final = 3
-# RFC 8176 has no word for it.
-_METHODS: Final = ("fed",)
+_METHODS: Final = (FEDERATED,)
 
 
 @dataclass(frozen=True, slots=True)
