@@ -223,3 +223,30 @@ async def test_the_lookup_names_what_the_installation_has(house: House) -> None:
     house.people.change("delete from oauth_credentials")
     told = (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()
     assert (told["provider_name"], told["auth_method"]) == ("codehost", "oauth")
+
+
+@pytest.mark.parametrize("local", ["none", "proved", "connected"])
+@pytest.mark.parametrize("told", ["ada@bücher.example", "ada@xn--bcher-kva.example", "Ada@BÜCHER.example"])
+async def test_a_domain_with_other_letters_is_the_same_domain_however_it_is_written(house: House, local: str, told: str) -> None:
+    """The policy counts for both ways to write it, so the provider's word must, too: or nobody would get in."""
+    person = None if local == "none" else house.verified("ada@bücher.example")
+    provider = await house.own_provider(domain="")
+    route(house.people, house.acme, "xn--bcher-kva.example", provider=None, login="password_allowed", join="on")
+    change_route(house.people, "xn--bcher-kva.example", own_provider=provider, login_policy="upstream_only")
+    if local == "connected":
+        house.people.change(
+            "insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, linked_at)"
+            " values (gen_random_uuid(), %s, %s, %s, %s, 'u-1', '', now())",
+            person and person.user,
+            provider,
+            provider,
+            house.fakes["own"].issuer,
+        )
+    house.sits(told, word="own")
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    user = await house.who(tabs)
+    assert user is not None
+    assert house.people.rows("select role from memberships where user_id = %s", user) == [{"role": "member"}]
+    if person is not None and (local == "connected" or "xn--" not in told):
+        assert user == person.user

@@ -10,7 +10,7 @@ from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, kn
 from adapters.postgres.identity.liveness import IS_LIVE
 from adapters.postgres.identity.mfa import has_second_factor
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
-from adapters.postgres.identity.upstream.proved_domains import domain_is_proved
+from adapters.postgres.identity.upstream.proved_domains import PROVED_DOMAINS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -131,8 +131,8 @@ class _Met:
         mfa_enabled: bool,
         knowledge: dict[str, Any],
         has_provider: bool,
-        asserted_domain: bool,
-        account_domain: bool,
+        told_domain: str | None,
+        proved_domains: list[str] | None,
         **account_and_realm: Any,
     ) -> None:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
@@ -140,13 +140,14 @@ class _Met:
         if id is not None:
             named = NamedAccount(AccountRow(id=id, **account_and_realm).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
         connected = identity_id is not None
+        proved = frozenset(proved_domains or ())
         self.encounter = Encounter(
             identity=None if identity_id is None else IdentityId(identity_id),
             connected=named if connected else None,
             named=None if connected else named,
             named_has_provider=has_provider,
-            asserted_domain_is_theirs=asserted_domain,
-            account_domain_is_theirs=account_domain,
+            asserted_domain_is_theirs=told_domain in proved,
+            account_domain_is_theirs=named is not None and mail_domain(named.account.email) in proved,
             realm=RealmRow(**realm).realm(),
         )
 
@@ -349,8 +350,7 @@ def _meet(*, with_token: bool) -> LiteralString:
          exists (
              select from identities as others where others.user_id = users.id and others.provider = %(provider)s
          ) as has_provider,
-         {domain_is_proved("%(email_key)s")} as asserted_domain,
-         {domain_is_proved("users.email_key")} as account_domain,
+         %(mail_domain)s::text as told_domain, {PROVED_DOMAINS} as proved_domains,
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {REALM_OF_USER}
     from (values (true)) as this (word)
