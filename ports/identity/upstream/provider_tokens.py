@@ -20,8 +20,10 @@ class GrantFound:
 class IdentityGrantStore(Protocol):
     """Part of the unit of work."""
 
-    async def keep(self, grant: IdentityGrant, at: datetime) -> None:
-        """In place of what was there. Without a refresh token, the one that the same client was given before goes on counting."""
+    async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
+        """In place of what was there, or only if there was nothing. Without a refresh token, the one that the same client was given before
+        goes on counting.
+        """
 
     async def remove(self, identity: IdentityId, service: ServiceId) -> None: ...
 

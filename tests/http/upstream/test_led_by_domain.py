@@ -250,3 +250,27 @@ async def test_a_domain_with_other_letters_is_the_same_domain_however_it_is_writ
     assert house.people.rows("select role from memberships where user_id = %s", user) == [{"role": "member"}]
     if person is not None and (local == "connected" or "xn--" not in told):
         assert user == person.user
+
+
+async def test_what_a_service_may_do_at_the_provider_outlives_a_sign_in_with_another_organizations_client(
+    house: House, app: UsedService
+) -> None:
+    house.set(app, websuite_scopes=["https://www.example/calendar"])
+    fake = house.sits()
+    ada = house.verified()
+    assert "code=" in ((await house.go(house.browser(), house.direct("site", org="globex"))).header("location") or "")
+    token = await house.tenants.token_in(ada, app)
+    given = (await house.unlimited.get("/api/provider-token/websuite", token=token)).ok()
+    route(house.people, house.acme, NAME, provider="websuite")
+    fake.client_id, fake.client_secret = "c", "secret"
+    tabs = house.browser()
+    tab = await tabs.tab().open(house.asking(app))
+    flow = tab.place.partition("flow=")[2]
+    await house.go(tabs, f"?org=acme&flow={flow}")
+    assert await house.who(tabs) == ada.user
+    assert (await house.unlimited.get("/api/provider-token/websuite", token=token)).ok() == given
+    # Nor is anything kept of what came with the other client.
+    house.people.change("delete from identity_grants")
+    await house.go(tabs, f"?org=acme&flow={(await tabs.tab().open(house.asking(app, prompt='login'))).place.partition('flow=')[2]}")
+    (grant,) = house.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
+    assert grant == {"sealed_access_token": None, "sealed_refresh_token": None, "scopes": []}

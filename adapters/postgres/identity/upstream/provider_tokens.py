@@ -52,7 +52,7 @@ class IdentityGrantRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def keep(self, grant: IdentityGrant, at: datetime) -> None:
+    async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
         await self._transaction.tell(
             _KEEP,
             {
@@ -65,6 +65,7 @@ class IdentityGrantRows:
                 "refresh": grant.sealed_refresh_token,
                 "expires_at": grant.expires_at,
                 "at": at,
+                "replaces": replaces,
             },
         )
 
@@ -123,6 +124,7 @@ _KEEP: Final = """
                else excluded.sealed_refresh_token
            end,
            expires_at = excluded.expires_at, refreshing_until = null, updated_at = excluded.updated_at
+     where %(replaces)s
 """
 
 _REMOVE: Final = "delete from identity_grants where identity_id = %(identity)s and service_id = %(service)s"

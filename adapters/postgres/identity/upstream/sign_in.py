@@ -42,6 +42,7 @@ class WayRow:
     provider_secret: bytes | None
     provider_scopes: list[str] | None
     service_scopes: list[str] | None
+    is_lent: bool
     redirect_uris: list[str] | None
     realm_id: UUID | None
     is_away: bool
@@ -53,6 +54,7 @@ class WayRow:
             configured=self._configured(),
             service=None if self.service_id is None else ServiceId(self.service_id),
             service_scopes=tuple(self.service_scopes or ()),
+            is_lent=self.is_lent,
             redirect_uri=next(iter(self.redirect_uris or ()), ""),
             realm=None if self.realm_id is None else OrganizationId(self.realm_id),
             is_away=self.is_away,
@@ -243,8 +245,16 @@ _ADD: Final = """
     values (%(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(client)s, %(realm)s, %(created_at)s, %(expires_at)s)
 """
 
-# Columns of a statement that reads from `MEETING`.
-WAY: Final = """
+# Nobody's service acts by the client of another organization, or by the installation's where its organization has one.
+_IS_LENT: Final = """
+           realms.id <> services.org_id and (
+               oauth_credentials.id is not null or exists (
+                   select from oauth_credentials as theirs where theirs.org_id = services.org_id and theirs.provider = %(provider)s
+               )
+           )"""
+
+# Columns of a statement that reads what `from_place` joins.
+WAY: Final[LiteralString] = f"""
            homes.id as organization_id, services.id as service_id,
            oauth_credentials.id as credentials_id, oauth_credentials.client_id as credentials_client,
            oauth_credentials.sealed_client_secret as credentials_secret,
@@ -252,13 +262,12 @@ WAY: Final = """
            providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
            providers.scopes as provider_scopes,
            case
-               -- Nobody's service acts by the client of another organization.
-               when oauth_credentials.org_id <> services.org_id then null
+               when {_IS_LENT} then null
                when %(provider)s::text = 'codehost' then services.codehost_scopes
                when %(provider)s::text = 'websuite' then services.websuite_scopes
                when %(provider)s::text = 'officesuite' then services.officesuite_scopes
            end as service_scopes,
-           services.redirect_uris, realms.id as realm_id,
+           coalesce({_IS_LENT}, false) as is_lent, services.redirect_uris, realms.id as realm_id,
            exists (select from provider_outages where provider_outages.provider = %(provider)s) as is_away"""
 
 

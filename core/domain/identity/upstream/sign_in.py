@@ -86,6 +86,8 @@ class WayThrough:
     """In which the person signs in, or connects an identity."""
     service_scopes: tuple[str, ...] = ()
     """What the service wants to do at the provider in the person's name."""
+    is_lent: bool = False
+    """The client is not the one that the service acts by, so nothing is asked for in its name."""
     redirect_uri: str = ""
     """The first that the service has registered."""
     realm: OrganizationId | None = None

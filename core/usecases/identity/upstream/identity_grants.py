@@ -25,7 +25,8 @@ class IdentityGrants:
         )
         if way.service_scopes:
             grant = self.sealed(grant, tokens, way.service_scopes)
-        await uow.identity_grants.keep(grant, self._clock.now())
+        # What the service was given by its own client goes on counting.
+        await uow.identity_grants.keep(grant, self._clock.now(), replaces=not way.is_lent)
 
     def sealed(self, grant: IdentityGrant, tokens: ProviderTokens, asked: tuple[str, ...]) -> IdentityGrant:
         """With these tokens. A refresh token that did not come stays as it was."""
