@@ -1,4 +1,6 @@
-"""What providers publish, remembered for a while: their metadata and their keys. Many at once wait for one call."""
+"""What providers publish, remembered for a while: their metadata and their keys. Many at once wait for one call, also for one that fails:
+a provider that lets its callers wait would hold them up one after the other.
+"""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -18,6 +20,9 @@ class _Place(Generic[Published]):
     turn: trio.Lock = field(default_factory=trio.Lock)
     published: Published | None = None
     fetched_at: float = 0.0
+    calls: int = 0
+    failure: Exception | None = None
+    """Of the last call."""
 
 
 class Remembered(Generic[Published]):
@@ -32,9 +37,20 @@ class Remembered(Generic[Published]):
         self._places.move_to_end(url)
         while len(self._places) > self._most:
             self._places.popitem(last=False)
+        calls = place.calls
         async with place.turn:
-            now = trio.current_time()
-            if place.published is None or now - place.fetched_at > not_older_than:
-                place.published = await self._fetch(url)
+            if place.failure is not None and place.calls > calls:
+                raise place.failure
+            if place.published is None or trio.current_time() - place.fetched_at > not_older_than:
+                place.published = await self._called(url, place)
                 place.fetched_at = trio.current_time()
             return place.published
+
+    async def _called(self, url: str, place: _Place[Published]) -> Published:
+        try:
+            published = await self._fetch(url)
+        except Exception as failure:
+            place.calls, place.failure = place.calls + 1, failure
+            raise
+        place.calls, place.failure = place.calls + 1, None
+        return published

@@ -1,0 +1,79 @@
+"""What providers publish is asked for once, however many want it, and however it ends."""
+
+import pytest
+import trio
+import trio.testing
+
+from adapters.upstream.remembered import Remembered
+from core.domain.identity.upstream.sign_in import OAuthError
+
+
+class Provider:
+    def __init__(self) -> None:
+        self.calls = 0
+        self.fails = False
+        self.answers = trio.Event()
+
+    async def published(self, url: str) -> str:
+        self.calls += 1
+        await self.answers.wait()
+        if self.fails:
+            raise OAuthError(detail=url)
+        return f"{url} {self.calls}"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> None:
+    provider = Provider()
+    provider.fails = fails
+    remembered = Remembered(provider.published)
+    got: list[str] = []
+
+    async def ask() -> None:
+        try:
+            got.append(await remembered.get("a"))
+        except OAuthError:
+            got.append("failed")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        provider.answers.set()
+    assert provider.calls == 1
+    assert got == ["failed" if fails else "a 1"] * 10
+    # Whoever comes later asks again after a failure alone.
+    provider.fails = False
+    assert await remembered.get("a") == ("a 2" if fails else "a 1")
+    assert await remembered.get("a") == ("a 2" if fails else "a 1")
+
+
+async def test_somebody_who_leaves_while_they_wait_takes_nobody_along() -> None:
+    provider = Provider()
+    remembered = Remembered(provider.published)
+    got: list[str] = []
+
+    async def ask() -> None:
+        got.append(await remembered.get("a"))
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as leaves:
+            nursery.start_soon(ask)
+            async with trio.open_nursery() as first:
+                first.start_soon(remembered.get, "a")
+                await trio.testing.wait_all_tasks_blocked()
+                leaves.cancel()
+        provider.answers.set()
+    assert len(got) == 1
+    assert provider.calls <= 2
+
+
+async def test_the_ones_that_were_wanted_last_are_kept() -> None:
+    provider = Provider()
+    provider.answers.set()
+    remembered = Remembered(provider.published, most=2)
+    for url in "abaca":
+        await remembered.get(url)
+    assert provider.calls == 3
+    await remembered.get("b")
+    assert provider.calls == 4
