@@ -58,6 +58,9 @@ def test_a_provider_is_named_as_its_address_names_it() -> None:
         ("ada@" + "\u00fc" * 70 + ".example", ""),
         ("ada@\u00fc..example", ""),
         ("ada@", ""),
+        # Each label is a good one; all together are no domain, and it would take milliseconds to write them in ASCII.
+        ("ada@" + ".".join(["\u4e00\u9fa5\u5b57" * 6] * 13), ""),
+        ("ada@" + "\ufdfa" * 300, ""),
     ],
 )
 def test_a_domain_is_as_name_servers_know_it(address: str, domain: str) -> None:
