@@ -56,7 +56,7 @@ class ProviderKeys:
             raise NotVouched("the ID token is too long")
         try:
             if any(has_too_many_values(base64url_decode(part)) for part in token.split(".")[:2]):
-                raise NotVouched("the ID token says too much")  # noqa: TRY301 - one look at both
+                raise NotVouched("the ID token says too much")
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise NotVouched(f"the ID token cannot be read: {error}") from None

@@ -11,7 +11,6 @@ from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 
-
 _LONGEST_DOMAIN: Final = 253
 _LONGEST_LABEL: Final = 63
 

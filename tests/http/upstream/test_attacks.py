@@ -264,7 +264,7 @@ async def test_a_token_endpoint_that_answers_otherwise(house: House) -> None:
 async def test_an_error_that_is_no_word(house: House, error: Any) -> None:
     fake = house.sits()
     tabs = house.browser()
-    fake.tokens = lambda _issued: {"error": error}  # type: ignore[method-assign]
+    fake.tokens = lambda _issued: {"error": error}  # type: ignore[method-assign,assignment]
     await refused(house, await house.go(tabs), tabs)
 
 

@@ -162,7 +162,7 @@ async def test_a_renewal_that_is_none_holds_nobody_up(house: House, ada: Holder,
     await ada.come()
     ada.expire()
     tokens = fake.tokens
-    fake.tokens = lambda _issued: answer  # type: ignore[method-assign]
+    fake.tokens = lambda _issued: answer  # type: ignore[method-assign,assignment]
     assert refused(await ada.get()) == (500, "OAUTH_ERROR")
     assert house.people.rows("select refreshing_until from identity_grants") == [{"refreshing_until": None}]
     fake.tokens = tokens  # type: ignore[method-assign]

@@ -209,4 +209,5 @@ async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own
     tab = await tab.send(answer="allow")
     assert ("code=" if mode == "code" else "#access_token=") in tab.page.refresh
     assert len(house.people.rows("select from consents")) == 1
-    assert {row["provider"] for row in house.people.rows("select provider from login_events where organization_id is not null")} <= {"session"}
+    events = house.people.rows("select provider from login_events where organization_id is not null")
+    assert {row["provider"] for row in events} <= {"session"}
