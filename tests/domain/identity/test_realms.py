@@ -56,6 +56,7 @@ def test_a_provider_is_named_as_its_address_names_it() -> None:
         ('"a@b"@acme.example', "acme.example"),
         ("\uff41da@\uff41cme.example", "acme.example"),
         ("ada@" + "\u00fc" * 70 + ".example", ""),
+        ("ada@" + "\u00fc" * 60 + ".example", ""),
         ("ada@\u00fc..example", ""),
         ("ada@", ""),
         # Each label is a good one; all together are no domain, and it would take milliseconds to write them in ASCII.

@@ -158,3 +158,16 @@ async def test_others_may_not(house: House) -> None:
     assert (await house.request("GET", theirs, by=stranger)).json() == []
     assert (await house.request("GET", PATH)).json() == [made]
     assert ADA
+
+
+async def test_it_takes_a_fresh_proof(house: House) -> None:
+    """Where the domain is proved, the provider can say that it is anybody of the organization, its owner included."""
+    made = (await house.request("POST", PATH, body(house))).ok(201)
+    house.people.change("update sessions set proved_at = now() - interval '1 hour'")
+    for method, path, sent in (
+        ("POST", PATH, body(house, name="Another")),
+        ("PATCH", f"{PATH}/{made['id']}", {"client_id": "another"}),
+        ("DELETE", f"{PATH}/{made['id']}", None),
+    ):
+        assert refused(await house.request(method, path, sent)) == (401, "REAUTHENTICATION_REQUIRED")
+    assert (await house.request("GET", PATH)).json() == [made]

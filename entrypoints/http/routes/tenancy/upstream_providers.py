@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
@@ -110,14 +111,17 @@ async def list_upstream_providers(
     return [_record(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 
-@endpoint.post(_PROVIDERS, caller=_IN_PERSON, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    _PROVIDERS, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=201, refuses=(BadRequest,), tags=_TAGS
+)
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
     Any provider that speaks OpenID Connect, over https. What it says of an address counts only in a domain that your organization has
-    proved, and never for platform owners. Allow `callback_url` there. An organization has at most 20.
+    proved, and never for platform owners. Allow `callback_url` there. An organization has at most 20. You need a recent proof of who you
+    are: of the second factor, if you have one.
     """
     body = call.body
     created = await postern.tenancy.upstream_providers.create(
@@ -133,13 +137,14 @@ async def create_upstream_provider(
     return _record(postern, created)
 
 
-@endpoint.patch(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def change_upstream_provider(
     call: Call[UpstreamProviderPatch, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Change an upstream provider of your organization
 
-    Once it is disabled, nobody comes in through it, not even those who are there at this moment. Sessions go on.
+    Once it is disabled, nobody comes in through it, not even those who are there at this moment. Sessions go on. You
+    need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -155,11 +160,11 @@ async def change_upstream_provider(
     return _record(postern, changed)
 
 
-@endpoint.delete(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+@endpoint.delete(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization
 
-    The connections that people have there go with it.
+    The connections that people have there go with it. You need a recent proof of who you are: of the second factor, if you have one.
     """
     await postern.tenancy.upstream_providers.delete(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return NO_BODY
