@@ -111,9 +111,7 @@ async def list_upstream_providers(
     return [_record(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 
-@endpoint.post(
-    _PROVIDERS, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=201, refuses=(BadRequest,), tags=_TAGS
-)
+@endpoint.post(_PROVIDERS, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
