@@ -21,6 +21,19 @@ def provider_name(postern: Postern, way: WayIn) -> str:
     return "" if way.realm is None else postern.identity.upstream_sign_in.name(way.realm.provider, way.provider_name)
 
 
+def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:
+    """Before a link leads on to an organization's own provider."""
+    text = shipped_pages().text(call.language)
+    given = {"flow": str(flow.id), **{key: value for key, value in more.items() if value}}
+    return shipped_pages().page(
+        "ask_to_leave.html",
+        call.language,
+        brand=flow.branding,
+        title=text("providers.title_at", provider=name),
+        address=f"/auth/{quote(provider, safe='')}?{urlencode(given)}",
+    )
+
+
 def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: WayIn) -> Answer[bytes] | None:
     """The answer to a form: a page that leaves by itself, since no redirect behind a form may end at another site. None where people may
     choose.

@@ -30,6 +30,7 @@ from entrypoints.http.pages.authorization_pages import PROVIDERS
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device_flow_pages import device_flow
 from entrypoints.http.pages.flows import SECOND_FACTOR, Page, browser_secret, flow_of, go_on, own_place, signed_in, to, visit
+from entrypoints.http.pages.providers import ask_to_leave
 from entrypoints.http.pages.sign_in_pages import sign_in_again
 
 START: Final = f"{PROVIDERS}{{provider}}"
@@ -110,7 +111,7 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
 
     The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
     the tokens in the fragment; a second factor is asked for first, if the person has one. A redirect URI that is not registered never gets
-    a redirect.
+    a redirect. For an organization's own provider, a page with a button comes first.
     """
     link = call.query
     provider = provider_key(call.path.provider)
@@ -119,6 +120,9 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     if flow.signed_in_at is not None:
         return await _once_over(call, postern, flow)
     try:
+        if _is_bare(link, provider):
+            name = await postern.identity.upstream_sign_in.name_in(flow, provider, realm=link.org)
+            return _with(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
         address = await postern.identity.upstream_sign_in.leave(
             provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
         )
@@ -194,6 +198,13 @@ async def _flow(call: Call[None, Beginning, ProviderPath, Caller | None], poster
     # As the log of sign-ins calls it.
     through = provider if provider in frozenset(Provider) else OWN_PROVIDER
     return await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service)
+
+
+def _is_bare(link: Beginning, provider: str) -> bool:
+    """Whether a link alone would sign somebody in: the three ask people to choose an account, and an organization's own provider asks what
+    it likes, so whoever runs it could sign others in to an account of theirs. A flow in the address began in this browser.
+    """
+    return provider not in frozenset(Provider) and not link.flow and not link.saml_state
 
 
 async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Any:

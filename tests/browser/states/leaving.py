@@ -22,6 +22,12 @@ STATES: Final = (
         ENDLESS,
     ),
     State(
+        "asked before leaving for the provider",
+        "ask_to_leave.html",
+        {"title": Words("providers.title_at", {"provider": "The single sign-on of the northern branch"}), "address": "#"},
+        ACME,
+    ),
+    State(
         "leaving by a form",
         "leave_form.html",
         {"title": Words("leaving.title"), "label": Words("common.continue"), "action": "#", "hidden": {"code": "x"}},

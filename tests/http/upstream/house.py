@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from core.domain.identifiers import UserId
 from core.domain.secrets import Token
 from tests.fake_providers import PEOPLE, FakeProvider
-from tests.http.browsing import Tabs
+from tests.http.browsing import PageReader, Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import CALLBACK, CHALLENGE, Arriving
 from tests.http.people import BASE_URL, Person
@@ -54,6 +54,9 @@ class House(Arriving):
     async def leave(self, tabs: Tabs, query: str = "", *, word: str | None = None) -> str:
         """The address at the provider."""
         answer = await tabs.request("GET", f"/auth/{word or self.word}{query}")
+        if answer.status == 200:
+            # An organization's own is led to by a button alone.
+            answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
         assert answer.status == 302, answer.body
         location = answer.header("location")
         assert location is not None

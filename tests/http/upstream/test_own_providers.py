@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.http.browsing import PageReader
 from tests.http.client import Received, refused
+from tests.http.federation.arriving import is_page
 from tests.http.people import BASE_URL
 from tests.http.upstream.house import ADA, House
 
@@ -171,3 +173,31 @@ async def test_it_takes_a_fresh_proof(house: House) -> None:
     ):
         assert refused(await house.request(method, path, sent)) == (401, "REAUTHENTICATION_REQUIRED")
     assert (await house.request("GET", PATH)).json() == [made]
+
+
+async def test_a_link_alone_signs_nobody_in(house: House) -> None:
+    """Whoever runs the provider could otherwise have others work in an account of theirs, and see what they write there."""
+    provider = await house.own_provider()
+    eve = house.verified("eve@example.org")
+    house.sits("eve@example.org", word="own")
+    ada = house.verified()
+    tabs = house.signed_in(house.people.session_of(ada))
+    for link in (f"/auth/{provider}", f"/auth/{provider}?org=acme", f"/auth/{provider}{house.direct()}"):
+        answer = await tabs.request("GET", link)
+        is_page(answer, 200, "Go on to Acme login")
+        assert answer.header("location") is None
+        assert b"http-equiv" not in answer.body
+    assert house.people.rows("select from oauth_states") == []
+    assert await house.who(tabs) == ada.user
+    # It is the button that leads on.
+    await house.go(tabs, "?org=acme", word=provider)
+    assert await house.who(tabs) == eve.user
+
+
+async def test_a_flow_of_another_browser_leads_nobody_on(house: House) -> None:
+    provider = await house.own_provider()
+    (link,) = [
+        link for link in PageReader((await house.browser().request("GET", f"/auth/{provider}")).body).links if link.startswith("/auth/")
+    ]
+    answer = await house.browser().request("GET", link)
+    assert (answer.status, answer.header("location")) == (400, None)

@@ -148,16 +148,26 @@ class UpstreamSignIn:
         Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
-        way = await self._lookup.way(provider_key(provider), organization=wanted.organization, service=flow.service, realm=realm)
-        if wanted.organization and way.organization is None:
-            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
+        way, upstream = await self._way(provider, flow, realm)
         leaving = _Leaving(
             flow=flow.id,
             login_hint=login_hint or flow.email,
             choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
             fresh=wanted.prompt is Prompt.LOGIN or wanted.max_age is not None,
         )
-        return await self._gone(self._providers.found(provider, way), way, browser, leaving)
+        return await self._gone(upstream, way, browser, leaving)
+
+    async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
+        """What people know the provider by, before they leave for it. Raises what `leave` does, but calls nobody."""
+        _, upstream = await self._way(provider, flow, realm)
+        return upstream.name
+
+    async def _way(self, provider: str, flow: Flow, realm: str) -> tuple[WayThrough, Upstream]:
+        organization = flow.wanted.organization
+        way = await self._lookup.way(provider_key(provider), organization=organization, service=flow.service, realm=realm)
+        if organization and way.organization is None:
+            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
+        return way, self._providers.found(provider, way)
 
     async def leave_to_connect(self, provider: str, browser: Token, caller: Caller) -> str:
         """The same for somebody who is signed in and connects an identity. Raises the same."""
