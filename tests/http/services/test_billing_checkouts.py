@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.payments import hosted_checkout
+from adapters.postgres.services.billing import BillingRows
 from core.domain.errors import OrganizationNotActive
 from core.domain.identifiers import OrganizationId, UserId
 from core.usecases.services.billing_checkouts import Wish, _failed
@@ -21,6 +22,7 @@ from tests.http.cast import all_at_once
 from tests.http.people import Person
 from tests.http.services.paying import APP, CHECKOUT, PORTAL, Counter, counter_on
 from tests.http.signing_in import unlimited
+from tests.meanwhile import meanwhile
 from tests.payment_provider import no_trouble
 
 
@@ -277,6 +279,22 @@ async def test_two_wishes_at_once_leave_one_checkout_open(counter: Counter) -> N
     assert sorted(answer.status for answer in answers) == [200, 500]
     (given,) = [answer.json()["session_id"] for answer in answers if answer.status == 200]
     assert open_sessions(counter)[1:] == [given]
+
+
+async def test_whoever_is_overtaken_begins_again(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another checkout of the same person begins right after it was looked whether there is one."""
+    meanwhile(monkeypatch, BillingRows, "offer", lambda: begin_another(counter))
+    opened = (await counter.checkout()).ok()
+    assert open_sessions(counter) == [opened["session_id"]]
+
+
+def begin_another(counter: Counter) -> None:
+    counter.people.change(
+        "insert into billing_checkouts (service_id, user_id, id, digest, asked_at) values (%s, %s, gen_random_uuid(), 'other', now())"
+        " on conflict do nothing",
+        counter.shop.id,
+        counter.member.user,
+    )
 
 
 async def test_a_checkout_that_nobody_learns_of_may_stay_open(counter: Counter) -> None:
