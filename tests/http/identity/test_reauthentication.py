@@ -104,11 +104,12 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("DELETE", "/api/user/passkeys/{passkey_id}"),
     }
     identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
-    routes = "/api/organizations/acme/domain-routes"
+    routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"
     assert declared == {
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
         ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
+        *(("POST", providers), ("PATCH", f"{providers}/{{provider_id}}"), ("DELETE", f"{providers}/{{provider_id}}")),
         *passkeys,
         *identities,
     }

@@ -273,7 +273,7 @@ async def rows_read(store: Store, statement: str, parameters: dict[str, Any]) ->
 
     async with store.pool.connection() as connection, connection.transaction(force_rollback=True):
         # Some thousand rows are still read sooner than looked up one by one: here the table stands for one of millions.
-        await connection.execute("set local enable_hashjoin = off; set local enable_mergejoin = off")
+        await connection.execute("set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off")
         cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), parameters)
         row = await cursor.fetchone()
     assert row is not None
