@@ -149,9 +149,14 @@ async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: House)
     # Also one that has begun a sign-in of its own.
     await house.leave(stranger)
     await refused(house, await stranger.request("GET", place), stranger, OUT_OF_DATE)
-    # It is still this browser's.
+    # Nobody else has used it up: it is still this browser's, as long as it lasts.
+    states = house.people.rows("select digest from oauth_states")
     house.people.change("update oauth_states set expires_at = now()")
     await refused(house, await tabs.request("GET", place), tabs, OUT_OF_DATE)
+    assert len(states) == 2
+    place = fake.consent(await house.leave(tabs))
+    await stranger.request("GET", place)
+    assert (await tabs.request("GET", place)).status == 303
 
 
 async def test_a_callback_counts_once(house: House) -> None:
@@ -354,6 +359,8 @@ async def test_a_client_that_is_changed_while_somebody_is_there(house: House) ->
     place = house.fakes["own"].consent(await house.leave(tabs, "?org=acme", word=provider))
     house.people.change("update upstream_providers set client_id = 'another'")
     await refused(house, await tabs.request("GET", place), tabs)
+    # The code goes to nobody.
+    assert house.fakes["own"].forms == []
 
 
 async def test_another_organizations_provider_is_no_way_in(house: House) -> None:
