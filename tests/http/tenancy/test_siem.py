@@ -454,8 +454,6 @@ async def test_of_people_who_were_forgotten_only_commitments_leave(house: House,
     assert (await verified(house, records, tmp_path))[0] == 0
 
 
-# Who is killed while the library sends a body leaves its generator to Trio, which ends it and says so.
-@pytest.mark.filterwarnings("ignore:Async generator 'httpcore:ResourceWarning")
 async def test_errors_repeat_a_batch_and_lose_nothing(house: House, tmp_path: Path) -> None:
     """The receiver fails, hangs up, has got a batch and says otherwise; forwarders are killed meanwhile and others go on."""
     await house.happens(120)
