@@ -80,10 +80,10 @@ async def begin(
     known = "" if caller is None or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
     flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=wanted.login_hint or known)
     if caller is not None and wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
-        return _with(headers, await go_on(call, postern, flow, caller))
+        return with_headers(headers, await go_on(call, postern, flow, caller))
     if wanted.prompt is Prompt.CREATE:
-        return _with(headers, to(REGISTER, flow))
-    return _with(headers, to(PASSWORD if known and known == flow.email else SIGN_IN, flow))
+        return with_headers(headers, to(REGISTER, flow))
+    return with_headers(headers, to(PASSWORD if known and known == flow.email else SIGN_IN, flow))
 
 
 def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
@@ -138,7 +138,7 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
     headers = keep_session(browser.token, base_url)
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
-    return _with(headers, await go_on(call, postern, await flow_of(call, postern, str(flow.id)), caller))
+    return with_headers(headers, await go_on(call, postern, await flow_of(call, postern, str(flow.id)), caller))
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
@@ -162,7 +162,8 @@ def own_place(place: str) -> str:
     return place if plain and (place == HOME or place.startswith((f"{HOME}/", f"{HOME}?"))) else HOME
 
 
-def _with(headers: Headers, answer: Page) -> Page:
+def with_headers(headers: Headers, answer: Page) -> Page:
+    """The same answer, with these as well."""
     if isinstance(answer.value, bytes):
         return Answer(answer.value, answer.status, (*answer.headers, *headers))
     return Answer(answer.value, answer.status, (*answer.headers, *headers))

@@ -7,13 +7,13 @@ from core.domain.identity.realms import Realm, WayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization_pages import PROVIDERS
 from entrypoints.http.pages.flows import AnyCall
 
 
 def provider_address(realm: Realm, flow: Flow, email: str) -> str:
     """Where the sign-in at the realm's provider begins. It comes back into the flow."""
-    given = {"org": realm.organization_slug, "login_hint": email, "flow": str(flow.id)}
-    return f"/auth/{quote(realm.provider, safe='')}?{urlencode(given)}"
+    return _address(realm.provider, org=realm.organization_slug, login_hint=email, flow=str(flow.id))
 
 
 def provider_name(postern: Postern, way: WayIn) -> str:
@@ -24,13 +24,12 @@ def provider_name(postern: Postern, way: WayIn) -> str:
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:
     """Before a link leads on to an organization's own provider."""
     text = shipped_pages().text(call.language)
-    given = {"flow": str(flow.id), **{key: value for key, value in more.items() if value}}
     return shipped_pages().page(
         "ask_to_leave.html",
         call.language,
         brand=flow.branding,
         title=text("providers.title_at", provider=name),
-        address=f"/auth/{quote(provider, safe='')}?{urlencode(given)}",
+        address=_address(provider, flow=str(flow.id), **{name: value for name, value in more.items() if value}),
     )
 
 
@@ -51,3 +50,7 @@ def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: Wa
         address=provider_address(way.realm, flow, email),
     )
     return Answer(body, 200)
+
+
+def _address(provider: str, **given: str) -> str:
+    return f"{PROVIDERS}{quote(provider, safe='')}?{urlencode(given)}"

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
-from core.domain.federation.authorizations import UnknownRecipient
 from core.domain.federation.direct_requests import THROUGH, DirectRequest, kept
 from core.domain.federation.redirects import with_query
 from core.domain.identity.callers import Caller
@@ -19,19 +18,18 @@ from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider, Prov
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, USER_CODES
-from entrypoints.http.pages.authorization_pages import PROVIDERS
+from entrypoints.http.pages.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device_flow_pages import device_flow
-from entrypoints.http.pages.flows import SECOND_FACTOR, Page, browser_secret, flow_of, go_on, own_place, signed_in, to, visit
+from entrypoints.http.pages.flows import SECOND_FACTOR, Page, browser_secret, flow_of, own_place, signed_in, to, visit, with_headers
 from entrypoints.http.pages.providers import ask_to_leave
-from entrypoints.http.pages.sign_in_pages import sign_in_again
+from entrypoints.http.pages.sign_in_pages import once_over, sign_in_again, when_over
 
 START: Final = f"{PROVIDERS}{{provider}}"
 CONNECTIONS: Final = "/settings/connections"
@@ -85,23 +83,13 @@ class Returned(msgspec.Struct, frozen=True):
     """Why there is no code. What else the provider says of it is not shown to anybody."""
 
 
-def _advice(refused: Refused) -> str:
-    match refused:
-        case OrganizationNotActive():
-            return "authorize.closed"
-        case UnknownRecipient():
-            return "authorize.begin_again"
-        case _:
-            return ""
-
-
 @page.get(
     START,
     caller=IN_FLOW,
     limit=PAGE_LOADS,
     attempt=USER_CODES,
     policy=IN_POPUP,
-    advice=_advice,
+    advice=advice,
     refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),
     also={302: NoBody},
     tags=("oauth",),
@@ -117,18 +105,19 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     provider = provider_key(call.path.provider)
     browser, headers = browser_secret(call, postern)
     flow = await _flow(call, postern, provider, browser)
-    if flow.signed_in_at is not None:
-        return await _once_over(call, postern, flow)
+    over = await when_over(call, postern, flow)
+    if over is not None:
+        return over
     try:
         if _is_bare(link, provider):
             name = await postern.identity.upstream_sign_in.name_in(flow, provider, realm=link.org)
-            return _with(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
+            return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
         address = await postern.identity.upstream_sign_in.leave(
             provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
         )
     except (ProviderOff, OAuthError) as refusal:
-        return _with(headers, sign_in_again(call, postern, flow, refusal))
-    return _with(headers, redirect(address, 302))
+        return with_headers(headers, sign_in_again(call, postern, flow, refusal))
+    return with_headers(headers, redirect(address, 302))
 
 
 @page.get(
@@ -156,7 +145,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         arrival = await postern.identity.upstream_sign_in.make(taken, vouched, call.client)
         entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
     except FlowOver:
-        return await _once_over(call, postern, flow)
+        return await once_over(call, postern, flow)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             answered = await postern.federation.authorizations.deny(flow)
@@ -240,17 +229,3 @@ def _reason(refusal: Refusal) -> str:
             return "provider_failed"
         case _:
             return "session_ended"
-
-
-async def _once_over(call: Call[Any, Any, Any, Caller | None], postern: Postern, flow: Flow) -> Page:
-    """Whoever goes back to the way of a flow that they have signed in by goes on from there, as long as they are signed in."""
-    caller = call.request.caller
-    if caller is not None and caller.session == flow.session:
-        return await go_on(call, postern, flow, caller)
-    raise FlowOver
-
-
-def _with(headers: Headers, answer: Page) -> Page:
-    if isinstance(answer.value, bytes):
-        return Answer(answer.value, answer.status, (*answer.headers, *headers))
-    return Answer(answer.value, answer.status, (*answer.headers, *headers))
