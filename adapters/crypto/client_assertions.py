@@ -2,27 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import jwt
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from adapters.crypto.jwt_options import SIGNATURE_ALONE
 from core.domain.federation.clients import LONGEST_ASSERTION
 from core.domain.federation.oauth_errors import client_refused
 from core.domain.json import Json
 from core.domain.services.client_keys import KEY_ALGORITHMS
-
-# The signature alone: what the claims must say is a rule of the domain, by the clock that the rest of the product uses.
-_OPTIONS: Final[Any] = {
-    "require": [],
-    "verify_exp": False,
-    "verify_nbf": False,
-    "verify_iat": False,
-    "verify_aud": False,
-    "verify_iss": False,
-    "verify_sub": False,
-    "verify_jti": False,
-}
 
 
 class JwtClientAssertions:
@@ -50,7 +39,7 @@ class JwtClientAssertions:
             algorithm = RSAAlgorithm if key["kty"] == "RSA" else ECAlgorithm
             allowed = [key["alg"]] if "alg" in key else list(KEY_ALGORITHMS[key["kty"]])
             public: Any = algorithm.from_jwk(json.dumps(key))
-            claims: Mapping[str, Json] = jwt.decode(assertion, public, algorithms=allowed, options=_OPTIONS)
+            claims: Mapping[str, Json] = jwt.decode(assertion, public, algorithms=allowed, options=SIGNATURE_ALONE)
         # ValueError: numbers that are no key.
         except (jwt.PyJWTError, ValueError) as error:
             raise client_refused(f"the assertion does not verify: {error}") from None

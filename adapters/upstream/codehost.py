@@ -3,12 +3,11 @@
 from typing import Final
 
 from adapters.upstream.calls import Calls
-from adapters.upstream.oauth import authorization_url, tokens_of
+from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
 from core.domain.secrets import Secret, Token
-from ports.identity.upstream.protocols import GrantEnded
 
 SCOPES: Final = ("read:user", "user:email")
 
@@ -23,16 +22,7 @@ class CodeHost:
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
-        form = {
-            "grant_type": "authorization_code",
-            "code": code.reveal(),
-            "redirect_uri": asked.redirect_uri,
-            "code_verifier": asked.verifier.reveal(),
-        }
-        try:
-            tokens, _ = await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form)
-        except GrantEnded:
-            raise NotVouched("the code is not good") from None
+        tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
         bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
         person = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
         emails = await self._calls.get(upstream.endpoints.emails_url, bearer)

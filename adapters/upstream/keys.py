@@ -11,6 +11,7 @@ import jwt
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_decode
 
+from adapters.crypto.jwt_options import SIGNATURE_ALONE
 from adapters.upstream.calls import Calls, has_too_many_values
 from adapters.upstream.remembered import FRESH_FOR, Remembered
 from core.domain.identity.upstream.claims import NotVouched
@@ -28,17 +29,6 @@ _ALGORITHMS: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "RSA": (RSAAlgorithm, ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")),
     "EC": (ECAlgorithm, ("ES256", "ES384", "ES512")),
     "OKP": (OKPAlgorithm, ("EdDSA",)),
-}
-# The signature alone: what the claims must say is a rule of the domain, by the clock that the rest of the product uses.
-_OPTIONS: Final[Any] = {
-    "require": [],
-    "verify_exp": False,
-    "verify_nbf": False,
-    "verify_iat": False,
-    "verify_aud": False,
-    "verify_iss": False,
-    "verify_sub": False,
-    "verify_jti": False,
 }
 # Making a key of what is published costs as much as a sign-in's statement.
 MOST_READ: Final = 200
@@ -98,7 +88,7 @@ def _decoded(token: str, key: Mapping[str, str]) -> Mapping[str, Any]:
     named = [key["alg"]] if key.get("alg") in allowed else list(allowed)
     try:
         public = _read(key["kty"], json.dumps(key))
-        claims: Mapping[str, Any] = jwt.decode(token, public, algorithms=named, options=_OPTIONS)
+        claims: Mapping[str, Any] = jwt.decode(token, public, algorithms=named, options=SIGNATURE_ALONE)
     # ValueError: numbers that are no key.
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
         raise NotVouched(f"the ID token does not verify: {error}") from None

@@ -9,7 +9,7 @@ from adapters.upstream.calls import Calls
 from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
-from core.domain.secrets import Secret
+from core.domain.secrets import Secret, Token
 from ports.identity.upstream.protocols import GrantEnded
 from ports.outbound import NO_HEADERS
 
@@ -54,6 +54,22 @@ async def tokens_of(
     if status != 200 or error is not None:
         raise OAuthError(detail=f"the token endpoint answered {status}, {str(error)[:100]!r}")
     return _read(answer), answer
+
+
+async def redeemed(
+    calls: Calls, endpoint: str, client: ClientAtProvider, code: Token, asked: Asked, *, basic: bool = False
+) -> tuple[ProviderTokens, Mapping[str, Any]]:
+    """What a code is good for. Raises `OAuthError`, and `NotVouched` when it is good for nothing."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code.reveal(),
+        "redirect_uri": asked.redirect_uri,
+        "code_verifier": asked.verifier.reveal(),
+    }
+    try:
+        return await tokens_of(calls, endpoint, client, form, basic=basic)
+    except GrantEnded:
+        raise NotVouched("the code is not good") from None
 
 
 def _read(answer: Mapping[str, Any]) -> ProviderTokens:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from adapters.upstream.calls import Calls
 from adapters.upstream.keys import ProviderKeys
-from adapters.upstream.oauth import authorization_url, tokens_of
+from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import Remembered
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid, require_claims, with_userinfo
@@ -14,7 +14,6 @@ from core.domain.identity.upstream.providers import Endpoints, Upstream
 from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
-from ports.identity.upstream.protocols import GrantEnded
 
 SCOPES: Final = ("openid", "email", "profile")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
@@ -46,16 +45,8 @@ class OpenId:
 
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         found = await self._found(upstream)
-        form = {
-            "grant_type": "authorization_code",
-            "code": code.reveal(),
-            "redirect_uri": asked.redirect_uri,
-            "code_verifier": asked.verifier.reveal(),
-        }
-        try:
-            tokens, answer = await tokens_of(self._calls, found.endpoints.token_url, upstream.client, form, basic=found.basic)
-        except GrantEnded:
-            raise NotVouched("the code is not good") from None
+        endpoint = found.endpoints.token_url
+        tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
         if "email" not in claims and found.endpoints.userinfo_url:
             bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
