@@ -344,12 +344,17 @@ _CONFIRMED: Final[LiteralString] = f"""
            ) as has_been_there,
            {SUBSCRIPTION_STATE} as subscription"""
 
-_HELD: Final = """
+
+def _held(condition: LiteralString) -> LiteralString:
+    return f"""
          held as materialized (
              select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at, language
                from users
-              where id = %(user)s and deactivated_at is null and password_hash = %(encoded)s
+              where id = %(user)s and deactivated_at is null and {condition}
 """
+
+
+_HELD: Final[LiteralString] = _held("password_hash = %(encoded)s")
 
 _CONFIRM: Final[LiteralString] = f"""
     {_SERVICE},
@@ -393,10 +398,7 @@ _CONFIRM_SINCE: Final[LiteralString] = f"""
 
 _CONFIRM_ALONE_SINCE: Final[LiteralString] = f"""
     {_SERVICE},
-         held as materialized (
-             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at, language
-               from users
-              where id = %(user)s and deactivated_at is null and (password_changed_at is null or password_changed_at <= %(since)s)
+         {_held("(password_changed_at is null or password_changed_at <= %(since)s)")}
                 for share
          ),
          users as (

@@ -20,29 +20,24 @@ class _Owner:
 
 
 async def owners(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
-    rows = await transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
-    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+    return await _in_roles(transaction, organization, [BuiltInRole.OWNER], None)
 
 
 async def administrators(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
     """The owner and the admins, the oldest accounts first."""
-    roles = [BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value]
-    rows = await transaction.ask(_Owner, _ADMINISTRATORS, {"organization": organization, "roles": roles, "most": MOST_TOLD})
-    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in rows]
+    return await _in_roles(transaction, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_TOLD)
+
+
+async def _in_roles(
+    transaction: Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
+) -> Sequence[Owner]:
+    parameters = {"organization": organization, "roles": [role.value for role in roles], "most": most}
+    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in await transaction.ask(_Owner, _IN_ROLES, parameters)]
 
 
 MOST_TOLD: Final = 20
 
-_OWNERS: Final = """
-    select users.email, users.language, organizations.name
-      from memberships
-      join users on users.id = memberships.user_id
-      join organizations on organizations.id = memberships.org_id
-     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
-     order by users.id
-"""
-
-_ADMINISTRATORS: Final = """
+_IN_ROLES: Final = """
     select users.email, users.language, organizations.name
       from memberships
       join users on users.id = memberships.user_id

@@ -266,15 +266,7 @@ class UpstreamSignIn:
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
         now = self._clock.now()
         fresh = unverified_account(UserId(self._ids.new()), email, now, client.language)
-        account = Account(
-            fresh.id,
-            fresh.email,
-            is_platform_owner=False,
-            email_verified_at=now,
-            deactivated_at=None,
-            created_at=now,
-            language=fresh.language,
-        )
+        account = replace(fresh, email_verified_at=now)
         identity = self._identity(account.id, vouched)
         actor = client.actor(account.id)
         async with self._unit_of_work() as uow:
