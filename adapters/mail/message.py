@@ -1,14 +1,15 @@
 """From a `Mail` to the bytes on the wire: headers that nobody can inject into, a text and an HTML part, the envelope's two addresses."""
 
 import re
+from binascii import b2a_qp
 from dataclasses import dataclass
 from datetime import datetime
 from email.errors import MessageError
 from email.header import Header
 from email.headerregistry import Address
-from email.message import EmailMessage
 from email.policy import EmailPolicy
 from email.utils import format_datetime, parseaddr
+from functools import lru_cache
 from typing import Final, Self
 
 from adapters.mail_address import ENCODED_WORD, MailAddress, MalformedAddress
@@ -51,20 +52,11 @@ class Sender:
         return cls(address, name)
 
 
-class _Wire(EmailPolicy):
-    """As SMTP needs it. The standard library puts a second space before a word with other letters than ASCII if it begins a line, so a
-    subject with such letters is encoded as a whole (RFC 2047).
-    """
-
-    def fold_binary(self, name: str, value: str) -> bytes:
-        if name == "Subject" and not value.isascii():
-            encoded = Header(value, "utf-8", maxlinelen=75, header_name=name).encode(linesep=self.linesep)
-            return f"{name}: {encoded}{self.linesep}".encode("ascii")
-        return super().fold_binary(name, value)
-
-
-_SMTP: Final = _Wire(linesep="\r\n")
-_SMTPUTF8: Final = _Wire(linesep="\r\n", utf8=True)
+# Its lines end as SMTP needs it.
+_SMTP: Final = EmailPolicy(linesep="\r\n")
+_LONGEST_LINE: Final = 78
+# RFC 2045, 6.7: `=_` stands in no quoted-printable text, so a line that begins like this ends a part wherever it stands.
+_BOUNDARY: Final = "=_part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +75,51 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
         recipient = MailAddress.parse(mail.to)
     except MalformedAddress as reason:
         raise MailRefused(f"Not an address to send mail to: {reason}") from None
-    message = EmailMessage(policy=_SMTPUTF8 if recipient.is_international else _SMTP)
     try:
-        message["From"] = Address(display_name=sender.name, addr_spec=str(sender.address))
-        message["To"] = str(recipient)
-        message["Subject"] = _one_line(mail.subject)
-        message["Date"] = format_datetime(date)
-        # The same at every attempt: a receiver that got the mail, although we never heard so, can tell the repeat.
-        message["Message-ID"] = f"<{id}@{sender.address.domain}>"
-        # RFC 3834: no holiday notices back, please.
-        message["Auto-Submitted"] = "auto-generated"
-        # Quoted-printable: seven bits and short lines, which every server can take.
-        message.set_content(mail.text, cte="quoted-printable")
-        message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
-        # Only now: what is set before belongs to the first part.
-        message["Content-Language"] = mail.language.value
-        content = message.as_bytes()
+        # Address and identifier are in one line as they are: they have no letter that would need anything else.
+        head = (
+            _sender(sender)
+            + f"To: {recipient}\r\n".encode()
+            + _subject(_one_line(mail.subject))
+            # The same identifier at every attempt: a receiver that got the mail, although we never heard so, can tell the repeat. And no
+            # holiday notices back, please (RFC 3834).
+            + f"Date: {format_datetime(date)}\r\n"
+            f"Message-ID: <{id}@{sender.address.domain}>\r\n"
+            "Auto-Submitted: auto-generated\r\n"
+            "MIME-Version: 1.0\r\n"
+            f'Content-Type: multipart/alternative; boundary="{_BOUNDARY}"\r\n'
+            f"Content-Language: {mail.language.value}\r\n".encode()
+        )
+        content = b"".join((head, b"\r\n", _part("plain", mail.text), _part("html", mail.html), f"--{_BOUNDARY}--\r\n".encode()))
     except (MessageError, ValueError, LookupError):
         # Their texts quote the mail.
         raise MailRefused("No mail can be made of this subject and text") from None
-    if _headers(content) != _HEADERS:
+    if _headers(head) != _HEADERS:
         raise MailRefused("The mail would have had other headers than ours")
     return Letter(str(sender.address), str(recipient), recipient.is_international, content)
+
+
+@lru_cache
+def _sender(sender: Sender) -> bytes:
+    header = _SMTP.header_factory("From", Address(display_name=sender.name, addr_spec=str(sender.address)))
+    folded: str = header.fold(policy=_SMTP)
+    return folded.encode()
+
+
+def _subject(text: str) -> bytes:
+    if not text.isascii():
+        # As a whole (RFC 2047): the policy puts a second space before a word with other letters if it begins a line.
+        return f"Subject: {Header(text, 'utf-8', maxlinelen=75, header_name='Subject').encode(linesep=_SMTP.linesep)}\r\n".encode()
+    if len(line := f"Subject: {text}") <= _LONGEST_LINE:
+        return f"{line}\r\n".encode()
+    return _SMTP.fold_binary("Subject", text)
+
+
+def _part(subtype: str, text: str) -> bytes:
+    """Quoted-printable: seven bits and short lines, which every server can take."""
+    lines = b"\r\n".join([*text.encode().splitlines(), b""])
+    head = f'--{_BOUNDARY}\r\nContent-Type: text/{subtype}; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n'
+    return b"".join((head.encode(), b2a_qp(lines), b"\r\n"))
 
 
 def _one_line(subject: str) -> str:
@@ -112,7 +127,7 @@ def _one_line(subject: str) -> str:
     return _CONTROLS.sub(" ", subject).replace(ENCODED_WORD, "= ?").strip()[:_LONGEST_SUBJECT]
 
 
-def _headers(content: bytes) -> list[bytes]:
+def _headers(head: bytes) -> list[bytes]:
     """The names of the headers as a receiver will see them. The standard library may have turned a value into another header."""
-    head = content.partition(b"\r\n\r\n")[0]
+    head = head.partition(b"\r\n\r\n")[0].removesuffix(b"\r\n")
     return [line.partition(b":")[0] for line in head.split(b"\r\n") if not line.startswith((b" ", b"\t"))]

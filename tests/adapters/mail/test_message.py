@@ -4,7 +4,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.mail.message import Letter, Sender, _headers, compose
@@ -34,6 +34,19 @@ def test_a_mail_has_a_text_and_an_html_part() -> None:
     assert LINK in text.get_content()
     assert LINK in html.get_content()
     assert message.get_content_type() == "multipart/alternative"
+
+
+@given(st.text(st.one_of(st.sampled_from("\r\n .-=_part\t\x00\x0cü🔑"), st.characters(exclude_categories=["Cs"])), max_size=300))
+@example("--=_part\r\n\r\nanother part\r\n--=_part--\r\n")
+@example("\n.\n..\nFrom here \nto there\t\n \n")
+@example("x" * 75 + " \n" + "é" * 40)
+@example("")
+def test_any_text_arrives_as_it_was_written(text: str) -> None:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+    parts = list(parsed(composed(Mail("alice@example.org", "Hello", text, f"<p>{text}</p>"))).iter_parts())
+    assert [part.get_content_type() for part in parts] == ["text/plain", "text/html"]
+    assert parts[0].get_content() == "".join(f"{line}\r\n" for line in lines if text)
+    assert b"\r\n.\r\n" not in composed(Mail("alice@example.org", "Hello", text, "")).content
 
 
 def test_the_headers_say_who_when_and_which() -> None:
