@@ -14,8 +14,9 @@ from core.usecases.identity.account_mails import AccountMails
 
 log = structlog.get_logger()
 
-# A mail is made a second and a half after it was asked for, on average, and four seconds at the most.
-PACE: Final = Pace(poll=timedelta(seconds=4), heeds_bell=False)
+# A mail is made a second and a half after it was asked for, on average, and four seconds at the most. Two at once: a directory's
+# import may ask for thousands, and the event loop is there for people who wait.
+PACE: Final = Pace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=6))
 
 

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import JobId, UserId
 from core.domain.json import Json
+
+# The priority of what can wait until nothing else is queued.
+CAN_WAIT: Final = -1
 
 
 class JobState(StrEnum):
@@ -43,7 +47,7 @@ class Retry:
 @dataclass(frozen=True, slots=True)
 class NewJob:
     """A job to be queued. `sealed` stores the payload encrypted; a payload with a usable link or token must be. `priority` is 1 for what
-    goes first, 0 for most, -1 for what can wait. With `only_for` it is queued only if there is an account of this id.
+    goes first, 0 for most, `CAN_WAIT` for what can wait. With `only_for` it is queued only if there is an account of this id.
     """
 
     kind: str

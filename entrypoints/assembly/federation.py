@@ -40,6 +40,7 @@ from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
 from core.usecases.federation.saml.recording import Recorder
 from core.usecases.federation.saml.sign_in import SamlSignIn
+from core.usecases.federation.scim.changes import Changes as ScimChanges
 from core.usecases.federation.scim.exchanges import ScimExchanges
 from core.usecases.federation.scim.groups import ScimGroups
 from core.usecases.federation.scim.tokens import ScimTokens
@@ -102,6 +103,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         secrets=secrets,
     )
     provisioned_users, scim_exchanges = PostgresProvisionedUsers(pool), PostgresScimExchanges(pool)
+    # A directory may send a crowd of changes at once; they are short.
+    scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence = PresenceWriter(PostgresScimTokenUse(pool), foundation.metrics, spread=secrets.spread, name="scim_token_presence")
     # A further grant type is one more line here.
     grants: dict[str, Grant] = {
@@ -161,7 +164,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         scim_tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), scim_token_presence, clock=clock, ids=ids, secrets=secrets),
         scim_token_presence=scim_token_presence,
         scim_users=ScimUsers(
-            new_unit_of_work,
+            scim_changes,
             provisioned_users,
             identity.accounts,
             syntax=foundation.email_syntax,
@@ -172,7 +175,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             clock=clock,
             ids=ids,
         ),
-        scim_groups=ScimGroups(new_unit_of_work, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
+        scim_groups=ScimGroups(scim_changes, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimRecorder(scim_exchanges, spread=secrets.spread),
         saml=Saml(

@@ -129,6 +129,16 @@ class TestHandling:
             assert await postern.identity.account_mails.send(AskedMail(kind, Email("ADA@example.org"), ""))
             assert await self.queued(postern) == number
 
+    async def test_a_mail_that_can_wait_goes_after_one_that_cannot(self, postern: Postern) -> None:
+        await register(postern)
+        for can_wait in (True, False):
+            await postern.identity.account_mails.send(AskedMail(AccountMail.RESET, EMAIL, "", can_wait=can_wait))
+        texts = [str(job.payload["text"]) for job in await postern.foundation.jobs.claim(["mail"], 2, timedelta(seconds=9))]
+        first, last = (Token(text.partition("token=")[2].split()[0]) for text in texts)
+        with pytest.raises(LinkRefused):
+            await postern.identity.account_passwords.look_at_link(last)
+        assert (await postern.identity.account_passwords.look_at_link(first)).email == EMAIL
+
     async def test_repeated_it_mails_again_and_the_last_link_works(self, postern: Postern) -> None:
         await register(postern)
         for _ in range(2):

@@ -10,7 +10,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import MailedTokenPurpose
-from core.domain.jobs import NewJob
+from core.domain.jobs import CAN_WAIT, NewJob
 from core.domain.json import Json
 from core.domain.languages import Language
 
@@ -78,7 +78,7 @@ NOWHERE: Final = Onward()
 @dataclass(frozen=True, slots=True)
 class AskedMail:
     """An account mail that somebody asks for. It takes its looks from the organization with this slug, and is in this language unless the
-    account has another.
+    account has another. One that `can_wait` goes after those that somebody waits for: a directory may cause a hundred thousand.
     """
 
     kind: AccountMail
@@ -86,12 +86,18 @@ class AskedMail:
     organization: str = ""
     language: Language | None = None
     onward: Onward = NOWHERE
+    can_wait: bool = False
 
     def as_job(self) -> NewJob:
         """Sealed, because the addresses that strangers ask about are private."""
         asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
         onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
-        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward}, sealed=True)
+        wait = {"can_wait": True} if self.can_wait else {}
+        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait}, sealed=True, priority=self.priority)
+
+    @property
+    def priority(self) -> int:
+        return CAN_WAIT if self.can_wait else 0
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "AskedMail":
@@ -100,7 +106,8 @@ class AskedMail:
         if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
             raise NoAccountMail
         onward = Onward(**{name: str(payload.get(name, "")) for name in _ONWARD})
-        return cls(AccountMail(str(kind)), Email(email), organization, Language.of(str(payload.get("language"))), onward)
+        language, can_wait = Language.of(str(payload.get("language"))), payload.get("can_wait") is True
+        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait)
 
 
 _ONWARD: Final = ("flow", "service", "redirect_uri", "state")

@@ -78,7 +78,7 @@ class AccountMails:
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self._clock.now()))
-            await uow.jobs.add(replace(mail.as_job(), only_for=user))
+            await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()
         return is_due
 

@@ -12,6 +12,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.jobs import CAN_WAIT
 from core.domain.secrets import Token
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -79,3 +80,9 @@ def test_the_job_keeps_its_address_to_itself() -> None:
     onward = Onward(service="shop", redirect_uri="https://shop.example/callback")
     asked = AskedMail(AccountMail.SIGN_IN_LINK, ADA.email, "acme", onward=onward)
     assert AskedMail.of_job(asked.as_job().payload) == asked
+
+
+def test_a_mail_that_can_wait_says_so_to_the_queue() -> None:
+    hurried, patient = (AskedMail(AccountMail.SET_PASSWORD, ADA.email, "acme", can_wait=wait) for wait in (False, True))
+    assert [one.as_job().priority for one in (hurried, patient)] == [0, CAN_WAIT]
+    assert AskedMail.of_job(patient.as_job().payload) == patient

@@ -13,18 +13,19 @@ from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import Leaving, listing_changed
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import Actor, Event
+from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment
 from ports.clock import Clock
 from ports.federation.scim.users import FoundGroup, ProvisionedUserLookup, Touched
 from ports.ids import Ids
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork
 
 _UNKNOWN = "There is no such group: the one group is the organization"
 
 
 class ScimGroups:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ProvisionedUserLookup, *, base_url: str, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
+    def __init__(self, changes: Changes, lookup: ProvisionedUserLookup, *, base_url: str, clock: Clock, ids: Ids) -> None:
+        self._changes = changes
         self._lookup = lookup
         self._members_address = users_address(base_url)
         self._clock = clock
@@ -58,7 +59,7 @@ class ScimGroups:
         for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         _require_ours(holder, group)
-        async with self._unit_of_work() as uow:
+        async with self._changes.one(holder) as uow:
             touched = await uow.provisioned_users.hold_group(holder.organization, asked)
             if touched is None:
                 raise NotFound(_UNKNOWN)

@@ -35,9 +35,12 @@ from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import Account, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.privacy import forget_job
+from core.domain.jobs import CAN_WAIT, NewJob
+from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
+from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_room
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.accounts import Accounts
@@ -48,7 +51,7 @@ from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.turns import Turns
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork
 
 _KNOWN: Final = "userName: the organization has a user with this address"
 # How far a list can be read without a look at everybody before.
@@ -73,7 +76,7 @@ class Search:
 class ScimUsers:
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
+        changes: Changes,
         lookup: ProvisionedUserLookup,
         accounts: Accounts,
         *,
@@ -85,7 +88,7 @@ class ScimUsers:
         clock: Clock,
         ids: Ids,
     ) -> None:
-        self._unit_of_work = unit_of_work
+        self._changes = changes
         self._lookup = lookup
         self._accounts = accounts
         self._syntax = syntax
@@ -111,7 +114,7 @@ class ScimUsers:
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
         """The person becomes a member, with a new account if the address has none. An account that exists is not changed. Raises
-        `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`, `InvalidValue`, and `RateLimited`.
+        `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
         profile = stated_profile(stated)
         email = self._email(profile.user_name)
@@ -119,7 +122,7 @@ class ScimUsers:
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
         while True:
-            async with self._unit_of_work() as uow:
+            async with self._changes.one(holder) as uow:
                 newcomer = await uow.provisioned_users.hold_address(holder.organization, email)
                 if newcomer is None:
                     raise NotFound(_GONE)
@@ -135,7 +138,7 @@ class ScimUsers:
 
     async def replace(self, holder: ScimHolder, user: UserId, stated: Stated, version: str | None, actor: Actor) -> ProvisionedUser:
         """Raises what `patch` does."""
-        async with self._unit_of_work() as uow:
+        async with self._changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = stated_profile(stated, held.user.profile)
             return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
@@ -146,7 +149,7 @@ class ScimUsers:
         """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for the membership of owners and admins,
         `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
         """
-        async with self._unit_of_work() as uow:
+        async with self._changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = patched(held.user.profile, str(user), operations)
             return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
@@ -155,7 +158,7 @@ class ScimUsers:
         """The account itself goes if it came to be through this directory and nothing else holds it. Otherwise the person leaves the
         organization. Raises `NotFound`, `PreconditionFailed`, `Forbidden`.
         """
-        async with self._unit_of_work() as uow:
+        async with self._changes.one(holder) as uow:
             _, held = await self._held(uow, holder, user, version)
             held.require_ordinary()
             now = self._clock.now()
@@ -204,7 +207,7 @@ class ScimUsers:
         """With a link to choose a password, which proves the address, for whoever has not proved it. Others need none."""
         uow, holder = enrolment.uow, enrolment.holder
         if account.email_verified_at is None:
-            await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, account.email, holder.organization_slug, account.language).as_job())
+            await uow.jobs.add(_choose_password(holder, account.email, account.language))
             return
         mail = self._templates.mail(
             "joined",
@@ -213,7 +216,7 @@ class ScimUsers:
             branding=newcomer.branding,
             link=self._links.frontend_url,
         )
-        await uow.jobs.add(mail.as_job())
+        await uow.jobs.add(replace(mail.as_job(), priority=CAN_WAIT))
 
     async def _held(self, uow: UnitOfWork, holder: ScimHolder, user: UserId, version: str | None) -> tuple[Capacity, HeldUser]:
         found = await uow.provisioned_users.hold(holder.organization, user)
@@ -239,8 +242,7 @@ class ScimUsers:
             events += await enrolment.enter(capacity, [held])
             if held.account.email_verified_at is None:
                 # They may have been created inactive, and never had a link to choose a password.
-                mail = AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, held.account.language)
-                await uow.jobs.add(mail.as_job())
+                await uow.jobs.add(_choose_password(holder, email, held.account.language))
         elif before.active and not after.active:
             events += await enrolment.leave([held], Leaving.DEACTIVATED)
         if has_other_profile(before, after):
@@ -271,7 +273,7 @@ class ScimUsers:
             "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
-        await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, held.account.language).as_job())
+        await uow.jobs.add(_choose_password(holder, email, held.account.language))
         return [email_changed(user, holder, actor)]
 
     def _email(self, text: str) -> Email:
@@ -280,6 +282,11 @@ class ScimUsers:
             return self._syntax.parse(text)
         except BadRequest as refusal:
             raise InvalidValue("userName: must be an e-mail address", detail=refusal.detail) from None
+
+
+def _choose_password(holder: ScimHolder, email: Email, language: Language | None) -> NewJob:
+    """Nobody sits before a screen and waits for it."""
+    return AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, language, can_wait=True).as_job()
 
 
 UNKNOWN: Final = "The organization has no such user"

@@ -13,6 +13,7 @@ from core.domain.federation.scim.groups import GroupChange
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import Stated
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
+from core.domain.jobs import CAN_WAIT
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password
@@ -44,6 +45,10 @@ def account(directory: Directory, user: Any) -> dict[str, Any]:
     return row
 
 
+def priorities(directory: Directory) -> set[int]:
+    return {row["priority"] for row in directory.people.rows("select priority from jobs where kind in ('mail', 'account.mail')")}
+
+
 def mails(directory: Directory) -> list[str]:
     rows = directory.people.rows("select kind from jobs where kind in ('mail.send', 'account.mail') or kind like '%%mail%%' order by id")
     return [row["kind"] for row in rows]
@@ -71,6 +76,8 @@ async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directo
     (relation,) = directory.people.rows("select relation, object_type from relations where user_id = %s", created["id"])
     assert relation == {"relation": "member", "object_type": "organization"}
     assert mails(directory) == ["account.mail"]
+    # Whoever asks for a link to sign in need not wait for a hundred thousand such mails.
+    assert priorities(directory) == {CAN_WAIT}
     told = [(entry["action"], entry["details"]["acting_key"]["name"]) for entry in directory.logged()[1:]]
     assert told == [("user.signup.success", "Directory"), ("user.joined", "Directory")]
 
