@@ -68,8 +68,8 @@ class Outbound(Protocol):
 
 
 class TextRecords(Protocol):
-    async def texts(self, name: str) -> Sequence[str]:
-        """What TXT records the DNS has under this name. None at all when there is no such name, or nobody says."""
+    async def texts(self, name: str) -> Sequence[str] | None:
+        """What TXT records the DNS has under this name; empty when there is no such name. None when no name server says."""
 
 
 class OperatorsOutbound(Protocol):

@@ -1,6 +1,6 @@
 """A name server on loopback."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import dns.asyncresolver
@@ -11,7 +11,10 @@ import trio
 
 
 @asynccontextmanager
-async def name_server(records: Mapping[tuple[str, str], Sequence[str]]) -> AsyncIterator[dns.asyncresolver.Resolver]:
+async def name_server(
+    records: Mapping[tuple[str, str], Sequence[str]], failing: Collection[str] = ()
+) -> AsyncIterator[dns.asyncresolver.Resolver]:
+    """It has these records, and fails at questions about `failing` names."""
     with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as socket:
         await socket.bind(("127.0.0.1", 0))
 
@@ -23,7 +26,9 @@ async def name_server(records: Mapping[tuple[str, str], Sequence[str]]) -> Async
                 answer = dns.message.make_response(asked)
                 kind = question.to_text().rpartition(" ")[2]
                 name = question.name.to_text(omit_final_dot=True)
-                if found := records.get((name, kind)):
+                if name in failing:
+                    answer.set_rcode(dns.rcode.SERVFAIL)
+                elif found := records.get((name, kind)):
                     answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", kind, *found))
                 elif not any(known == name for known, _ in records):
                     answer.set_rcode(dns.rcode.NXDOMAIN)

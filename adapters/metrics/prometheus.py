@@ -132,7 +132,7 @@ class PrometheusMetrics:
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
-            (self._domain_checks, ("found", "missed")),
+            (self._domain_checks, ("found", "missed", "unknown")),
             (self._domain_joins, tuple(Joined)),
             (self._siem_attempts, _KNOWN_EXPORTS),
             (self._billing_checks, _KNOWN_CHECKS),

@@ -47,18 +47,21 @@ class SystemNames:
             return ()
         return sorted(map(ip_address, answer.addresses()), key=lambda address: not isinstance(address, IPv4Address))
 
-    async def texts(self, name: str) -> Sequence[str]:
+    async def texts(self, name: str) -> Sequence[str] | None:
         """Implements `ports.outbound.TextRecords`."""
         await self._prepare()
         if self._resolver is None:
             return ()
         import dns.exception  # noqa: PLC0415 - imported by now
         import dns.name  # noqa: PLC0415
+        import dns.resolver  # noqa: PLC0415
 
         try:
             answer = await self._resolver.resolve(dns.name.from_text(name), "TXT", lifetime=_PATIENCE)
-        except dns.exception.DNSException:
+        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return ()
+        except dns.exception.DNSException:
+            return None
         # A record is a list of strings of 255 bytes at most; a longer text is written as several.
         return [b"".join(record.strings).decode("ascii", "replace") for record in answer]
 

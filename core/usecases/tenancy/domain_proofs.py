@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 import structlog
@@ -26,6 +27,13 @@ log = structlog.get_logger()
 Proved = TypeVar("Proved", bound=Domain)
 
 _MISSING: Final = "domain_proof_missing"
+
+
+class _Sight(StrEnum):
+    FOUND = "found"
+    MISSED = "missed"
+    UNKNOWN = "unknown"
+    """No name server says whether it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,12 @@ class DomainProofs:
 
     async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
         """Looks for the proof. A domain that is verified stays so, whatever is found."""
-        if not await self._is_found(domain):
+        sight = await self._look(domain)
+        if sight is not _Sight.FOUND:
             if domain.is_verified:
                 return Verification(True, "The domain is verified, but its proof was not found just now. Leave it published.")
+            if sight is _Sight.UNKNOWN:
+                return Verification(False, f"No name server answered for {domain.record}, and there is no proof at {domain.file_url}")
             return Verification(False, f"The proof was not found: neither as a TXT record of {domain.record}, nor at {domain.file_url}")
         now = self._clock.now()
         async with self._unit_of_work() as uow:
@@ -79,12 +90,17 @@ class DomainProofs:
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
 
     async def recheck(self, use: Use[Proved], domain: Proved) -> None:
-        """Looks for the proof of a verified domain, and tells the owners when it is gone."""
-        found = await self._is_found(domain)
+        """Looks for the proof of a verified domain, and tells the owners when it is gone. Where no name server says so, it is looked for
+        again when the lease of this check has run out: our own name servers may be the ones that fail, and then those of all domains do.
+        """
+        sight = await self._look(domain)
+        if sight is _Sight.UNKNOWN:
+            log.warning("domain_proof_unknown", domain=domain.name, organization=str(domain.organization))
+            return
         now = self._clock.now()
         async with self._unit_of_work() as uow:
             store = use.store(uow)
-            if found:
+            if sight is _Sight.FOUND:
                 await store.seen(domain.id, now, now + RECHECKED_EVERY)
                 await uow.commit()
                 return
@@ -112,18 +128,19 @@ class DomainProofs:
             )
             await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
 
-    async def _is_found(self, domain: Domain) -> bool:
-        found = await self._is_published(domain)
-        self._metrics.domain_checked("found" if found else "missed")
-        return found
+    async def _look(self, domain: Domain) -> _Sight:
+        sight = await self._sight(domain)
+        self._metrics.domain_checked(sight)
+        return sight
 
-    async def _is_published(self, domain: Domain) -> bool:
-        if any(map(domain.is_proved_by, await self._records.texts(domain.record))):
-            return True
+    async def _sight(self, domain: Domain) -> _Sight:
+        texts = await self._records.texts(domain.record)
+        if any(map(domain.is_proved_by, texts or ())):
+            return _Sight.FOUND
         for place in domain.files:
             if await self._is_proved_at(domain, place):
-                return True
-        return False
+                return _Sight.FOUND
+        return _Sight.UNKNOWN if texts is None else _Sight.MISSED
 
     async def _is_proved_at(self, domain: Domain, place: Destination) -> bool:
         try:

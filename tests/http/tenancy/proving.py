@@ -40,6 +40,8 @@ class Leading(httpcore.AsyncNetworkBackend):
 
 class Provers(Neighbours):
     records: dict[tuple[str, str], Sequence[str]]
+    failing: set[str]
+    """The names of which no name server says anything."""
     network: Leading
 
     def publish(self, *told: Mapping[str, Any]) -> None:
@@ -61,10 +63,11 @@ async def proving(
 ) -> AsyncIterator[House]:
     """A house in which these names lead to a public address."""
     records: dict[tuple[str, str], Sequence[str]] = {(name, "A"): [PUBLIC] for name in names}
+    failing: set[str] = set()
     network = Leading()
     foundation = postern.foundation
     made: dict[str, Any] = {"clock": foundation.clock, "ids": foundation.ids, "secrets": foundation.secrets}
-    async with name_server(records) as resolver:
+    async with name_server(records, failing) as resolver:
         system = SystemNames(tmp_path / "none", resolver)
         client = GuardedClient(Dialer(system, (), None, network))
         proofs = DomainProofs(
@@ -82,6 +85,6 @@ async def proving(
         )
         changed = replace(postern, tenancy=tenancy)
         house = kind(changed, people, unlimited(changed), log)
-        house.records, house.network = records, network
+        house.records, house.failing, house.network = records, failing, network
         yield house
         await client.aclose()

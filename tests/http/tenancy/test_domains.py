@@ -235,6 +235,28 @@ async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: Hou
     assert (await house.verify())["verified"]
 
 
+async def test_a_name_server_that_fails_for_days_costs_no_proof(house: House, postern: Postern, log: CapturedLog) -> None:
+    """Ours may be the one that fails, and then no domain of any organization could be looked for."""
+    told = await house.verified()
+    house.failing.add(told["txt_name"])
+    for _ in range(MOST_MISSES):
+        assert await house.check() == 1
+    assert (await house.ask("GET")).ok(200)["verified"]
+    row = house.row()
+    assert (row["misses"], row["next_check_at"] > row["checked_at"]) == (0, True)
+    assert await Postbox(postern).empty() == []
+    assert [entry["domain"] for entry in log.events("domain_proof_unknown")] == [NAME] * MOST_MISSES
+    house.failing.clear()
+    await house.check()
+    assert house.row()["next_check_at"] - house.row()["checked_at"] == timedelta(days=7)
+
+
+async def test_it_is_told_that_no_name_server_answers(house: House) -> None:
+    told = await house.set()
+    house.failing.add(told["txt_name"])
+    assert (await house.verify())["message"].startswith(f"No name server answered for {told['txt_name']}")
+
+
 async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> None:
     told = await house.verified()
     del house.records[told["txt_name"], "TXT"]
