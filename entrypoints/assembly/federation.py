@@ -88,7 +88,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         audiences=assertion_audiences(settings.public_url),
     )
     authorization_codes = AuthorizationCodes(
-        new_unit_of_work, PostgresCodeRedemption(pool), identity.sessions, clock=clock, ids=ids, secrets=secrets
+        new_unit_of_work, PostgresCodeRedemption(pool), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
     )
     encounters = PostgresEncounters(pool)
     authorizations = Authorizations(

@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.federation.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed
-from core.domain.identity.sessions import Context
+from core.domain.federation.clients import RegisteredClient
+from core.domain.identifiers import ClientId
 
 
 class AuthorizationCodeStore(Protocol):
@@ -14,11 +15,22 @@ class AuthorizationCodeStore(Protocol):
         """Nobody waits for it."""
 
 
-class CodeRedemption(Protocol):
-    """Outside any unit of work: one statement, one round trip."""
+Redemption = Redeemed | EarlierUse | Contended | None
+"""What became of a claim: of many callers, one gets `Redeemed`. `EarlierUse` for a code that was redeemed before, whoever claims it. None
+for any other that does not open."""
 
-    async def redeem(self, claim: Claim, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
-        """Exchanges the code for the session, with its refresh token and what is on record of it, if the claim is good, the code has not
-        expired, its browser session lives, and the service lets the person in: of many callers, one gets `Redeemed`. `EarlierUse` for a
-        code that was redeemed before, whoever claims it. None for any other.
+
+class CodeRedemption(Protocol):
+    """Outside any unit of work: one statement, one round trip. The code is exchanged for the session, with its refresh token and what is on
+    record of it, if the claim is good, the code has not expired, its browser session lives, and the service lets the person in.
+    """
+
+    async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
+        """For a client that has shown who it is."""
+
+    async def redeem_with_secret(
+        self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
+    ) -> tuple[RegisteredClient, Redemption] | None:
+        """For one that shows a secret: it is looked up on the way, as `ClientLookup.find` does. Nothing is redeemed unless the secret is
+        one of the client's and its organization is active. None when there is no such client.
         """

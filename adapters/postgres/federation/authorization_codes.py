@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
@@ -23,14 +24,18 @@ from core.domain.federation.authorization_codes import (
     Opening,
     Redeemed,
 )
+from core.domain.federation.clients import RegisteredClient
 from core.domain.federation.scopes import OFFLINE_ACCESS
-from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
+from ports.federation.authorization_codes import Redemption
+
+_OF_CLIENT: Final = len(ClientRow._fields)
 
 
 class _Presented(NamedTuple):
-    """The code as it was before this request, and what this request has made of it: the columns of `_REDEEM`, in their order."""
+    """The code as it was before this request, and what this request has made of it: the columns of `_PRESENTED`, in their order."""
 
     user_id: UUID
     service_id: UUID
@@ -127,26 +132,45 @@ class PostgresCodeRedemption:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def redeem(self, claim: Claim, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
-        parameters = {
-            "digest": claim.digest,
-            "service": claim.service,
-            "redirect_uri": storable_text(claim.redirect_uri),
-            "code_challenge": claim.code_challenge,
-            "proof": claim.proof,
-            "at": at,
-            "session": opening.session,
-            "refresh_digest": opening.refresh_digest,
-            "login_event": opening.login_event,
-            "event": opening.event,
-            "lifetime": opening.lifetime,
-            "idle": IDLE_LIFETIME,
-            "root": OFFLINE_ACCESS,
-            "address": storable_address(opening.address),
-            "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
-        }
-        rows = await ask_in_order(self._pool, _Presented, _REDEEM, parameters)
-        return rows[0].found(context, opening, at) if rows else None
+    async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
+        rows = await ask_in_order(self._pool, _Presented, REDEEM, {"service": client.service, **_parameters(claim, opening, at)})
+        return rows[0].found(client.context, opening, at) if rows else None
+
+    async def redeem_with_secret(
+        self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
+    ) -> tuple[RegisteredClient, Redemption] | None:
+        parameters = {"client": client, "secret": None if secret_digest is None else secret_digest.hex(), **_parameters(claim, opening, at)}
+        rows = await ask_in_order(self._pool, _met, REDEEM_WITH_SECRET, parameters)
+        if not rows:
+            return None
+        row, presented = rows[0]
+        registered = row.client(client)
+        return registered, None if presented is None else presented.found(registered.context, opening, at)
+
+
+def _met(*columns: Any) -> tuple[ClientRow, _Presented | None]:
+    """The columns of `CLIENT`, and after them those of the code, which are null where there is none."""
+    of_code = columns[_OF_CLIENT:]
+    return ClientRow(*columns[:_OF_CLIENT]), None if of_code[0] is None else _Presented(*of_code)
+
+
+def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, object]:
+    return {
+        "digest": claim.digest,
+        "redirect_uri": storable_text(claim.redirect_uri),
+        "code_challenge": claim.code_challenge,
+        "proof": claim.proof,
+        "at": at,
+        "session": opening.session,
+        "refresh_digest": opening.refresh_digest,
+        "login_event": opening.login_event,
+        "event": opening.event,
+        "lifetime": opening.lifetime,
+        "idle": IDLE_LIFETIME,
+        "root": OFFLINE_ACCESS,
+        "address": storable_address(opening.address),
+        "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
+    }
 
 
 _ADD: Final = """
@@ -163,12 +187,14 @@ _ADD: Final = """
 # the account and finds the new session, or was first, and then there is no `parent`. Of two with the same code, the second waits for the
 # account and finds the row of the code changed; what it selects of it is from before that, so it is told to look again. Nobody acts in
 # another person's name here: what would come of it outlives that.
-_REDEEM: Final[LiteralString] = f"""
-    with code as materialized (
+#
+# It begins after whatever says which `service` redeems. Where that is nobody, there is no `code`, and nothing follows from it.
+_REDEEMING: Final[LiteralString] = f"""
+         code as materialized (
              select *
                from authorization_codes
               where digest = %(digest)s
-                and service_id = %(service)s
+                and service_id = (select id from service)
                 and redirect_uri = %(redirect_uri)s
                 and code_challenge is not distinct from %(code_challenge)s
                 and expires_at > %(at)s
@@ -256,19 +282,51 @@ _REDEEM: Final[LiteralString] = f"""
                 set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
                     last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
          )
-  select codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
+"""
+
+# The code, whoever claims it.
+_PRESENTED: Final[LiteralString] = f"""
+         codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
          codes.nonce, codes.scopes, codes.auth_time, codes.authenticated_by,
          redeemed.id is not null as redeemed,
          redeemed.id is null and parent.id is not null and services.id is not null as contended,
          opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
          users.email, users.email_is_verified, users.is_platform_owner, services.role,
          {SUBSCRIPTION_STATE} as subscription
-    from authorization_codes as codes
-    join all_services on all_services.id = codes.service_id
+"""
+_WHAT_BECAME_OF_IT: Final = """
     left join redeemed on true
     left join opened on true
     left join account as users on true
     left join parent on true
     left join place as services on true
+"""
+
+# For a client that has shown who it is.
+REDEEM: Final[LiteralString] = f"""
+    with service as materialized (select %(service)s::uuid as id),
+         {_REDEEMING}
+  select {_PRESENTED}
+    from authorization_codes as codes
+    join all_services on all_services.id = codes.service_id
+         {_WHAT_BECAME_OF_IT}
    where codes.digest = %(digest)s
+"""
+
+# For a client that shows a secret. Both conditions on it stand in the use case as well, which tells one refusal from another; but by then
+# this statement is committed, so it must not redeem for anybody whom the use case will refuse.
+REDEEM_WITH_SECRET: Final[LiteralString] = f"""
+    with asked as (select %(client)s::uuid as client, %(secret)s::text as digest),
+         client ({", ".join(ClientRow._fields)}) as materialized (
+             select {CLIENT}
+               from asked
+                    {ITS_SERVICE}
+         ),
+         service as materialized (select service_id as id from client where secret_matches and organization_is_active),
+         {_REDEEMING}
+  select client.*, {_PRESENTED}
+    from client
+    left join authorization_codes as codes on codes.digest = %(digest)s
+    left join all_services on all_services.id = codes.service_id
+         {_WHAT_BECAME_OF_IT}
 """

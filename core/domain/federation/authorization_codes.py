@@ -10,8 +10,8 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.federation.clients import AuthenticatedClient
-from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.federation.grants import TokenRequest
+from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, LoginEventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -65,7 +65,6 @@ class Claim:
     """A client's claim to be the one that a code was made for."""
 
     digest: bytes
-    service: ServiceId
     redirect_uri: str
     code_challenge: str | None
     proof: bytes
@@ -126,21 +125,24 @@ class SecondUse(Enum):
     """Somebody has the code who should not: what was opened with it ends."""
 
 
-def claim_of(code: Token, redirect_uri: str | None, verifier: Token | None, client: AuthenticatedClient) -> Claim:
-    """Raises `BadRequest`."""
+def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Claim:
+    """Raises `BadRequest` when the request lacks something."""
+    code, redirect_uri, verifier = request.code, request.redirect_uri, request.code_verifier
+    if code is None:
+        raise BadRequest("code: send the code that the browser brought")
     if redirect_uri is None:
         raise BadRequest("redirect_uri: send the one that the code was sent to")
     if verifier is None:
-        if client.is_public:
+        if is_public:
             raise BadRequest("code_verifier: a client without a credential of its own must use PKCE")
-        challenge, known = None, f"client {client.registered.client}"
+        challenge, known = None, f"client {client}"
     else:
         text = verifier.reveal()
         if not _VERIFIER.fullmatch(text):
             raise BadRequest("code_verifier: 43 to 128 of A-Z, a-z, 0-9 and -._~ (RFC 7636)")
         challenge, known = code_challenge(verifier), f"verifier {text}"
     proof = sha256(known.encode()).digest()
-    return Claim(digest=code.digest(), service=client.registered.service, redirect_uri=redirect_uri, code_challenge=challenge, proof=proof)
+    return Claim(digest=code.digest(), redirect_uri=redirect_uri, code_challenge=challenge, proof=proof)
 
 
 def code_challenge(verifier: Token) -> str:
@@ -148,8 +150,9 @@ def code_challenge(verifier: Token) -> str:
     return urlsafe_b64encode(verifier.digest()).rstrip(b"=").decode()
 
 
-def second_use(claim: Claim, earlier: EarlierUse, now: datetime) -> SecondUse:
-    same = claim.proof == earlier.proof and claim.service == earlier.service
+def second_use(claim: Claim, service: ServiceId, earlier: EarlierUse, now: datetime) -> SecondUse:
+    """Of the code, by this service."""
+    same = claim.proof == earlier.proof and service == earlier.service
     return SecondUse.REPEATED if same and now - earlier.at <= GRACE else SecondUse.STOLEN
 
 

@@ -1,5 +1,7 @@
 """Authorization codes: issued to a browser that a person has let an application be told through, and redeemed by the application."""
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest, Unavailable
@@ -15,31 +17,42 @@ from core.domain.federation.authorization_codes import (
     code_reused,
     second_use,
 )
-from core.domain.federation.clients import AuthenticatedClient
+from core.domain.federation.clients import AuthenticatedClient, Credentials
 from core.domain.federation.grants import Granted, TokenRequest
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Application, OpenedSession
-from core.domain.record.events import SYSTEM
+from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
+from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
-from ports.federation.authorization_codes import CodeRedemption
+from ports.federation.authorization_codes import CodeRedemption, Redemption
 from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # Whoever meets another with the same code waits for them, and finds it redeemed at the second look.
 _LOOKS: Final = 3
+_Look = Callable[[Opening, datetime], Awaitable[tuple[AuthenticatedClient, Redemption]]]
 
 
 class AuthorizationCodes:
     def __init__(
-        self, unit_of_work: UnitOfWorkFactory, redemption: CodeRedemption, sessions: Sessions, *, clock: Clock, ids: Ids, secrets: Secrets
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        redemption: CodeRedemption,
+        clients: Clients,
+        sessions: Sessions,
+        *,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._redemption = redemption
+        self._clients = clients
         self._sessions = sessions
         self._clock = clock
         self._ids = ids
@@ -57,12 +70,37 @@ class AuthorizationCodes:
         """Once. The session ends with that of the browser, unless the person has let the application stay. Raises `BadRequest` when the
         request lacks something, and `InvalidGrant`.
         """
-        if request.code is None:
-            raise BadRequest("code: send the code that the browser brought")
-        claim = claim_of(request.code, request.redirect_uri, request.code_verifier, client)
-        refresh_token = self._secrets.token()
+        claim = claim_of(request, client.registered.client, is_public=client.is_public)
+
+        async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
+            return client, await self._redemption.redeem(claim, client.registered, opening, at)
+
         # An application that keeps a secret sends this from its own servers: where they are says nothing about the person.
-        actor = sender.actor() if client.is_public else SYSTEM
+        granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
+        return granted
+
+    async def redeem_with_secret(self, request: TokenRequest, shown: Credentials, sender: Client) -> tuple[Granted, AuthenticatedClient]:
+        """The same for a client that shows a secret, which is looked up by the statement that redeems: one round trip for both. Raises what
+        `redeem` does, and `Unauthorized`, `OrganizationNotActive`.
+        """
+        secret_digest = None if shown.secret is None else shown.secret.digest()
+        try:
+            claim = claim_of(request, shown.client, is_public=False)
+        except BadRequest:
+            # What its request lacks is told to the client, and to nobody who only names it.
+            await self._clients.authenticate(shown)
+            raise
+
+        async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
+            met = await self._redemption.redeem_with_secret(claim, shown.client, secret_digest, opening, at)
+            registered, found = (None, None) if met is None else met
+            # The statement has asked for the same: of a client that is refused here, it has redeemed nothing.
+            return await self._clients.confirm(registered, shown), found
+
+        return await self._redeemed(claim, look, sender, SYSTEM)
+
+    async def _redeemed(self, claim: Claim, look: _Look, sender: Client, actor: Actor) -> tuple[Granted, AuthenticatedClient]:
+        refresh_token = self._secrets.token()
         opening = Opening(
             session=SessionId(self._ids.new()),
             refresh_digest=refresh_token.digest(),
@@ -73,16 +111,16 @@ class AuthorizationCodes:
             user_agent=actor.user_agent,
         )
         for _ in range(_LOOKS):
-            found = await self._redemption.redeem(claim, client.registered.context, opening, self._clock.now())
+            client, found = await look(opening, self._clock.now())
             match found:
                 case Redeemed():
                     application = Application(client.registered.client, found.session.scopes or ())
                     opened = OpenedSession(
                         found.session, found.email, found.is_platform_owner, refresh_token, found.subscription, application
                     )
-                    return Granted(opened, found.email_is_verified, found.role, found.nonce)
+                    return Granted(opened, found.email_is_verified, found.role, found.nonce), client
                 case EarlierUse():
-                    await self._end_after(claim, found, sender)
+                    await self._end_after(claim, client, found, sender)
                     raise InvalidGrant(detail="the code was redeemed before")
                 case None:
                     raise InvalidGrant(detail="no such code is open to this client")
@@ -90,8 +128,8 @@ class AuthorizationCodes:
                     continue
         raise Unavailable(retry_after=1, detail="a code stayed contended")
 
-    async def _end_after(self, claim: Claim, earlier: EarlierUse, sender: Client) -> None:
-        if second_use(claim, earlier, self._clock.now()) is not SecondUse.STOLEN:
+    async def _end_after(self, claim: Claim, client: AuthenticatedClient, earlier: EarlierUse, sender: Client) -> None:
+        if second_use(claim, client.registered.service, earlier, self._clock.now()) is not SecondUse.STOLEN:
             return
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(earlier.user)

@@ -98,6 +98,12 @@ class Request:
         if self.limiter is not None:
             self.limiter.admit_client(limit, str(self.client_id))
 
+    def has_room(self, limit: RateLimit, of_client: RateLimit) -> bool:
+        """Whether `count` would let it pass under the one limit and `count_client` under the other, as far as this process knows."""
+        return self.limiter is None or (
+            self.limiter.has_room(limit, self.client_address) and self.limiter.has_room_for_client(of_client, str(self.client_id))
+        )
+
     def header(self, name: bytes) -> bytes | None:
         """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
         return self._headers.get(name)

@@ -65,7 +65,11 @@ async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> Aut
     """The client, counted by its own bucket if it has shown who it is. A public one is counted by the caller. Raises `BadRequest`,
     `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
     """
-    shown = await credentials(call, postern)
+    return await authenticated_by(await credentials(call, postern), call, postern)
+
+
+async def authenticated_by(shown: Credentials, call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
+    """The same, for a caller that has read the credentials already."""
     try:
         client = await postern.federation.clients.authenticate(shown)
     except Refusal as refusal:

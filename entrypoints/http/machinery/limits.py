@@ -108,6 +108,11 @@ class ProcessBuckets:
             self._buckets.popitem(last=False)
         return wait
 
+    def has_room(self, limit: RateLimit, key: str, now: float) -> bool:
+        """Whether there is a token. It is not taken."""
+        _, wait = take(limit, self._buckets.get((limit.name, key)), now)
+        return wait == 0
+
     def give_back(self, limit: RateLimit, key: str) -> None:
         place = (limit.name, key)
         bucket = self._buckets.get(place)
@@ -186,6 +191,15 @@ class Limiter:
     def admit_client(self, limit: RateLimit, key: str) -> None:
         """For somebody who is known by name. Raises `RateLimited`."""
         self._refuse_when(self._own.take(limit, key, trio.current_time()), limit, "process")
+
+    def has_room(self, limit: RateLimit, address: str) -> bool:
+        """For what must be known before anything counts: whether this process would admit somebody from there."""
+        now = trio.current_time()
+        return all(self._own.has_room(place.limit(limit), place.key, now) for place in client_places(address))
+
+    def has_room_for_client(self, limit: RateLimit, key: str) -> bool:
+        """The same of somebody who is known by name."""
+        return self._own.has_room(limit, key, trio.current_time())
 
     def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:
         if wait > 0:

@@ -20,7 +20,7 @@ from core.domain.secrets import Token
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SERVICE = ServiceId(UUID(int=1))
-CLAIM = Claim(digest=b"d", service=SERVICE, redirect_uri="https://a.example/", code_challenge=None, proof=b"p")
+CLAIM = Claim(digest=b"d", redirect_uri="https://a.example/", code_challenge=None, proof=b"p")
 EARLIER = EarlierUse(NOW, b"p", SessionId(UUID(int=2)), UserId(UUID(int=3)), OrganizationId(UUID(int=4)), SERVICE)
 
 
@@ -46,7 +46,7 @@ def test_the_challenge_of_the_standard() -> None:
 
 
 def test_whoever_has_the_same_proof_may_be_hasty_and_nobody_else() -> None:
-    assert second_use(CLAIM, EARLIER, NOW + GRACE) is SecondUse.REPEATED
-    assert second_use(CLAIM, EARLIER, NOW + GRACE + timedelta(microseconds=1)) is SecondUse.STOLEN
-    assert second_use(replace(CLAIM, proof=b"other"), EARLIER, NOW) is SecondUse.STOLEN
-    assert second_use(replace(CLAIM, service=ServiceId(UUID(int=9))), EARLIER, NOW) is SecondUse.STOLEN
+    assert second_use(CLAIM, SERVICE, EARLIER, NOW + GRACE) is SecondUse.REPEATED
+    assert second_use(CLAIM, SERVICE, EARLIER, NOW + GRACE + timedelta(microseconds=1)) is SecondUse.STOLEN
+    assert second_use(replace(CLAIM, proof=b"other"), SERVICE, EARLIER, NOW) is SecondUse.STOLEN
+    assert second_use(CLAIM, ServiceId(UUID(int=9)), EARLIER, NOW) is SecondUse.STOLEN

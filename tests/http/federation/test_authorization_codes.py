@@ -150,6 +150,35 @@ async def test_a_code_is_for_one_client(relying: Relying) -> None:
     (await relying.redeem(relying.shop, code)).ok()
 
 
+UNTOUCHED: Final = "select from authorization_codes where redeemed_at is null and session_id is null"
+
+
+async def test_a_code_is_safe_from_whoever_shows_the_wrong_secret(relying: Relying) -> None:
+    """One statement looks up the client and redeems."""
+    code, secret = await relying.code(relying.shop), relying.shop.secret or ""
+    for wrong in (secret[:-1], relying.theirs.secret or "", "x"):
+        assert oauth(await relying.redeem(relying.shop, code, client_secret=wrong)) == (401, "invalid_client")
+        # What it asks for is nothing that a stranger is told about.
+        assert oauth(await relying.redeem(relying.shop, code, client_secret=wrong, redirect_uri=None)) == (401, "invalid_client")
+    # A public client has no secret, and cannot make one up.
+    assert oauth(await relying.redeem(relying.page, await relying.code(relying.page), client_secret="x")) == (401, "invalid_client")
+    assert (relying.living(), len(relying.people.rows(UNTOUCHED))) == (0, 2)
+    assert oauth(await relying.redeem(relying.shop, code, redirect_uri=None)) == (400, "invalid_request")
+    (await relying.redeem(relying.shop, code)).ok()
+    # Nor does a stranger end what was opened.
+    assert oauth(await relying.redeem(relying.shop, code, client_secret="x")) == (401, "invalid_client")
+    assert relying.living() == 1
+
+
+async def test_a_code_is_not_redeemed_while_the_organization_is_suspended(relying: Relying) -> None:
+    code = await relying.code(relying.shop)
+    relying.people.change("update organizations set status = 'suspended' where slug = 'acme'")
+    assert oauth(await relying.redeem(relying.shop, code)) == (403, "access_denied")
+    assert (relying.living(), len(relying.people.rows(UNTOUCHED))) == (0, 1)
+    relying.people.change("update organizations set status = 'active' where slug = 'acme'")
+    (await relying.redeem(relying.shop, code)).ok()
+
+
 async def test_a_verifier_without_challenge_and_a_challenge_without_verifier_are_refused(relying: Relying) -> None:
     assert oauth(await relying.redeem(relying.shop, await relying.code(relying.shop, challenge=None))) == (400, "invalid_grant")
     assert oauth(await relying.redeem(relying.shop, await relying.code(relying.shop), code_verifier=None)) == (400, "invalid_grant")
@@ -164,6 +193,9 @@ async def test_a_code_lasts_a_minute(relying: Relying) -> None:
 ENDED = {
     "the browser's session is revoked": "update sessions set revoked_at = now() where parent_id is null",
     "the browser's session has expired": "update sessions set expires_at = now() where parent_id is null",
+    "the browser's session has come to its end": "update sessions set ends_at = now() where parent_id is null",
+    "it is not a browser's session": "update sessions set parent_id = id, depth = 1 where parent_id is null",
+    "it is somebody else's": "update sessions set user_id = (select id from users where email = 'bob@example.org')",
     "the account is deactivated": "update users set deactivated_at = now()",
     "somebody else acts": "update sessions set impersonator_id = user_id, impersonation_id = id where parent_id is null",
     "only members are let in": "update services set sign_in_policy = 'members'",
@@ -172,6 +204,7 @@ ENDED = {
 
 @pytest.mark.parametrize("case", ENDED)
 async def test_what_ends_between_the_browser_and_the_application_opens_nothing(relying: Relying, case: str) -> None:
+    relying.people.add("bob@example.org")
     code = await relying.code(relying.shop)
     relying.people.change(ENDED[case])
     assert oauth(await relying.redeem(relying.shop, code)) == (400, "invalid_grant")

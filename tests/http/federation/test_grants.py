@@ -143,9 +143,10 @@ async def test_how_often_the_database_is_asked(relying: Relying, log: CapturedLo
         assert (await asked).status == 200
         return last_trips(log)
 
-    # A client and its secret, then what it exchanges.
+    # A client and its secret, with the code that it exchanges; a client that shows nothing, then its code.
     assert await trips(relying.ask(fields=OWN, headers=relying.shop.basic)) == 1
-    assert await trips(relying.redeem(relying.shop, code)) == 2
+    assert await trips(relying.redeem(relying.shop, code)) == 1
+    assert await trips(relying.redeem(relying.page, await relying.code(relying.page))) == 2
     assert await trips(relying.refresh(relying.shop, tokens["refresh_token"])) == 2
     # A client, its secret and the session that it asks about.
     assert await trips(relying.ask("/oauth/introspect", {"token": tokens["access_token"]}, relying.shop.basic)) == 1

@@ -7,10 +7,12 @@ import pytest
 from core.domain.rate_limits import RateLimit
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery import clients
-from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
+from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, Limiter
+from entrypoints.http.routes.federation import grants
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.relying import INTROSPECT, REVOKE, TOKEN, Relying, basic
+from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import People
 
 OWN = {"grant_type": "client_credentials"}
@@ -54,6 +56,49 @@ async def test_a_client_has_a_bucket_of_its_own(limited: Relying, monkeypatch: p
     assert answer.header("retry-after") is not None
     sibling = limited.application(limited.acme, "sibling", secret=True)
     assert (await limited.ask(fields={**OWN, **sibling.posted})).status == 200
+
+
+async def test_a_client_whose_bucket_is_empty_keeps_its_code(limited: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = RateLimit("client", burst=3, seconds_per_request=1000)
+    monkeypatch.setattr(clients, "CLIENT", few)
+    monkeypatch.setattr(grants, "OF_CLIENT", few)
+    codes = [await limited.code(limited.shop) for _ in range(few.burst + 1)]
+    # Whoever only knows its name takes nothing out of it.
+    for _ in range(few.burst + 1):
+        assert (await limited.ask(fields={**OWN, "client_id": limited.shop.client_id, "client_secret": "wrong"})).status == 401
+        assert (await limited.redeem(limited.shop, codes[0], client_secret="wrong")).status == 401
+    assert [(await limited.redeem(limited.shop, code)).status for code in codes] == [200, 200, 200, 429]
+    assert len(limited.people.rows("select from authorization_codes where redeemed_at is null")) == 1
+
+
+async def test_what_a_known_client_gets_wrong_with_codes_counts(limited: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = RateLimit("client", burst=3, seconds_per_request=1000)
+    monkeypatch.setattr(clients, "CLIENT", few)
+    monkeypatch.setattr(grants, "OF_CLIENT", few)
+    assert [(await limited.redeem(limited.shop, "unknown")).status for _ in range(few.burst + 1)] == [400, 400, 400, 429]
+
+
+async def test_where_wrong_secrets_come_from_a_client_is_looked_up_before_its_code(limited: Relying) -> None:
+    async def trips() -> int:
+        assert (await limited.redeem(limited.shop, await limited.code(limited.shop))).status == 200
+        return last_trips(limited.log)
+
+    await limited.signed_in(limited.shop)
+    assert await trips() == 1
+    wrong = {**OWN, "client_id": limited.shop.client_id, "client_secret": "wrong"}
+    await until_refused(limited, TOKEN, wrong, DEVICE_FLOW, 401)
+    for _ in range(AUTH.burst):
+        await limited.ask(fields=wrong)
+    # The good server behind the same address gets its tokens all the same.
+    assert await trips() == 2
+
+
+async def test_of_two_at_once_who_empty_the_bucket_both_get_their_tokens(limited: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = RateLimit("client", burst=1, seconds_per_request=1000)
+    monkeypatch.setattr(grants, "OF_CLIENT", one)
+    # Both look before either has shown who it is.
+    monkeypatch.setattr(Limiter, "has_room_for_client", lambda *_: True)
+    assert [(await limited.redeem(limited.shop, await limited.code(limited.shop))).status for _ in range(2)] == [200, 200]
 
 
 async def test_an_office_behind_one_address_signs_in_with_a_public_client(limited: Relying) -> None:

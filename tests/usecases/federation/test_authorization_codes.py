@@ -1,6 +1,6 @@
 """Redeeming a code that others redeem at the same moment."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 from uuid import UUID
@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from adapters.system import SystemClock, SystemIds, SystemSecrets
-from core.domain.errors import Unavailable
-from core.domain.federation.authorization_codes import CONTENDED, Claim, Contended, EarlierUse, Opening, Redeemed, claim_of
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
+from core.domain.errors import OrganizationNotActive, Unauthorized, Unavailable
+from core.domain.federation.authorization_codes import CONTENDED, Claim, EarlierUse, Opening, claim_of
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials, RegisteredClient
 from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
@@ -19,7 +19,11 @@ from core.domain.identity.sessions import Context
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
 from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
+from ports.federation.authorization_codes import Redemption
+from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
+from ports.services.published_keys import KeptKeys, KeySets
 from ports.unit_of_work import UnitOfWorkFactory
 
 SERVICE, ORGANIZATION = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2))
@@ -39,18 +43,29 @@ PHONE = AuthenticatedClient(
     ),
     AuthenticationMethod.NONE,
 )
+SHOP = replace(PHONE.registered, service_type=ServiceType.WEB, has_secret=True, secret_matches=True)
+SHOWN = Credentials(SHOP.client, AuthenticationMethod.POST, Token("secret"))
 REQUEST = TokenRequest(grant_type=AUTHORIZATION_CODE, code=Token("code"), redirect_uri="https://a.example/", code_verifier=Token("v" * 43))
+CLAIM = claim_of(REQUEST, SHOP.client, is_public=False)
 
 
 @dataclass
-class Redemption:
+class Answering:
     """Answers as it is told, and then with the last answer."""
 
-    answers: list[Redeemed | EarlierUse | Contended | None]
+    answers: list[Redemption]
+    client: RegisteredClient | None = PHONE.registered
     sessions: list[SessionId] = field(default_factory=list)
 
-    async def redeem(self, claim: Claim, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
-        assert (claim.service, context) == (SERVICE, PHONE.registered.context)
+    async def redeem_with_secret(
+        self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
+    ) -> tuple[RegisteredClient, Redemption] | None:
+        assert (client, secret_digest) == (SHOWN.client, Token("secret").digest())
+        return None if self.client is None else (self.client, await self.redeem(claim, self.client, opening, at))
+
+    async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
+        assert claim == CLAIM
+        assert client == self.client
         assert at.tzinfo is not None
         self.sessions.append(opening.session)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -60,10 +75,20 @@ class Lasting:
     lifetime = timedelta(days=90)
 
 
-def codes(redemption: Redemption) -> AuthorizationCodes:
+def codes(redemption: Answering) -> AuthorizationCodes:
+    clients = Clients(
+        cast("ClientLookup", None),
+        cast("ClientAssertions", None),
+        cast("UsedAssertions", None),
+        cast("KeySets", None),
+        cast("KeptKeys", None),
+        clock=SystemClock(),
+        audiences=(),
+    )
     return AuthorizationCodes(
         cast("UnitOfWorkFactory", None),
         redemption,
+        clients,
         cast("Sessions", Lasting()),
         clock=SystemClock(),
         ids=SystemIds(),
@@ -72,18 +97,41 @@ def codes(redemption: Redemption) -> AuthorizationCodes:
 
 
 async def test_who_meets_another_looks_again_and_finds_the_code_redeemed() -> None:
-    proof = claim_of(Token("code"), "https://a.example/", Token("v" * 43), PHONE).proof
-    earlier = EarlierUse(datetime.now(UTC), proof, SessionId(UUID(int=4)), UserId(UUID(int=5)), ORGANIZATION, SERVICE)
-    redemption = Redemption([CONTENDED, earlier])
+    earlier = EarlierUse(datetime.now(UTC), CLAIM.proof, SessionId(UUID(int=4)), UserId(UUID(int=5)), ORGANIZATION, SERVICE)
+    redemption = Answering([CONTENDED, earlier])
     with pytest.raises(InvalidGrant):
         await codes(redemption).redeem(REQUEST, PHONE, Client(None, ""))
     assert len(redemption.sessions) == 2
 
 
 async def test_a_code_that_stays_contended_is_left_alone_for_now() -> None:
-    redemption = Redemption([CONTENDED])
+    redemption = Answering([CONTENDED])
     with pytest.raises(Unavailable):
         await codes(redemption).redeem(REQUEST, PHONE, Client(None, ""))
     # It would have been the same session each time.
     assert len(redemption.sessions) == 3
     assert len(set(redemption.sessions)) == 1
+
+
+async def test_a_client_that_shows_a_secret_looks_again_too() -> None:
+    earlier = EarlierUse(datetime.now(UTC), CLAIM.proof, SessionId(UUID(int=4)), UserId(UUID(int=5)), ORGANIZATION, SERVICE)
+    redemption = Answering([CONTENDED, earlier], SHOP)
+    with pytest.raises(InvalidGrant):
+        await codes(redemption).redeem_with_secret(REQUEST, SHOWN, Client(None, ""))
+    assert len(redemption.sessions) == 2
+
+
+@pytest.mark.parametrize(
+    ("client", "refusal"),
+    [
+        (None, Unauthorized),
+        (replace(SHOP, secret_matches=False), Unauthorized),
+        (replace(SHOP, organization_is_active=False), OrganizationNotActive),
+    ],
+)
+async def test_a_client_that_is_refused_hears_nothing_of_the_code(client: RegisteredClient | None, refusal: type[Exception]) -> None:
+    for answer in (None, CONTENDED):
+        redemption = Answering([answer], client)
+        with pytest.raises(refusal):
+            await codes(redemption).redeem_with_secret(REQUEST, SHOWN, Client(None, ""))
+        assert len(redemption.sessions) <= 1

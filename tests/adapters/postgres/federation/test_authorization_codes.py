@@ -1,23 +1,33 @@
-"""The statement that redeems a code: its row is made of the columns in their order."""
+"""The statements that redeem a code: their rows are made of the columns in their order."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Final, LiteralString
 from uuid import uuid4
 
 import psycopg
+import pytest
 
-from adapters.postgres.federation.authorization_codes import _REDEEM, _Presented
+from adapters.postgres.federation.authorization_codes import REDEEM, REDEEM_WITH_SECRET, _Presented
+from adapters.postgres.federation.clients import ClientRow
+
+PARAMETERS: Final[Mapping[str, object]] = {
+    **dict.fromkeys(("digest", "proof", "refresh_digest"), b"none"),
+    **dict.fromkeys(("redirect_uri", "code_challenge", "root", "provider"), "none"),
+    **dict.fromkeys(("service", "client", "session", "login_event", "event"), uuid4()),
+    **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
+    **dict.fromkeys(("address", "user_agent", "secret"), None),
+    "at": datetime.now(UTC),
+}
 
 
-def test_the_columns_of_a_redemption_are_in_the_order_in_which_they_are_read(database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("statement", "columns"), [(REDEEM, _Presented._fields), (REDEEM_WITH_SECRET, (*ClientRow._fields, *_Presented._fields))]
+)
+def test_the_columns_of_a_redemption_are_in_the_order_in_which_they_are_read(
+    database_url: str, statement: LiteralString, columns: tuple[str, ...]
+) -> None:
     # Some neighbours are of one type: swapped, they would be taken for each other without an error.
-    parameters = {
-        **dict.fromkeys(("digest", "proof", "refresh_digest"), b"none"),
-        **dict.fromkeys(("redirect_uri", "code_challenge", "root", "provider"), "none"),
-        **dict.fromkeys(("service", "session", "login_event", "event"), uuid4()),
-        **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
-        **dict.fromkeys(("address", "user_agent"), None),
-        "at": datetime.now(UTC),
-    }
     with psycopg.connect(database_url) as connection:
-        cursor = connection.execute(_REDEEM, parameters)
-        assert tuple(column.name for column in cursor.description or ()) == _Presented._fields
+        cursor = connection.execute(statement, PARAMETERS)
+        assert tuple(column.name for column in cursor.description or ()) == columns
