@@ -54,8 +54,9 @@ _OPTIONS: Final[Any] = {
 
 
 class JwtSigner:
-    """Signing stays on the event loop's thread: even RS256 of 2048 bits takes a quarter of a millisecond, and the library holds the
-    interpreter's lock meanwhile, so a thread would only add its own cost. The claims are our own, so none is checked here.
+    """Signing stays on the event loop's thread: even RS256 of 2048 bits takes a quarter of a millisecond. The library does let go of the
+    interpreter's lock meanwhile, but the way to a thread and back costs more than an ES256 signature and a quarter of an RS256 one. The
+    claims are our own, so none is checked here.
     """
 
     def __init__(self, keys: KeyCache) -> None:
