@@ -86,10 +86,16 @@ class PostgresGivenSessions:
             "sessions": array([session.hex for _, _, session, _ in asked]),
             "users": array([user.hex for _, _, _, user in asked]),
         }
-        found = {}
+        found: dict[_Asked, _Found] = {}
+        # Most questions that travel together are of a few busy servers. Each is made once, since one statement says the same of it.
+        clients: dict[tuple[ClientId, bytes | None], RegisteredClient] = {}
         for place, row, living in await ask_in_order(self._pool, _pair, FIND, parameters):
             key = asked[place - 1]
-            found[key] = row.client(key[0]), living.living()
+            shown = key[:2]
+            client = clients.get(shown)
+            if client is None:
+                client = clients[shown] = row.client(key[0])
+            found[key] = client, living.living()
         return found
 
 
