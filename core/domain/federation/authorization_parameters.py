@@ -20,7 +20,8 @@ from core.domain.federation.authorizations import (
     unregistered,
 )
 from core.domain.federation.redirects import Recipient, ResponseMode, is_registered
-from core.domain.federation.scopes import known
+from core.domain.federation.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
+from core.domain.federation.scopes import OPENID, known
 from core.domain.identifiers import ClientId
 
 LONGEST: Final = 2000
@@ -130,17 +131,22 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
     _require_one_of_each(parameters)
     _require_no_objects(parameters)
     _require_code(parameters)
+    scopes = _scopes(parameters)
+    asked = _requested_claims(parameters, scopes)
+    acr_values = tuple((_visible(parameters, "acr_values") or "").split()[:_MOST_ACR_VALUES])
     return AuthorizationRequest(
         client_id=client.client_id,
         recipient=answers_to,
-        scopes=_scopes(parameters),
+        scopes=known((*scopes, *asked.scopes)),
         nonce=_visible(parameters, "nonce"),
         code_challenge=_code_challenge(parameters, client),
         prompts=_prompts(parameters),
         max_age=_max_age(parameters),
         login_hint=_login_hint(parameters),
-        acr_values=tuple((_visible(parameters, "acr_values") or "").split()[:_MOST_ACR_VALUES]),
+        # What a claim insists on is stricter than what the parameter wishes for.
+        acr_values=asked.acr_values or acr_values,
         ui_locales=_locales(parameters),
+        subject=asked.subject,
     )
 
 
@@ -208,6 +214,12 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if not scopes:
         raise AuthorizationRefused(Word.INVALID_SCOPE, "scope: none of these scopes is known")
     return scopes
+
+
+def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:
+    """They belong to OpenID Connect: without `openid` they must be well-formed, and ask for nothing."""
+    asked = requested_claims(parameters.get("claims"))
+    return asked if OPENID in scopes else NO_CLAIMS
 
 
 def _code_challenge(parameters: Parameters, client: Registered) -> str | None:

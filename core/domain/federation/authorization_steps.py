@@ -123,7 +123,7 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
     if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
         return step
     if request.subject not in {None, signed_in.user}:
-        raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the person of the ID token")
+        raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
     if wants_second_factor(request) and not _has_shown_both(signed_in):
         if signed_in.has_second_factor:
             return Step.SECOND_FACTOR

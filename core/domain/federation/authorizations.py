@@ -91,7 +91,7 @@ class AuthorizationRequest:
     acr_values: tuple[str, ...] = ()
     ui_locales: tuple[str, ...] = ()
     subject: UserId | None = None
-    """Whom the application expects, from an ID token that it sent along (`id_token_hint`)."""
+    """Whom the application expects, from an ID token that it sent along (`id_token_hint`), or as the `sub` of its `claims`."""
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:

@@ -46,7 +46,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "scopes_supported": list(SCOPES),
         "claims_supported": [*dict.fromkeys((*PERSON_CLAIMS, *_OF_ID_TOKENS))],
         "claim_types_supported": ["normal"],
-        "claims_parameter_supported": False,
+        "claims_parameter_supported": True,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query", "form_post"],
         "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),

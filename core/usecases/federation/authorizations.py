@@ -167,6 +167,8 @@ class Authorizations:
         said = await read_hint(self._verifier, hint)
         if said is None or said.client != request.client_id:
             raise AuthorizationRefused(Word.INVALID_REQUEST, NOT_OUR_HINT)
+        if request.subject not in {None, said.user}:
+            raise AuthorizationRefused(Word.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
 
     async def _settled(

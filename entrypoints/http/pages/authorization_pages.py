@@ -74,6 +74,10 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` asks for a second factor."""
     ui_locales: str = ""
     """The languages that the pages should speak, best first."""
+    claims: str = ""
+    """Single claims, as JSON (OpenID Connect Core section 5.5). Each asks for the scope that tells it. An essential `acr` is insisted on,
+    and `sub` names the one person who will do.
+    """
     id_token_hint: str = ""
     """An ID token of the person that is expected; it may have expired."""
     request_uri: str = ""

@@ -97,6 +97,20 @@ def test_all_that_one_may_ask() -> None:
     )
 
 
+def test_a_claim_that_is_asked_for_is_a_scope() -> None:
+    claims = (
+        '{"userinfo": {"email": {"essential": true}}, "id_token": {"acr": {"essential": true, "values": ["urn:postern:acr:one-factor"]}}}'
+    )
+    assert read({"claims": claims, "scope": "profile openid"}).scopes == ("openid", "profile", "email")
+    # What is insisted on is stricter than what is wished for.
+    assert read({"claims": claims, "acr_values": "phr"}).acr_values == ("urn:postern:acr:one-factor",)
+    assert read({"claims": "{}", "acr_values": "phr"}).acr_values == ("phr",)
+    person = UserId(UUID(int=7))
+    assert read({"claims": f'{{"id_token": {{"sub": {{"value": "{person}"}}}}}}'}).subject == person
+    # Without OpenID Connect it is nothing that we know.
+    assert read({"claims": claims, "scope": "profile", "acr_values": "phr"}) == read({"scope": "profile", "acr_values": "phr"})
+
+
 def test_a_parameter_without_a_value_is_left_out() -> None:
     empty = dict.fromkeys(
         ("state", "nonce", "prompt", "max_age", "request", "request_uri", "registration", "response_mode", "ui_locales"), ""
@@ -147,6 +161,8 @@ def test_who_authenticates_may_do_without_pkce_and_nobody_else() -> None:
         *(({"max_age": one}, "invalid_request", "max_age") for one in ("-1", "1.5", "ten", "+1", " 1", "12345678901", "²")),
         *(({"nonce": one}, "invalid_request", "nonce") for one in ("n" * (LONGEST + 1), "\x00", "a\nb", "é")),
         *(({"acr_values": one}, "invalid_request", "acr_values") for one in ("n" * (LONGEST + 1), "é")),
+        ({"claims": "{"}, "invalid_request", "claims: must be JSON"),
+        ({"claims": "{", "scope": "email"}, "invalid_request", "claims: must be JSON"),
         ({"request": "e30.e30."}, "request_not_supported", "request: "),
         ({"request_uri": "https://app.example.com/request"}, "request_uri_not_supported", "request_uri: "),
         ({"registration": "{}"}, "registration_not_supported", "registration: "),

@@ -366,7 +366,7 @@ async def test_a_client_with_a_secret_may_do_without_pkce(house: Arriving, ada: 
 
 async def test_parameters_that_nobody_knows_are_ignored(house: Arriving, ada: Person) -> None:
     house.allow(ada)
-    more = urlencode({"extra": "foobar", "display": "popup", "claims_locales": "se", "ui_locales": "se", "claims": "{", "resource": "a"})
+    more = urlencode({"extra": "foobar", "display": "popup", "claims_locales": "se", "ui_locales": "se", "resource": "a"})
     told(await house.signed_in(ada).request("GET", f"{house.asking()}&{more}&resource=b&extra=twice"))
 
 

@@ -51,6 +51,8 @@ class RequestFields(ClientFields, frozen=True, kw_only=True):
     """How surely the person must be who they say they are."""
     ui_locales: _Text = None
     """The languages that the pages should speak, best first."""
+    claims: Annotated[str, msgspec.Meta(max_length=LONGEST), example('{"userinfo":{"email":{"essential":true}}}')] | None = None
+    """Single claims, as JSON (OpenID Connect Core section 5.5). Each asks for the scope that tells it."""
     id_token_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_HINT)] | None = None
     """An ID token of the person that is expected."""
     request: _Text = None

@@ -1,0 +1,80 @@
+"""The parameter `claims` on its whole way: the request, the person's consent, the ID token and userinfo."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from core.domain.identity.sessions import TWO_FACTORS
+from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving, left, told
+from tests.http.federation.relying import CALLBACK as RELYING
+from tests.http.federation.relying import FORM, TOKEN, USERINFO, Relying, claims_of, oauth
+from tests.http.people import Person
+
+ANSWERED = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+
+
+def claims(**places: Any) -> str:
+    return json.dumps(places)
+
+
+async def test_a_claim_is_told_once_the_person_has_allowed_it(house: Arriving, ada: Person) -> None:
+    house.allow(ada, scopes="openid")
+    asking = house.asking(scope="openid", claims=claims(userinfo={"email": {"essential": True}}))
+    browser = house.signed_in(ada)
+    tab = await browser.tab().open(asking)
+    # The scope that tells it is new to the person.
+    assert tab.place.startswith("/ui/consent")
+    assert "e-mail address" in tab.page.text
+    await tab.send(answer="allow")
+    fields = {**ANSWERED, "code": left(tab)["code"], "client_id": house.client_id(house.app)}
+    tokens = (await house.unlimited.request("POST", TOKEN, body=urlencode(fields).encode(), headers=[FORM])).ok()
+    assert tokens["scope"] == "openid email"
+    assert claims_of(tokens["id_token"])["email"] == ada.email
+    assert (await house.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email"] == ada.email
+    # From now on nobody is asked, and without the claim nothing of it is told.
+    told(await browser.request("GET", asking))
+    code = told(await browser.request("GET", house.asking(scope="openid")))["code"]
+    assert house.code(code)["scopes"] == ["openid"]
+
+
+async def test_a_claim_that_accounts_do_not_have_is_left_out(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    asked = claims(userinfo={"name": {"essential": True}}, id_token={"auth_time": {"essential": True}})
+    code = told(await house.signed_in(ada).request("GET", house.asking(claims=asked)))["code"]
+    assert house.code(code)["scopes"] == ["openid", "email"]
+
+
+async def test_what_is_malformed_is_told_to_the_application(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser = house.signed_in(ada)
+    for wrong in ("{", "[]", claims(userinfo=[]), claims(id_token={"sub": {"value": "ada"}})):
+        assert told(await browser.request("GET", house.asking(claims=wrong)))["error"] == "invalid_request"
+    assert house.codes() == []
+
+
+async def test_an_essential_acr_and_a_sub_are_insisted_on(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    browser, bob = house.signed_in(ada), house.people.add("bob@example.org")
+
+    async def error(asked: str, **changes: str) -> str | None:
+        return told(await browser.request("GET", house.asking(prompt="none", claims=asked, **changes))).get("error")
+
+    for values in ("phr", TWO_FACTORS):
+        essential = claims(id_token={"acr": {"essential": True, "values": [values]}})
+        assert await error(essential) == "unmet_authentication_requirements"
+    assert await error(claims(id_token={"acr": {"values": [TWO_FACTORS]}})) is None
+    assert await error(claims(id_token={"sub": {"value": str(ada.user)}})) is None
+    of_bob = claims(userinfo={"sub": {"value": str(bob.user)}})
+    assert await error(of_bob) == "login_required"
+    # Two who are expected are nobody.
+    assert await error(of_bob, id_token_hint=await house.id_token(ada)) == "invalid_request"
+    assert await error(claims(id_token={"sub": {"value": str(ada.user)}}), id_token_hint=await house.id_token(ada)) is None
+
+
+async def test_a_request_that_is_pushed_may_have_claims(relying: Relying) -> None:
+    asked = {"response_type": "code", "redirect_uri": RELYING, "scope": "openid", "state": "s", **relying.shop.posted}
+    pushed = await relying.ask("/oauth/par", {**asked, "claims": claims(id_token={"organization": None})})
+    assert pushed.status == 201
+    (kept,) = relying.people.rows("select request from pushed_requests")
+    assert kept["request"]["scope"] == ["openid", "organization"]
+    assert oauth(await relying.ask("/oauth/par", {**asked, "claims": "{"})) == (400, "invalid_request")
