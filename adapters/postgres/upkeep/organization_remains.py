@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.upkeep.remains import AT_LEISURE, SWEPT, PostgresRemains
+from adapters.postgres.upkeep.remains import AT_LEISURE, SWEPT, PostgresRemains, held
 from adapters.postgres.upkeep.service_remains import parts_of_services
 from core.domain.tenancy.organizations import PURGE_JOB
 
@@ -30,6 +30,24 @@ def _rows_of(table: LiteralString, organization: LiteralString) -> LiteralString
                     for update
              ),
              gone as (delete from {table} using batch where {table}.id = batch.id returning 1)
+        {SWEPT}"""
+
+
+def _rows_of_each(table: LiteralString, column: LiteralString, owners: LiteralString) -> LiteralString:
+    """For a table whose rows belong to one of a few `owners` that the organization has, with an index by owner and id."""
+    rows: LiteralString = f"""
+                 select rows.id
+                   from {owners}
+                  cross join lateral (
+                            select id from {table} where {column} = {owners}.id and id > %(after)s order by id limit %(limit)s
+                        ) as rows
+                  where {owners}.org_id = {_GOING}
+                  order by rows.id
+                  limit %(limit)s
+    """
+    return f"""
+        with batch as ({held(rows, table, f"{table}.id = next.id")}),
+             gone as (delete from {table} using batch where {table}.id = batch.id and batch.held returning 1)
         {SWEPT}"""
 
 
@@ -64,6 +82,14 @@ def _people_of(table: LiteralString) -> LiteralString:
              )
         {SWEPT}"""
 
+
+_USERS: Final[LiteralString] = f"""
+                 select distinct user_id as id
+                   from service_users
+                  where org_id = {_GOING} and user_id > %(after)s
+                  order by user_id
+                  limit %(limit)s
+"""
 
 # Sessions first, so that a person who is signed in there never meets a membership that is half gone.
 PARTS: Final[Mapping[str, LiteralString]] = {
@@ -104,57 +130,24 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     "invitations": _rows_of("invitations", "org_id"),
     "roles": _rows_of("roles", "org_id"),
     "service_users": f"""
-        with batch as (
-                 select distinct user_id as id
-                   from service_users
-                  where org_id = {_GOING} and user_id > %(after)s
-                  order by user_id
-                  limit %(limit)s
-             ),
+        with batch as ({held(_USERS, "service_users", "service_users.user_id = next.id and org_id = %(owner)s order by service_id")}),
              gone as (
                  delete from service_users
                   using batch
-                  where service_users.user_id = batch.id and service_users.org_id = %(owner)s
+                  where service_users.user_id = batch.id and service_users.org_id = %(owner)s and batch.held
               returning 1
              )
         {SWEPT}""",
     **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
     "services": _rows_of("all_services", "org_id"),
     # Of all its webhooks together: there are a few, each with an index of its own deliveries.
-    "webhook_deliveries": f"""
-        with batch as (
-                 select deliveries.id
-                   from webhooks
-                  cross join lateral (
-                            select id from webhook_deliveries where webhook_id = webhooks.id and id > %(after)s order by id limit %(limit)s
-                        ) as deliveries
-                  where webhooks.org_id = {_GOING}
-                  order by deliveries.id
-                  limit %(limit)s
-             ),
-             gone as (delete from webhook_deliveries using batch where webhook_deliveries.id = batch.id returning 1)
-        {SWEPT}""",
+    "webhook_deliveries": _rows_of_each("webhook_deliveries", "webhook_id", "webhooks"),
     "webhooks": _rows_of("webhooks", "org_id"),
     **{
         table: _rows_of(table, "org_id")
         for table in ("mail_servers", "logos", "domains", "oauth_credentials", "domain_routes", "join_requests")
     },
-    "identities": f"""
-        with batch as (
-                 select identities.id
-                   from upstream_providers
-                  cross join lateral (
-                            select id from identities
-                             where upstream_provider_id = upstream_providers.id and id > %(after)s
-                             order by id
-                             limit %(limit)s
-                        ) as identities
-                  where upstream_providers.org_id = {_GOING}
-                  order by identities.id
-                  limit %(limit)s
-             ),
-             gone as (delete from identities using batch where identities.id = batch.id returning 1)
-        {SWEPT}""",
+    "identities": _rows_of_each("identities", "upstream_provider_id", "upstream_providers"),
     # After the routes, which name them.
     "upstream_providers": _rows_of("upstream_providers", "org_id"),
     "former_members": _people_of("former_members"),
@@ -213,7 +206,12 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                   order by created_at, id
                   limit %(limit)s
              ),
-             gone as (delete from audit_personal using batch where audit_personal.entry_id = batch.id returning 1)
+             held as (
+                 select entry_id from audit_personal join batch on batch.id = audit_personal.entry_id
+                  order by entry_id
+                    for update of audit_personal
+             ),
+             gone as (delete from audit_personal using held where audit_personal.entry_id = held.entry_id returning 1)
         select (select id from batch order by created_at desc, id desc limit 1) as last, (select count(*) from gone) as rows
          where {AT_LEISURE}
     """,

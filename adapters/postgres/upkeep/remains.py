@@ -26,6 +26,17 @@ SWEPT: Final[LiteralString] = f"""
          where {AT_LEISURE}"""
 
 
+def held(rows: LiteralString, table: LiteralString, key: LiteralString, lock: LiteralString = "update") -> LiteralString:
+    """What `rows` finds, in the order of its ids: only then are those of `table` whose `key` says so locked, all together in that order, as
+    everywhere else. One that another sweep has removed meanwhile is not `held`. It still counts, because the next batch begins after it.
+    """
+    return f"""
+             select next.id, locked.held is not null as held
+               from ({rows}) as next
+               left join lateral (select true as held from {table} where {key} for {lock}) as locked on true
+    """
+
+
 class PostgresRemains:
     """Implements `ports.remains.Remains` for one kind of thing.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.upkeep.remains import SWEPT, PostgresRemains
+from adapters.postgres.upkeep.remains import SWEPT, PostgresRemains, held
 from core.domain.services.services import PURGE_JOB
 
 
@@ -19,22 +19,16 @@ _GOING: Final = "(select id, org_id from all_services where id = %(owner)s and d
 
 def _batch(services: LiteralString, table: LiteralString, column: LiteralString, rows: LiteralString) -> LiteralString:
     """The next ids of all these services together. `rows` finds those of one service, `going`, that come after `after`, from an index that
-    begins with the service and ends with the id, or among few rows. Only then are they locked, all together in the order of their ids, as
-    everywhere else. A row that another sweep has removed meanwhile is not `held`. It still counts, because the next batch begins after it.
+    begins with the service and ends with the id, or among few rows.
     """
-    return f"""
-             select next.id, locked.id is not null as held
-               from (
+    found: LiteralString = f"""
                         select going.id as service, rows.id
                           from {services} as going
                          cross join lateral ({rows} limit %(limit)s) as rows
                          order by rows.id
                          limit %(limit)s
-                    ) as next
-               left join lateral (
-                        select id from {table} where {table}.id = next.id and {table}.{column} = next.service for update
-                    ) as locked on true
     """
+    return held(found, table, f"{table}.id = next.id and {table}.{column} = next.service")
 
 
 def _delete(services: LiteralString, table: LiteralString, rows: LiteralString) -> LiteralString:
@@ -104,6 +98,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
                   where service_id > %(after)s
                   order by service_id
                   limit %(limit)s
+                    for update of logout_receivers
              ),
              gone as (delete from logout_receivers using batch where logout_receivers.service_id = batch.id returning 1)
         {SWEPT}""",
@@ -114,6 +109,14 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         {SWEPT}""",
     }
 
+
+_LOGINS: Final[LiteralString] = f"""
+                 select id
+                   from login_events
+                  where organization_id = (select org_id from {_GOING} as going) and id > %(after)s
+                  order by id
+                  limit %(limit)s
+"""
 
 # Sessions first, so that a person who is signed in there never meets anything that is half gone.
 PARTS: Final[Mapping[str, LiteralString]] = {
@@ -128,6 +131,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                   where service_users.user_id > %(after)s
                   order by service_users.user_id
                   limit %(limit)s
+                    for update of service_users
              ),
              gone as (
                  delete from service_users
@@ -139,19 +143,9 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     # These belong to the people and to the organization; the risk of the people's next sign-in is judged by them. All of the organization's
     # rows are read: no index lists those of one service by id, and none is worth having for this.
     "login_events": f"""
-        with batch as (
-                 select id, service_id
-                   from login_events
-                  where organization_id = (select org_id from {_GOING} as going) and id > %(after)s
-                  order by id
-                  limit %(limit)s
-             ),
+        with batch as ({held(_LOGINS, "login_events", "id = next.id and service_id = %(owner)s", "no key update")}),
              gone as (
-                 update login_events
-                    set service_id = null
-                   from batch
-                  where login_events.id = batch.id and batch.service_id = %(owner)s
-              returning 1
+                 update login_events set service_id = null from batch where login_events.id = batch.id and batch.held returning 1
              )
         {SWEPT}""",
 }
