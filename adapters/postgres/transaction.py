@@ -34,6 +34,8 @@ class Transaction:
         self._transaction = transaction
         self._open = True
         self._along: list[tuple[LiteralString, Parameters]] = []
+        # Those among them that must find a row: their places.
+        self._needed: list[int] = []
         # Leaves together with what is told along after it.
         self._demanded: _Demanded[Any] | None = None
         # In the order of their first ring. A dict, because there is no ordered set.
@@ -56,19 +58,28 @@ class Transaction:
         self._require_open()
         self._along.append((statement, parameters))
 
+    async def demand_along(self, statement: LiteralString, parameters: Parameters) -> None:
+        """The same for one that returns rows, or locks them, and without whose rows nothing of the transaction happens. It stands beside
+        what is demanded, which is made by `demanding`: its locks are taken after those of that one, and the commit raises the same.
+        """
+        if self._demanded is None:
+            raise TransactionOver("nothing is demanded that this could stand beside")
+        self._needed.append(len(self._along))
+        await self.tell_along(statement, parameters)
+
     async def _send_waiting(self) -> None:
         """What was demanded, and what was told along since, as one statement."""
-        along, demanded = self._along, self._demanded
+        along, demanded, needed = self._along, self._demanded, tuple(self._needed)
         if not along and demanded is None:
             return
-        self._along, self._demanded = [], None
+        self._along, self._demanded, self._needed = [], None, []
         statements = along if demanded is None else [*along, (demanded.statement, demanded.parameters)]
         make = _nothing if demanded is None else demanded.row
         execution: Execution[Any]
         if len(statements) == 1:
             execution = Execution(self._connection, make, *statements[0])
         else:
-            statement, names = _together(tuple([statement for statement, _ in statements]))
+            statement, names = _together(tuple([statement for statement, _ in statements]), needed)
             execution = Execution(self._connection, make, statement, [statements[place][1][name] for place, name in names])
         if demanded is not None:
             demanded.execution = execution
@@ -149,6 +160,11 @@ def demanding(statement: LiteralString) -> LiteralString:
     """
 
 
+def _also(part: str) -> str:
+    """The same for another part of the statement. It names the row that was looked for, or PostgreSQL would begin with this part."""
+    return f" and 1 / (exists (select from {part} where looked.id is not null))::integer = 1"
+
+
 class _Demanded(Generic[Row]):
     """What waits to be carried out together with the statements after it."""
 
@@ -174,14 +190,15 @@ _WITH: Final = re.compile(r"\s*with\s")
 
 
 @lru_cache(maxsize=256)
-def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
-    """One statement for all of them, of which the last is the main part; and its parameters in order: the place of the statement that each
-    belongs to, and its name there.
+def _together(statements: tuple[LiteralString, ...], needed: tuple[int, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
+    """One statement for all of them, of which the last is the main part, and those at `needed` must find a row; and its parameters in
+    order: the place of the statement that each belongs to, and its name there.
     """
     *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
     parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
     # Its own parts change something too, which PostgreSQL permits at the top alone.
     main = _WITH.sub(", ", last, count=1) if _WITH.match(last) else f" {last}"
+    main += "".join([_also(f"told_{place}") for place in needed])
     # A dict, because each counts once, where it is first named.
     names = {(place, name): None for place, statement in enumerate(statements) for name in _PARAMETER.findall(statement)}
     return f"with {parts}{main}", tuple(names)

@@ -279,13 +279,11 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             joining=joining,
             admission=admission,
             sign_in=SignIn(
-                new_unit_of_work,
                 passwords=password_proofs,
                 passkeys=passkey_proofs,
                 devices=devices,
                 admission=admission,
                 sessions=sessions,
-                familiar=familiar,
                 signer=foundation.token_signer,
                 verifier=foundation.token_verifier,
                 issuer=settings.public_url,

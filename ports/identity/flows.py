@@ -30,5 +30,10 @@ class FlowStore(Protocol):
     async def keep(self, flow: FlowId, session: SessionId) -> None:
         """The session that they have signed in to."""
 
+    async def demand_sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime) -> None:
+        """`sign_in` and `keep` without a round trip of their own, after a demand of `SignInStore`: the commit raises `NotConfirmed`, and
+        nothing has happened, where `sign_in` would return False.
+        """
+
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         """The flow has led where it should, once. Of two at once, one gets True."""

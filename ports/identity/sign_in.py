@@ -39,6 +39,9 @@ class SignInStore(Protocol):
         unit of work meanwhile.
         """
 
+    async def demand_since(self, user: UserId, since: datetime, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
+        """The same for `confirm_since`. It also says whether they belong to several organizations."""
+
     async def renew(
         self, user: UserId, encoded: str, renewed: str, alone: Alone | None = None, service: ServiceId | None = None
     ) -> Confirmed | None:

@@ -138,6 +138,10 @@ class FlowRows:
     async def keep(self, flow: FlowId, session: SessionId) -> None:
         await self._transaction.tell(_KEEP, {"id": flow, "session": session})
 
+    async def demand_sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime) -> None:
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at}
+        await self._transaction.demand_along(_SIGN_IN_TO, parameters)
+
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
@@ -178,6 +182,14 @@ _AWAIT_SECOND_FACTOR: Final = """
 _SIGN_IN: Final = """
     update flows
        set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s
+     where id = %(id)s and signed_in_at is null and expires_at > %(at)s
+ returning id
+"""
+
+# The session may be made by the same statement.
+_SIGN_IN_TO: Final = """
+    update flows
+       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s
      where id = %(id)s and signed_in_at is null and expires_at > %(at)s
  returning id
 """

@@ -121,6 +121,13 @@ class _Confirmed:
         )
 
 
+class _Member:
+    """The account, and whether it belongs to several organizations."""
+
+    def __init__(self, *, belongs_to_several: bool, **columns: Any) -> None:
+        self.confirmed = Confirmed(AccountRow(**columns).account(), belongs_to_several=belongs_to_several)
+
+
 def _alone(alone: Alone | None) -> Mapping[str, Any]:
     return {"alone": alone is not None, "device": None if alone is None else alone.device}
 
@@ -186,6 +193,16 @@ class SignInRows:
         async def confirmed() -> Confirmed:
             (row,) = await rows()
             return Confirmed(row.account())
+
+        return confirmed
+
+    async def demand_since(self, user: UserId, since: datetime, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
+        statement = _DEMAND_NEW_DEVICE_SINCE if alone.device is None else _DEMAND_SINCE
+        rows = await self._transaction.demand(_Member, statement, NotConfirmed, {"user": user, "since": since, "device": alone.device})
+
+        async def confirmed() -> Confirmed:
+            (row,) = await rows()
+            return row.confirmed
 
         return confirmed
 
@@ -369,9 +386,25 @@ _CONFIRM: Final[LiteralString] = f"""
     left join destination as services on true
 """
 
+_HELD_SINCE: Final[LiteralString] = _held("(password_changed_at is null or password_changed_at <= %(since)s)")
+
 # On the platform there is no service to be looked for; a new device is not trusted.
 _DEMAND_NEW_DEVICE: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR}")
 _DEMAND: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR} or {_TRUSTED}")
+
+# Whoever belongs to several organizations is asked next which one it is about.
+_AS_MEMBER: Final = """
+    select held.*,
+           exists (
+               select
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = held.id
+               offset 1
+           ) as belongs_to_several
+      from held"""
+_DEMAND_NEW_DEVICE_SINCE: Final[LiteralString] = demanding(f"with {_HELD_SINCE} for share) {_AS_MEMBER} where {_NO_SECOND_FACTOR}")
+_DEMAND_SINCE: Final[LiteralString] = demanding(f"with {_HELD_SINCE} for share) {_AS_MEMBER} where {_NO_SECOND_FACTOR} or {_TRUSTED}")
 
 _RENEW: Final[LiteralString] = f"""
     {_SERVICE},
@@ -398,7 +431,7 @@ _CONFIRM_SINCE: Final[LiteralString] = f"""
 
 _CONFIRM_ALONE_SINCE: Final[LiteralString] = f"""
     {_SERVICE},
-         {_held("(password_changed_at is null or password_changed_at <= %(since)s)")}
+         {_HELD_SINCE}
                 for share
          ),
          users as (

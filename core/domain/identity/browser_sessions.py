@@ -12,6 +12,8 @@ from core.domain.identifiers import FlowId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.flows import Flow
+from core.domain.identity.sessions import Session
+from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Secret, Token
 
 
@@ -34,6 +36,10 @@ class SignedInBrowser:
     token: Token
     """The value of the session's cookie."""
     remembered: Remembered | None
+    caller: Caller | None = None
+    """Who is signed in in it from now on, in a session that has just begun. None: in one that has to be looked up."""
+    flow: Flow | None = None
+    """As it now is. None: it has to be looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,23 @@ class Chosen:
 
     second_factor_due: datetime | None
     """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+
+
+def caller_in(session: Session, confirmed: Confirmed) -> Caller:
+    """Who is signed in in a browser by a session that has just begun: what a look-up by its cookie would find."""
+    account = confirmed.account
+    return Caller(
+        user=account.id,
+        email=account.email,
+        session=session.id,
+        is_platform_owner=account.is_platform_owner,
+        authentication_methods=session.authenticated_by,
+        device=session.device,
+        proved=session.proved,
+        language=account.language,
+        email_is_verified=account.email_verified_at is not None,
+        belongs_to_several=confirmed.belongs_to_several,
+    )
 
 
 def session_token(flow: FlowId, browser: Secret, proof: Secret, key: bytes) -> Token:

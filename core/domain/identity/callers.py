@@ -46,6 +46,8 @@ class Caller:
     language: Language | None = None
     """The one that the person has chosen."""
     email_is_verified: bool = False
+    belongs_to_several: bool | None = None
+    """Organizations. None: nobody looked. Known to whoever has just signed in."""
     is_admitted: bool = True
     """The sign-in policy of the session's service lets them in."""
     owes_second_factor: bool = False

@@ -129,6 +129,8 @@ class Confirmed:
     destination: Destination | None = None
     has_been_there: bool = False
     subscription: SubscriptionState = NO_SUBSCRIPTION
+    belongs_to_several: bool | None = None
+    """Organizations. None: nobody looked."""
 
 
 class NotConfirmed(Exception):

@@ -2,6 +2,7 @@
 the tokens of a client, or in the cookie of a browser.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
@@ -14,13 +15,13 @@ from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Prea
 from core.domain.identity.precedence import FamiliarAddresses
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Sighting
-from core.domain.identity.sessions import PLATFORM, Context, SubscriptionState
-from core.domain.identity.sign_in import PASSWORD_PROVIDER, Alone, Confirmed, is_unusual, methods, open_context
+from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState
+from core.domain.identity.sign_in import PASSWORD_PROVIDER, Alone, Confirmed, NotConfirmed, is_unusual, methods, open_context
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.login_events import LoginEvents, Outcome, audience
+from core.usecases.identity.login_events import LoginEvents, Outcome, audience, warning
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
-from core.usecases.identity.proofs import WRONG_PASSWORD, Arrival
+from core.usecases.identity.proofs import WRONG_PASSWORD, Arrival, Demand
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.identity.realms import Joining
@@ -46,9 +47,17 @@ _Kept_co = TypeVar("_Kept_co", covariant=True)
 
 
 class Landing(Protocol[_Kept_co]):
-    """What a sign-in ends in. Both run within the admission's unit of work."""
+    """What a sign-in ends in. All that takes a unit of work runs within the admission's."""
 
     async def open(self, uow: UnitOfWork, arrived: Arrived) -> _Kept_co: ...
+
+    def opens_at_once(self, user: UserId) -> bool:
+        """Whether `demand` will do in place of `open`."""
+
+    async def demand(self, uow: UnitOfWork, arrived: Arrived) -> Callable[[Confirmed], _Kept_co]:
+        """`open` without a round trip of its own: if what it demands is not so, the admission raises `Overtaken`. What is returned is
+        called after the commit.
+        """
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         """They owe a second factor first."""
@@ -90,14 +99,21 @@ class Admission:
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
     ) -> Admitted[Kept] | Preauthentication:
         """`insists`: a person who has a second factor must give it, even on a trusted device. Raises `Unauthorized` when the proof does not
-        hold any more, `NotFound` or `OrganizationNotActive` when that has become of where they want to get in, and `ProviderRequired` when
-        people of their domain sign in at another provider than they did.
+        hold any more, as `Overtaken` where the landing may be why; `NotFound` or `OrganizationNotActive` when that has become of where they
+        want to get in, and `ProviderRequired` when people of their domain sign in at another provider than they did.
         """
         await self._welcome(arrival)
         proof = arrival.proof
         if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
             return await self._await_second_factor(arrival, sighting, landing)
         mfa_enabled = arrival.named.mfa_enabled or proof.shows_two_factors
+        if (
+            proof.demand_valid is not None
+            and arrival.context.service is None
+            and landing.opens_at_once(arrival.named.account.id)
+            and warning(arrival.named.knowledge, sighting, mfa_enabled=mfa_enabled) is None
+        ):
+            return await self._admit_at_once(arrival, sighting, landing, proof.demand_valid, mfa_enabled=mfa_enabled)
         async with self._unit_of_work() as uow:
             confirmed, context = await self._confirm(uow, arrival, Alone(sighting.device))
             remembered = await self._devices.remember(uow, confirmed.account.id, sighting)
@@ -126,6 +142,40 @@ class Admission:
             await uow.commit()
         self._familiar.add(sighting.approach.client.address)
         return Admitted(kept, remembered)
+
+    async def _admit_at_once(
+        self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], demand_valid: Demand, *, mfa_enabled: bool
+    ) -> Admitted[Kept]:
+        """In one round trip, where nothing that is written depends on what the last look finds."""
+        account, proof = arrival.named.account, arrival.proof
+        try:
+            async with self._unit_of_work() as uow:
+                look = await demand_valid(uow, Alone(sighting.device))
+                remembered = await self._devices.remember(uow, account.id, sighting)
+                arrived = Arrived(
+                    account=account,
+                    device=remembered.device,
+                    authenticated_by=proof.amr,
+                    context=PLATFORM,
+                    subscription=NO_SUBSCRIPTION,
+                    proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
+                )
+                kept = await landing.demand(uow, arrived)
+                await self.log(
+                    uow,
+                    account.id,
+                    provider=proof.provider,
+                    sighting=sighting,
+                    remembered=remembered,
+                    context=PLATFORM,
+                    mfa_enabled=mfa_enabled,
+                )
+                await uow.commit()
+                confirmed = await look()
+        except NotConfirmed:
+            raise Overtaken from None
+        self._familiar.add(sighting.approach.client.address)
+        return Admitted(kept(confirmed), remembered)
 
     async def admit_with_second_factor(
         self,
@@ -263,6 +313,13 @@ class Admission:
 
 
 CHANGED: Final = "the account changed while the proof was checked"
+
+
+class Overtaken(Unauthorized):
+    """Something was demanded that is not so any more: of the account, of the proof, or of what the sign-in ends in."""
+
+    def __init__(self) -> None:
+        super().__init__(WRONG_PASSWORD, words="wrong_password", detail=CHANGED)
 
 
 class SignInEnded(Unauthorized):

@@ -1,20 +1,23 @@
 """Browser sessions: signed in to by the steps of a flow, and ended."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import Refusal
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.browser_sessions import SignedInBrowser, Visit, session_token
+from core.domain.identity.browser_sessions import SignedInBrowser, Visit, caller_in, session_token
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import FlowOver, proof_digest
+from core.domain.identity.flows import Flow, FlowOver, proof_digest
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
 from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeOver
+from core.domain.identity.sessions import Session
+from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Password, Secret, Token
-from core.usecases.identity.admission import Admission, Admitted, Arrived, SignInEnded
+from core.usecases.identity.admission import Admission, Admitted, Arrived, Overtaken, SignInEnded
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
@@ -102,6 +105,9 @@ class BrowserSessions:
             admitted = await self._admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
         except _SignedInMeanwhile:
             return await self._repeated_meanwhile(visit, secret, FlowOver())
+        except Overtaken as overtaken:
+            # By the same form, or by a change of the account.
+            return await self._repeated_meanwhile(visit, secret, overtaken)
         if isinstance(admitted, Preauthentication):
             return None
         return await self._signed_in(visit, admitted)
@@ -143,7 +149,7 @@ class BrowserSessions:
         if visit.current is not None and visit.current.user != landed.user:
             # In a unit of work of its own: it holds another account.
             await self.sign_out(visit.current, visit.client)
-        return SignedInBrowser(landed.token, admitted.remembered)
+        return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
         """None: nobody has signed in by this flow yet."""
@@ -170,6 +176,8 @@ class _SignedInMeanwhile(Exception):
 class _Landed:
     user: UserId
     token: Token
+    caller: Caller | None = None
+    flow: Flow | None = None
 
 
 class _InBrowser:
@@ -189,6 +197,17 @@ class _InBrowser:
         await uow.flows.keep(flow, await self._session(uow, arrived))
         return _Landed(user, self._token)
 
+    def opens_at_once(self, user: UserId) -> bool:
+        """Whoever is signed in already goes on in their session, if it still lives: that has to be asked."""
+        return self._visit.current is None or self._visit.current.user != user
+
+    async def demand(self, uow: UnitOfWork, arrived: Arrived) -> Callable[[Confirmed], _Landed]:
+        user, now = arrived.account.id, self._clock.now()
+        session = await self._begun(uow, arrived)
+        await uow.flows.demand_sign_in(self._visit.flow.id, user, self._digest, session.id, now)
+        flow = replace(self._visit.flow, user=user, session=session.id, signed_in_at=now, proof_digest=self._digest)
+        return lambda confirmed: _Landed(user, self._token, caller_in(session, confirmed), flow)
+
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         await uow.flows.await_second_factor(self._visit.flow.id, awaiting.user, awaiting.id)
 
@@ -200,8 +219,11 @@ class _InBrowser:
             and await uow.browser_sessions.renew(digest, current.session, user, arrived.proved, arrived.authenticated_by)
         ):
             return current.session
+        return (await self._begun(uow, arrived)).id
+
+    async def _begun(self, uow: UnitOfWork, arrived: Arrived) -> Session:
         session = await self._sessions.begin(
             uow, arrived.account, device=arrived.device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
         )
-        await uow.browser_sessions.add(digest, session.id)
-        return session.id
+        await uow.browser_sessions.add(self._token.digest(), session.id)
+        return session

@@ -130,7 +130,7 @@ def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
 async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: SignedInBrowser) -> Page:
     """The end of the last form of a sign-in: the browser gets its cookies, and the flow goes on."""
     base_url = postern.foundation.public_url
-    caller = await postern.tenancy.callers.resolve_browser(browser.token)
+    caller = browser.caller or await postern.tenancy.callers.resolve_browser(browser.token)
     if caller is None:
         # Ended in the very moment between.
         raise Unauthorized
@@ -138,7 +138,8 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
     headers = keep_session(browser.token, base_url)
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
-    return with_headers(headers, await go_on(call, postern, await flow_of(call, postern, str(flow.id)), caller))
+    now = browser.flow or await flow_of(call, postern, str(flow.id))
+    return with_headers(headers, await go_on(call, postern, now, caller))
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
@@ -176,9 +177,14 @@ async def _to_account(call: AnyCall, postern: Postern, flow: Flow, caller: Calle
         # A page that leaves by itself: behind a form, no redirect may lead to another site in the end.
         return Answer(leaving(call, flow, str(application)), 200)
     place = own_place(str(flow.request.get("to", "")))
-    if place == HOME and not caller.chosen_organization and len(await postern.tenancy.organizations.list(caller.user)) > 1:
+    if place == HOME and not caller.chosen_organization and await _belongs_to_several(postern, caller):
         return redirect(CHOOSE_ORGANIZATION)
     return redirect(place)
+
+
+async def _belongs_to_several(postern: Postern, caller: Caller) -> bool:
+    known = caller.belongs_to_several
+    return len(await postern.tenancy.organizations.list(caller.user)) > 1 if known is None else known
 
 
 CONTINUATIONS: Final[dict[FlowPurpose, Continuation]] = {FlowPurpose.ACCOUNT: _to_account}

@@ -24,6 +24,11 @@ class IdentityStore(Protocol):
     async def is_connected(self, identity: IdentityId, user: UserId, email: str) -> bool:
         """It stays so until the unit of work ends. Keeps the address that the provider tells now."""
 
+    async def demand_connected(self, identity: IdentityId, user: UserId, email: str) -> None:
+        """`is_connected` without a round trip of its own, after a demand of `SignInStore`: the commit raises `NotConfirmed`, and nothing
+        has happened, where `is_connected` would return False.
+        """
+
     async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
         """With `service`, only one that is used there."""
 

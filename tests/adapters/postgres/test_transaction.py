@@ -166,3 +166,55 @@ async def test_what_is_demanded_is_locked_before_what_is_told_along_with_it(stor
         await other.execute("select from users where id = %s for update nowait", [number(2)])
         await other.execute("rollback")
     assert await store.query("select email from users order by id") == [{"email": "a"}, {"email": "c"}, {"email": "d"}]
+
+
+FREE: Final = "select id from users where id = %(id)s for no key update"
+
+
+async def test_what_is_demanded_along_is_needed_as_well(store: Store) -> None:
+    async with transaction(store) as opened:
+        await opened.tell(USER, {"id": number(1), "email": "a"})
+        await opened.tell(USER, {"id": number(2), "email": "b"})
+        await opened.commit()
+    for along, new in ((2, 3), (7, 4)):
+        async with transaction(store) as opened:
+            round_trips.set(trips := RoundTrips())
+            held = await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
+            await opened.tell_along(USER, {"id": number(new), "email": str(new)})
+            await opened.demand_along(f"{RENAME} returning id", {"id": number(along), "email": "c"})
+            if along == 2:
+                await opened.commit()
+                assert await held() == [IdRow(number(1))]
+            else:
+                with pytest.raises(NotThere):
+                    await opened.commit()
+            assert trips.count == 1
+    assert await store.query("select email from users order by id") == [{"email": "a"}, {"email": "c"}, {"email": "3"}]
+
+
+async def test_without_a_demand_nothing_is_demanded_along(store: Store) -> None:
+    async with transaction(store) as opened:
+        with pytest.raises(TransactionOver):
+            await opened.demand_along(FREE, {"id": number(1)})
+
+
+async def test_what_is_demanded_is_locked_before_what_is_demanded_along_with_it(store: Store) -> None:
+    async with transaction(store) as opened:
+        await opened.tell(USER, {"id": number(1), "email": "a"})
+        await opened.tell(USER, {"id": number(2), "email": "b"})
+        await opened.commit()
+
+    async def look() -> None:
+        async with transaction(store) as opened:
+            await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
+            await opened.demand_along(FREE, {"id": number(2)})
+            await opened.commit()
+
+    async with await Connection.connect(store.url) as other, trio.open_nursery() as nursery:
+        await other.execute("begin")
+        await other.execute("select from users where id = %s for update", [number(1)])
+        nursery.start_soon(look)
+        await store.somebody_waits()
+        # Nobody holds the other one while they wait.
+        await other.execute("select from users where id = %s for update nowait", [number(2)])
+        await other.execute("rollback")

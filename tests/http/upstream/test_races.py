@@ -8,7 +8,8 @@ import pytest
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.usecases.identity.upstream import provider_tokens
 from tests.http.client import refused
-from tests.http.federation.arriving import is_page
+from tests.http.federation.arriving import SESSION_COOKIE, is_page
+from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
 from tests.http.upstream.test_provider_tokens import Holder
 
@@ -139,6 +140,69 @@ async def test_a_second_factor_that_is_enabled_meanwhile_is_asked_for(house: Hou
     assert tabs.session is None
     answer = await house.go(tabs)
     assert (answer.header("location") or "").startswith("/ui/sign-in/second-factor")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update flows set signed_in_at = now(), proof_digest = 'another'",
+        "update flows set expires_at = now() - interval '1 s'",
+        "delete from flows",
+    ],
+)
+async def test_a_flow_that_ends_before_the_session_opens_leads_nobody_on(house: House, change: str) -> None:
+    house.sits()
+    await house.go(house.browser())
+    tabs = house.browser()
+    place = house.fakes["websuite"].consent(await house.leave(tabs))
+    meanwhile(house, lambda: house.people.change(change))
+    is_page(await tabs.request("GET", place), 400, "This page is out of date")
+    assert tabs.session is None
+    assert house.people.rows("select count(*) from login_events where success") == [{"count": 1}]
+
+
+@pytest.mark.parametrize("change", ["update flows set browser_digest = 'another'", "update flows set expires_at = now()"])
+async def test_who_comes_back_to_a_flow_that_is_over_or_another_browsers_is_not_asked_about(house: House, change: str) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs))
+    house.people.change(change)
+    is_page(await tabs.request("GET", place), 400, "This page is out of date")
+    assert tabs.session is None
+    assert fake.forms == [], "the code goes to nobody"
+
+
+async def test_an_identity_that_becomes_somebody_elses_meanwhile_lets_nobody_in(house: House) -> None:
+    house.sits()
+    await house.go(house.browser())
+    other = house.people.add("other@example.org")
+    meanwhile(house, lambda: house.people.change("update identities set user_id = %s", other.user))
+    tabs = house.browser()
+    assert (await house.go(tabs)).status == 400
+    assert tabs.session is None
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+async def test_trust_that_ends_meanwhile_is_not_enough(house: House, revoked: bool) -> None:
+    ada = house.verified()
+    totp = await enable_mfa(house.unlimited, house.people, ada)
+    house.sits()
+    tabs = house.browser()
+    tab = await tabs.tab().open((await house.go(tabs)).header("location") or "")
+    await tab.send(code=totp.now(), trust_device="yes")
+    tabs.cookies.pop(SESSION_COOKIE)
+    revoke = "update devices set revoked_at = now(), token_digest = null, trust_digest = null, trusted_until = null"
+    meanwhile(house, lambda: house.people.change(revoke if revoked else "select 1"))
+    assert (await house.go(tabs)).status == (400 if revoked else 303)
+    assert (tabs.session is None) == revoked
+
+
+async def test_the_address_that_the_provider_tells_now_is_kept(house: House) -> None:
+    house.sits()
+    await house.go(house.browser())
+    await house.go(house.browser(), email="new@example.net")
+    (identity,) = house.identities()
+    assert identity["email"] == "new@example.net"
 
 
 async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(house: House) -> None:

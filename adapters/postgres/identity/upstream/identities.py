@@ -72,6 +72,10 @@ class IdentityRows:
         parameters = {"id": identity, "user": user, "email": storable_text(email)}
         return bool(await self._transaction.ask(IdRow, _IS_CONNECTED, parameters))
 
+    async def demand_connected(self, identity: IdentityId, user: UserId, email: str) -> None:
+        await self._transaction.demand_along(_HOLD_CONNECTED, {"id": identity, "user": user})
+        await self._transaction.tell_along(_TELL, {"id": identity, "email": storable_text(email)})
+
     async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
         rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider), "service": service})
         return rows[0].identity() if rows else None
@@ -136,6 +140,11 @@ _IS_CONNECTED: Final = """
          )
   select id from held
 """
+
+# The same in two parts of a statement.
+_HOLD_CONNECTED: Final = "select id from identities where id = %(id)s and user_id = %(user)s for no key update"
+
+_TELL: Final = "update identities set email = %(email)s where id = %(id)s and email <> %(email)s"
 
 _HOLD: Final[LiteralString] = f"""
     select {_COLUMNS}

@@ -1,7 +1,8 @@
 """Signing in through an upstream provider: the person leaves, comes back with a code, and the provider's word becomes a proof."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email
@@ -47,7 +48,7 @@ from core.domain.secrets import Token
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.proofs import Arrival, LastLook, Proof
+from core.usecases.identity.proofs import Arrival, Demand, LastLook, Proof
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.outages import ProviderOutages
@@ -224,8 +225,9 @@ class UpstreamSignIn:
             known = await self._known(met, vouched, email, way, approach)
             if known is not None:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
-                look = self._last_look(known, vouched, way)
-                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, self._clock.now(), look, upstream=upstream.key)
+                now = self._clock.now()
+                look, demand = self._last_look(known, vouched, way, now), self._demand(known, vouched, way, now)
+                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, upstream=upstream.key)
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
@@ -334,9 +336,7 @@ class UpstreamSignIn:
         await uow.jobs.add(mail.as_job())
         await uow.record(identity_linked(identity, actor, service=service, how=how))
 
-    def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough) -> LastLook:
-        since = self._clock.now()
-
+    def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> LastLook:
         async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
             user = known.named.account.id
             confirmed = await uow.sign_ins.confirm_since(user, since, service, alone)
@@ -346,6 +346,19 @@ class UpstreamSignIn:
             return confirmed
 
         return still_valid
+
+    def _demand(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> Demand | None:
+        if way.service is not None:
+            # The grant that it keeps is a statement of its own.
+            return None
+
+        async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
+            user = known.named.account.id
+            confirmed = await uow.sign_ins.demand_since(user, since, alone)
+            await uow.identities.demand_connected(known.identity, user, vouched.asserted.email)
+            return confirmed
+
+        return demand_valid
 
     def _identity(self, user: UserId, vouched: Vouched) -> Identity:
         return new_identity(IdentityId(self._ids.new()), user, vouched.upstream, vouched.asserted, self._clock)
