@@ -29,7 +29,6 @@ from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
-from ports.identity.upstream.sign_in import UpstreamStateStore
 from ports.jobs import JobStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
@@ -81,8 +80,6 @@ class UnitOfWork(Protocol):
     def passkeys(self) -> PasskeyStore: ...
     @property
     def sign_in_links(self) -> SignInLinkStore: ...
-    @property
-    def upstream_states(self) -> UpstreamStateStore: ...
     @property
     def identities(self) -> IdentityStore: ...
     @property

@@ -30,7 +30,6 @@ from adapters.postgres.identity.sign_in import SignInRows
 from adapters.postgres.identity.sign_in_links import SignInLinkRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
-from adapters.postgres.identity.upstream.sign_in import UpstreamStateRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
@@ -99,7 +98,6 @@ class PostgresUnitOfWork:
     sign_ins = _Made(SignInRows)
     sign_in_links = _Made(SignInLinkRows)
     passkeys = _Made(PasskeyRows)
-    upstream_states = _Made(UpstreamStateRows)
     identities = _Made(IdentityRows)
     identity_grants = _Made(IdentityGrantRows)
     provider_outages = _Made(ProviderOutageRows)

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.upstream.sign_in import OWN, OwnRow
+from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
@@ -22,46 +22,48 @@ from core.domain.json import Json
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    purpose: str
-    service_id: UUID | None
-    request: Mapping[str, Json]
-    wanted: Mapping[str, Any]
-    email: str
-    user_id: UUID | None
-    preauthentication_id: UUID | None
-    session_id: UUID | None
-    proof_digest: bytes | None
-    created_at: datetime
-    expires_at: datetime
-    signed_in_at: datetime | None
-    completed_at: datetime | None
-    name: str | None
-    logo_digest: str | None
-    primary_color: str | None
-    has_authenticator: bool
-    has_passkey: bool
+    """What `flow_columns` reads."""
+
+    flow_purpose: str
+    flow_service: UUID | None
+    flow_request: Mapping[str, Json]
+    flow_wanted: Mapping[str, Any]
+    flow_email: str
+    flow_user: UUID | None
+    flow_preauthentication: UUID | None
+    flow_session: UUID | None
+    flow_proof_digest: bytes | None
+    flow_created_at: datetime
+    flow_expires_at: datetime
+    flow_signed_in_at: datetime | None
+    flow_completed_at: datetime | None
+    flow_brand: str | None
+    flow_logo_digest: str | None
+    flow_primary_color: str | None
+    flow_has_authenticator: bool
+    flow_has_passkey: bool
     own_clients: list[str] | None
     own_providers: list[list[str]] | None
 
     def flow(self, id: FlowId) -> Flow:  # noqa: A002 - the noun's own word
         return Flow(
             id,
-            FlowPurpose(self.purpose),
-            self.request,
-            _wanted(self.wanted),
-            self.created_at,
-            self.expires_at,
-            service=None if self.service_id is None else ServiceId(self.service_id),
-            email=self.email,
-            user=None if self.user_id is None else UserId(self.user_id),
-            preauthentication=None if self.preauthentication_id is None else PreauthenticationId(self.preauthentication_id),
-            session=None if self.session_id is None else SessionId(self.session_id),
-            signed_in_at=self.signed_in_at,
-            proof_digest=self.proof_digest,
-            completed_at=self.completed_at,
-            branding=POSTERN if self.name is None else branding(self.name, self.logo_digest, self.primary_color),
-            has_authenticator=self.has_authenticator,
-            has_passkey=self.has_passkey,
+            FlowPurpose(self.flow_purpose),
+            self.flow_request,
+            _wanted(self.flow_wanted),
+            self.flow_created_at,
+            self.flow_expires_at,
+            service=None if self.flow_service is None else ServiceId(self.flow_service),
+            email=self.flow_email,
+            user=None if self.flow_user is None else UserId(self.flow_user),
+            preauthentication=None if self.flow_preauthentication is None else PreauthenticationId(self.flow_preauthentication),
+            session=None if self.flow_session is None else SessionId(self.flow_session),
+            signed_in_at=self.flow_signed_in_at,
+            proof_digest=self.flow_proof_digest,
+            completed_at=self.flow_completed_at,
+            branding=POSTERN if self.flow_brand is None else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color),
+            has_authenticator=self.flow_has_authenticator,
+            has_passkey=self.flow_has_passkey,
             own=OwnRow(own_clients=self.own_clients, own_providers=self.own_providers).own(),
         )
 
@@ -92,6 +94,21 @@ def _kept(wanted: Wanted) -> Mapping[str, Json]:
     }
 
 
+def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
+    """For `ADD_FLOW`."""
+    return {
+        "flow": flow.id,
+        "flow_browser": browser_digest,
+        "flow_purpose": flow.purpose.value,
+        "flow_service": flow.service,
+        "flow_request": Jsonb(storable(flow.request)),
+        "flow_wanted": Jsonb(storable(_kept(flow.wanted))),
+        "flow_email": storable_text(flow.email),
+        "flow_created_at": flow.created_at,
+        "flow_expires_at": flow.expires_at,
+    }
+
+
 class PostgresFlows:
     """Implements `ports.identity.flows.FlowLookup`."""
 
@@ -110,20 +127,7 @@ class FlowRows:
         self._transaction = transaction
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None:
-        await self._transaction.tell(
-            _ADD,
-            {
-                "id": flow.id,
-                "browser_digest": browser_digest,
-                "purpose": flow.purpose.value,
-                "service": flow.service,
-                "request": Jsonb(storable(flow.request)),
-                "wanted": Jsonb(storable(_kept(flow.wanted))),
-                "email": storable_text(flow.email),
-                "created_at": flow.created_at,
-                "expires_at": flow.expires_at,
-            },
-        )
+        await self._transaction.tell(ADD_FLOW, flow_parameters(flow, browser_digest))
 
     async def name(self, flow: FlowId, email: str) -> None:
         await self._transaction.tell(_NAME, {"id": flow, "email": storable_text(email)})
@@ -146,17 +150,26 @@ class FlowRows:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
 
-FIND_FLOW: Final[LiteralString] = f"""
-    select flows.purpose, flows.service_id, flows.request, flows.wanted, flows.email, flows.user_id, flows.preauthentication_id,
-           flows.session_id, flows.proof_digest, flows.created_at, flows.expires_at, flows.signed_in_at, flows.completed_at,
-           organizations.name, organizations.logo_digest, organizations.primary_color,
+def flow_columns(organizations: LiteralString) -> LiteralString:
+    """Of a statement that reads `flows`, and in which the organization that a flow is about is called so, if it is active."""
+    return f"""
+           flows.purpose as flow_purpose, flows.service_id as flow_service, flows.request as flow_request, flows.wanted as flow_wanted,
+           flows.email as flow_email, flows.user_id as flow_user, flows.preauthentication_id as flow_preauthentication,
+           flows.session_id as flow_session, flows.proof_digest as flow_proof_digest, flows.created_at as flow_created_at,
+           flows.expires_at as flow_expires_at, flows.signed_in_at as flow_signed_in_at, flows.completed_at as flow_completed_at,
+           {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
+           {organizations}.primary_color as flow_primary_color,
            flows.preauthentication_id is null or exists (
                select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
-           ) as has_authenticator,
+           ) as flow_has_authenticator,
            flows.preauthentication_id is not null and exists (
                select from passkeys where passkeys.user_id = flows.user_id
-           ) as has_passkey,
-           {OWN}
+           ) as flow_has_passkey,
+           {own(organizations)}"""
+
+
+FIND_FLOW: Final[LiteralString] = f"""
+    select {flow_columns("organizations")}
       from flows
       left join organizations on organizations.slug = flows.wanted ->> 'organization' and organizations.status = 'active'
 """
@@ -166,9 +179,10 @@ _FIND: Final[LiteralString] = f"""
      where flows.id = %(id)s and flows.browser_digest = %(browser_digest)s and flows.expires_at > now()
 """
 
-_ADD: Final = """
+ADD_FLOW: Final = """
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, email, created_at, expires_at)
-    values (%(id)s, %(browser_digest)s, %(purpose)s, %(service)s, %(request)s, %(wanted)s, %(email)s, %(created_at)s, %(expires_at)s)
+    values (%(flow)s, %(flow_browser)s, %(flow_purpose)s, %(flow_service)s, %(flow_request)s, %(flow_wanted)s, %(flow_email)s,
+            %(flow_created_at)s, %(flow_expires_at)s)
 """
 
 _NAME: Final = """

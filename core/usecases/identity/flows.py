@@ -32,18 +32,22 @@ class Flows:
         email: str = "",
     ) -> Flow:
         """`browser` is the secret that the browser keeps for all of its flows, and `email` the address that it has given already."""
-        flow = self.made(purpose, request, wanted, LIFETIME, service=service, email=email)
+        flow = self.made(purpose, request, wanted, service=service, email=email)
+        await self.keep(flow, browser)
+        return flow
+
+    async def keep(self, flow: Flow, browser: Token) -> None:
+        """One that was `made`."""
         async with self._unit_of_work() as uow:
             await uow.flows.add(flow, browser.digest())
             await uow.commit()
-        return flow
 
     def made(
         self,
         purpose: FlowPurpose,
         request: Mapping[str, Json],
         wanted: Wanted,
-        lifetime: timedelta,
+        lifetime: timedelta = LIFETIME,
         *,
         service: ServiceId | None = None,
         email: str = "",

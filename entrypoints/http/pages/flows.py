@@ -105,8 +105,12 @@ async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
         found = await postern.identity.flows.find(FlowId(UUID(flow)), browser)
     except ValueError:
         raise FlowOver from None
-    call.request.asked_languages = found.wanted.ui_locales
+    speak_as_asked(call, found)
     return found
+
+
+def speak_as_asked(call: AnyCall, flow: Flow) -> None:
+    call.request.asked_languages = flow.wanted.ui_locales
 
 
 def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:

@@ -27,7 +27,18 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, USER_CODES
 from entrypoints.http.pages.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device_flow_pages import device_flow
-from entrypoints.http.pages.flows import SECOND_FACTOR, Page, browser_secret, flow_of, own_place, signed_in, to, visit, with_headers
+from entrypoints.http.pages.flows import (
+    SECOND_FACTOR,
+    Page,
+    browser_secret,
+    flow_of,
+    own_place,
+    signed_in,
+    speak_as_asked,
+    to,
+    visit,
+    with_headers,
+)
 from entrypoints.http.pages.providers import ask_to_leave
 from entrypoints.http.pages.sign_in_pages import once_over, sign_in_again, when_over
 
@@ -104,16 +115,18 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     link = call.query
     provider = provider_key(call.path.provider)
     browser, headers = browser_secret(call, postern)
-    flow = await _flow(call, postern, provider, browser)
+    flow, begins = await _flow(call, postern, provider, browser)
     over = await when_over(call, postern, flow)
     if over is not None:
         return over
     try:
         if _is_bare(link, provider):
+            if begins:
+                await postern.identity.flows.keep(flow, browser)
             name = await postern.identity.upstream_sign_in.name_in(flow, provider, realm=link.org)
             return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
         address = await postern.identity.upstream_sign_in.leave(
-            provider, browser, flow, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
+            provider, browser, flow, begins=begins, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
         )
     except (ProviderOff, OAuthError) as refusal:
         return with_headers(headers, sign_in_again(call, postern, flow, refusal))
@@ -137,9 +150,12 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
     taken = await postern.identity.upstream_sign_in.take(provider, state, browser, call.presented)
-    if taken.flow is None:
+    if taken.user is not None:
         return await _connected(call, postern, taken, state)
-    flow = await flow_of(call, postern, str(taken.flow))
+    flow = taken.flow
+    if flow is None:
+        raise FlowOver
+    speak_as_asked(call, flow)
     try:
         vouched = await _vouched(call, postern, taken, state)
         arrival = await postern.identity.upstream_sign_in.make(taken, vouched, call.client)
@@ -154,21 +170,23 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
-async def _flow(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern, provider: str, browser: Token) -> Flow:
-    """That goes on once the person is signed in."""
+async def _flow(
+    call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern, provider: str, browser: Token
+) -> tuple[Flow, bool]:
+    """That goes on once the person is signed in; and whether it begins here, so that nobody has kept it yet."""
     link = call.query
     if link.flow:
-        return await flow_of(call, postern, link.flow)
+        return await flow_of(call, postern, link.flow), False
     if link.user_code:
-        return await device_flow(call, postern, link.user_code, browser)
+        return await device_flow(call, postern, link.user_code, browser), False
     if link.saml_state:
         waiting = await flow_of(call, postern, link.saml_state)
         if waiting.purpose is not FlowPurpose.SAML:
             raise FlowOver
-        return waiting
+        return waiting, False
     if not link.service:
         wanted = Wanted(organization=link.org, login_hint=link.login_hint)
-        return await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
+        return postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted), True
     if not link.org:
         raise BadRequest("service: needs org, the organization of the service", words="not_as_declared")
     asked = DirectRequest(
@@ -186,7 +204,7 @@ async def _flow(call: Call[None, Beginning, ProviderPath, Caller | None], poster
     )
     # As the log of sign-ins calls it.
     through = provider if provider in frozenset(Provider) else OWN_PROVIDER
-    return await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service)
+    return postern.identity.flows.made(FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service), True
 
 
 def _is_bare(link: Beginning, provider: str) -> bool:

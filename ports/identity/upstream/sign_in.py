@@ -3,32 +3,27 @@
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.flows import Flow
 from core.domain.identity.risk import Approach
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.providers import OwnProviders
-from core.domain.identity.upstream.sign_in import NewState, TakenState, WayThrough
-
-
-class UpstreamStateStore(Protocol):
-    """Part of the unit of work."""
-
-    async def add(self, state: NewState) -> None: ...
+from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, WayThrough
 
 
 class UpstreamLookup(Protocol):
     """Outside any unit of work: each is one statement, one round trip."""
 
-    async def way(
-        self, provider: str, *, organization: str = "", service: ServiceId | None = None, service_slug: str = "", realm: str = ""
-    ) -> WayThrough:
-        """`organization` is a slug. The service is named by its id or by its slug in that organization. `realm` is the slug of an
-        organization that may lead people of its domain to one of the three.
-        """
+    async def way(self, provider: str, place: Place) -> WayThrough: ...
 
     async def own(self, organization: str) -> OwnProviders:
         """What the organization with this slug has, while it is active."""
+
+    async def leave(self, state: NewState, place: Place, begun: Flow | None = None) -> WayThrough:
+        """Keeps the state if there is a client to leave with, and for a flow the organization that the place names: what is found says so.
+        `begun` is the flow, if that begins with this; it is kept in any case.
+        """
 
     async def take(self, digest: bytes, provider: str, browser: bytes | None, user: UserId | None) -> TakenState | None:
         """Once: whoever gets it has removed it. It must be this browser's, or be for connecting an identity to the account of `user`, who

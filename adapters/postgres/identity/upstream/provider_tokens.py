@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.upstream.sign_in import WAY, WayRow, from_place, provider_parameters
+from adapters.postgres.identity.upstream.ways import WAY, WayRow, from_place, provider_parameters
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text

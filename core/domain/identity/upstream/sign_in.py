@@ -10,6 +10,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.providers import (
     NAMES,
     ClientAtProvider,
@@ -97,6 +98,19 @@ class WayThrough:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a sign-in through a provider leads, as somebody names it who has not left yet."""
+
+    organization: str = ""
+    """Its slug."""
+    service: ServiceId | None = None
+    service_slug: str = ""
+    """The same within the organization, where the id is not known."""
+    realm: str = ""
+    """The slug of the organization that leads people of its domain to one of the three."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewState:
     """Kept while the person is at the provider. The state itself is in the browser's address line only."""
 
@@ -109,9 +123,10 @@ class NewState:
     """Whose account that is."""
     session: SessionId | None = None
     """In which they asked for it; it must still live."""
-    client_id: str
-    """With another client than the request, the answer does not count."""
-    realm: OrganizationId | None = None
+    installed_client: str | None
+    """The installation's, which is used unless the organization has one of its own. Whichever it is is kept: with another client than the
+    request, the answer does not count.
+    """
     created_at: datetime
 
     @property
@@ -124,7 +139,8 @@ class TakenState:
     """What a state was for. It is gone from where it was kept."""
 
     provider: str
-    flow: FlowId | None
+    flow: Flow | None
+    """None: an identity is connected to the account of `user`; or the flow is over, or another browser's."""
     user: UserId | None
     session: SessionId | None
     client_id: str

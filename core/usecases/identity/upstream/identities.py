@@ -16,7 +16,7 @@ from core.domain.identity.upstream.identities import (
     identity_unlinked,
 )
 from core.domain.identity.upstream.providers import provider_key
-from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
+from core.domain.identity.upstream.sign_in import Place, TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.usecases.identity.devices import Devices
@@ -103,7 +103,7 @@ class Identities:
         key = provider_key(provider)
         service = None
         if caller.service:
-            service = (await self._upstream.way(key, organization=caller.organization, service_slug=caller.service)).service
+            service = (await self._upstream.way(key, Place(organization=caller.organization, service_slug=caller.service))).service
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             identity = await uow.identities.hold(caller.user, key, service)

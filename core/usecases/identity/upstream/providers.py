@@ -22,6 +22,11 @@ class UpstreamProviders:
         opened = None if kept is None else Secret(self._keyring.open(kept.sealed_secret, kept.context).decode())
         return upstream_of(key, self._installed, way, opened)
 
+    def installed_client(self, key: str) -> str | None:
+        """What the provider knows the installation by. None for an organization's own, and where the installation has none."""
+        client = self._installed[Provider(key)].client if key in frozenset(Provider) else None
+        return None if client is None else client.client_id
+
     def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
         """What the pages of a flow lead to: only what works there."""
         return self.offers if flow is None else self.offered(flow.own)

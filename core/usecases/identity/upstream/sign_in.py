@@ -36,6 +36,7 @@ from core.domain.identity.upstream.sign_in import (
     Asked,
     NewState,
     OAuthError,
+    Place,
     ProviderTokens,
     TakenState,
     UpstreamRefused,
@@ -144,39 +145,40 @@ class UpstreamSignIn:
         """As people know it. `otherwise` is the name of an organization's own."""
         return self._providers.name(provider, otherwise)
 
-    async def leave(self, provider: str, browser: Token, flow: Flow, *, login_hint: str = "", choose: bool = False, realm: str = "") -> str:
-        """Where the person goes to sign in at the provider. `realm` is the slug of the organization that leads people of its domain there.
-        Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
+    async def leave(
+        self,
+        provider: str,
+        browser: Token,
+        flow: Flow,
+        *,
+        begins: bool = False,
+        login_hint: str = "",
+        choose: bool = False,
+        realm: str = "",
+    ) -> str:
+        """Where the person goes to sign in at the provider. `begins`: nobody has kept the flow yet. `realm` is the slug of the organization
+        that leads people of its domain there. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's
+        organization is gone.
         """
         wanted = flow.wanted
-        way, upstream = await self._way(provider, flow, realm)
         leaving = _Leaving(
             flow=flow.id,
+            begun=flow if begins else None,
             login_hint=login_hint or flow.email,
             choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
             fresh=wanted.prompt is Prompt.LOGIN or wanted.max_age is not None,
         )
-        return await self._gone(upstream, way, browser, leaving)
+        return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
 
     async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
         """What people know the provider by, before they leave for it. Raises what `leave` does, but calls nobody."""
-        _, upstream = await self._way(provider, flow, realm)
-        return upstream.name
-
-    async def _way(self, provider: str, flow: Flow, realm: str) -> tuple[WayThrough, Upstream]:
-        organization = flow.wanted.organization
-        way = await self._lookup.way(provider_key(provider), organization=organization, service=flow.service, realm=realm)
-        if organization and way.organization is None:
-            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
-        return way, self._providers.found(provider, way)
+        key, place = provider_key(provider), _place(flow, realm)
+        return self._found(key, place, await self._lookup.way(key, place)).name
 
     async def leave_to_connect(self, provider: str, browser: Token, caller: Caller) -> str:
         """The same for somebody who is signed in and connects an identity. Raises the same."""
-        way = await self._lookup.way(
-            provider_key(provider), organization=caller.organization or caller.chosen_organization, service_slug=caller.service
-        )
-        leaving = _Leaving(user=caller.user, session=caller.session, choose=True)
-        return await self._gone(self._providers.found(provider, way), way, browser, leaving)
+        place = Place(organization=caller.organization or caller.chosen_organization, service_slug=caller.service)
+        return await self._gone(provider_key(provider), browser, place, _Leaving(user=caller.user, session=caller.session, choose=True))
 
     async def take(self, provider: str, state: Token, browser: Token | None, caller: Caller | None) -> TakenState:
         """What somebody who comes back was on the way to, once. Raises `UnknownProvider`, and `FlowOver` when there is no such state, or it
@@ -370,27 +372,30 @@ class UpstreamSignIn:
         except BadRequest:
             return None
 
-    async def _gone(self, upstream: Upstream, way: WayThrough, browser: Token, leaving: "_Leaving") -> str:
+    async def _gone(self, provider: str, browser: Token, place: Place, leaving: "_Leaving") -> str:
         state = self._secrets.token()
-        asked = await self._asked(upstream.key, state, leaving=leaving, scopes=way.service_scopes)
+        kept = NewState(
+            digest=state.digest(),
+            browser_digest=browser.digest(),
+            provider=provider,
+            flow=leaving.flow,
+            user=leaving.user,
+            session=leaving.session,
+            installed_client=self._providers.installed_client(provider),
+            created_at=self._clock.now(),
+        )
+        way = await self._lookup.leave(kept, place, leaving.begun)
+        upstream = self._providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
+        asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
         url = await self._outages.watch(upstream, way, self._protocols.authorization_url(upstream, asked))
-        async with self._unit_of_work() as uow:
-            await uow.upstream_states.add(
-                NewState(
-                    digest=state.digest(),
-                    browser_digest=browser.digest(),
-                    provider=upstream.key,
-                    flow=leaving.flow,
-                    user=leaving.user,
-                    session=leaving.session,
-                    client_id=upstream.client.client_id,
-                    realm=way.realm,
-                    created_at=self._clock.now(),
-                )
-            )
-            await uow.commit()
         self._metrics.upstream_sign_in(upstream.label, "begun")
         return url
+
+    def _found(self, provider: str, place: Place, way: WayThrough) -> Upstream:
+        """For a flow: its organization must be there."""
+        if place.organization and way.organization is None:
+            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
+        return self._providers.found(provider, way)
 
     async def _asked(self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()) -> Asked:
         nonce, verifier = derived(state, await self._server_secrets.get(STATES))
@@ -412,11 +417,16 @@ class _Leaving:
     """Somebody who goes to a provider: in a flow, or to connect an identity to their account."""
 
     flow: FlowId | None = None
+    begun: Flow | None = None
     user: UserId | None = None
     session: SessionId | None = None
     login_hint: str = ""
     choose: bool = False
     fresh: bool = False
+
+
+def _place(flow: Flow, realm: str) -> Place:
+    return Place(organization=flow.wanted.organization, service=flow.service, realm=realm)
 
 
 # What is written before there is a session.

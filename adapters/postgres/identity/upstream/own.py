@@ -1,0 +1,33 @@
+"""What organizations have of their own at upstream providers: clients at some of the three, and other providers."""
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+from core.domain.identity.upstream.providers import Offer, OwnProviders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRow:
+    """What `OWN` reads."""
+
+    own_clients: list[str] | None
+    own_providers: list[list[str]] | None
+
+    def own(self) -> OwnProviders:
+        return OwnProviders(tuple(self.own_clients or ()), tuple(Offer(key, name) for key, name in self.own_providers or ()))
+
+
+def own(organizations: LiteralString) -> LiteralString:
+    """Columns of a statement in which `organizations` are called so."""
+    return f"""
+           (
+               select array_agg(oauth_credentials.provider) from oauth_credentials where oauth_credentials.org_id = {organizations}.id
+           ) as own_clients,
+           (
+               select jsonb_agg(
+                          jsonb_build_array(upstream_providers.id, upstream_providers.name)
+                          order by upstream_providers.created_at, upstream_providers.id
+                      )
+                 from upstream_providers
+                where upstream_providers.org_id = {organizations}.id and upstream_providers.enabled
+           ) as own_providers"""
