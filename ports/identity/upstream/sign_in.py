@@ -13,7 +13,7 @@ from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, W
 
 
 class UpstreamLookup(Protocol):
-    """Outside any unit of work: each is one statement, one round trip."""
+    """Outside any unit of work: each is one statement, one round trip; two for whoever connects an identity and comes back."""
 
     async def way(self, provider: str, place: Place) -> WayThrough: ...
 

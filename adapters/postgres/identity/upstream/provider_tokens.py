@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.upstream.ways import WAY, WayRow, from_place, provider_parameters
+from adapters.postgres.identity.upstream.ways import Parts, WayRow, is_one_of_three, of_each_kind, provider_parameters
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -105,7 +105,7 @@ class PostgresIdentityGrants:
             "organization": storable_text(organization),
             "service_slug": storable_text(service),
         }
-        (row,) = await ask(self._pool, _Found, _FIND, parameters)
+        (row,) = await ask(self._pool, _Found, _FIND[is_one_of_three(provider)], parameters)
         return row.found()
 
 
@@ -154,15 +154,17 @@ _GIVE_UP: Final = """
      where id = %(id)s and refreshing_until = %(leased_until)s
 """
 
-_IN_SERVICE: Final[LiteralString] = from_place(
-    "homes.slug = %(organization)s", "services.org_id = homes.id and services.slug = %(service_slug)s"
-)
-_FIND: Final[LiteralString] = f"""
-    select {WAY},
+
+def _find(parts: Parts) -> LiteralString:
+    return f"""
+    select {parts.way},
            grants.id as grant_id, identities.id as identity_id, grants.client_id as granted_to, grants.scopes, grants.sealed_access_token,
            grants.sealed_refresh_token, grants.expires_at, grants.refreshing_until
       from (values (true)) as this (way)
-           {_IN_SERVICE}
+           {parts.places("homes.slug = %(organization)s", "services.org_id = homes.id and services.slug = %(service_slug)s", "false")}
       left join identities on identities.user_id = %(user)s and identities.provider = %(provider)s
       left join identity_grants as grants on grants.identity_id = identities.id and grants.service_id = services.id
 """
+
+
+_FIND: Final = of_each_kind(_find)

@@ -1,6 +1,6 @@
 """Signing in through upstream providers, in PostgreSQL: what is on its way, and whom a provider's word may be about."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -15,13 +15,14 @@ from adapters.postgres.identity.upstream.proved_domains import PROVED_DOMAINS
 from adapters.postgres.identity.upstream.states import (
     BEGIN_AND_LEAVE,
     FIND_WAY,
+    FIND_WAY_OF_ASKER,
     LEAVE,
     TAKE,
     TakenRow,
     place_parameters,
     state_parameters,
 )
-from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
+from adapters.postgres.identity.upstream.ways import WayRow, is_one_of_three, provider_parameters
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
@@ -47,7 +48,7 @@ class _Met:
         knowledge: dict[str, Any],
         has_provider: bool,
         told_domain: str | None,
-        proved_domains: list[str] | None,
+        proved_domains: list[str] | None = None,
         **account_and_realm: Any,
     ) -> None:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
@@ -77,7 +78,7 @@ class PostgresUpstreamSignIn:
         self._pool = pool
 
     async def way(self, provider: str, place: Place) -> WayThrough:
-        (row,) = await ask(self._pool, WayRow, FIND_WAY, place_parameters(provider, place))
+        (row,) = await ask(self._pool, WayRow, FIND_WAY[is_one_of_three(provider)], place_parameters(provider, place))
         return row.way()
 
     async def own(self, organization: str) -> OwnProviders:
@@ -86,16 +87,22 @@ class PostgresUpstreamSignIn:
 
     async def leave(self, state: NewState, place: Place, begun: Flow | None = None) -> WayThrough:
         parameters = {**place_parameters(state.provider, place), **state_parameters(state)}
-        statement = LEAVE
+        statements = LEAVE
         if begun is not None:
-            statement, parameters = BEGIN_AND_LEAVE, {**parameters, **flow_parameters(begun, state.browser_digest)}
-        (row,) = await ask(self._pool, WayRow, statement, parameters)
+            statements, parameters = BEGIN_AND_LEAVE, {**parameters, **flow_parameters(begun, state.browser_digest)}
+        (row,) = await ask(self._pool, WayRow, statements[is_one_of_three(state.provider)], parameters)
         return row.way()
 
     async def take(self, digest: bytes, provider: str, browser: bytes | None, user: UserId | None) -> TakenState | None:
-        parameters = {**provider_parameters(provider), "digest": digest, "browser": browser, "user": user}
-        rows = await ask(self._pool, TakenRow, TAKE, parameters)
-        return rows[0].taken(provider) if rows else None
+        kind, parameters = is_one_of_three(provider), provider_parameters(provider)
+        rows = await ask(self._pool, TakenRow, TAKE[kind], {**parameters, "digest": digest, "browser": browser, "user": user})
+        if not rows:
+            return None
+        taken, asker = rows[0].taken(provider), rows[0].asker
+        if asker is None:
+            return taken
+        ways = await ask(self._pool, WayRow, FIND_WAY_OF_ASKER[kind], {**parameters, **asker})
+        return replace(taken, way=ways[0].way()) if ways else None
 
     async def meet(
         self,
@@ -111,26 +118,28 @@ class PostgresUpstreamSignIn:
             "provider": provider,
             "issuer": storable_text(asserted.issuer),
             "subject": storable_text(asserted.subject),
-            "email_key": None if email is None else email.key,
-            "mail_domain": None if email is None else mail_domain(email),
+            "email_key": None if email is None else storable_text(email.key),
+            "mail_domain": None if email is None else storable_text(mail_domain(email)),
             "user": user,
             "organization": organization,
             **knowledge_parameters(approach),
         }
-        rows = await ask(self._pool, _Met, _MEET[approach.client.device_token is not None], parameters)
+        rows = await ask(self._pool, _Met, _MEET[approach.client.device_token is not None, organization is not None], parameters)
         return rows[0].encounter
 
 
 _OWN: Final[LiteralString] = f"select {own('organizations')} from organizations where slug = %(organization)s and status = 'active'"
 
-def _meet(*, with_token: bool) -> LiteralString:
+
+def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
+    proved = f", {PROVED_DOMAINS} as proved_domains" if of_organization else ""
     return f"""
   select identities.id as identity_id, {ACCOUNT}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,
          exists (
              select from identities as others where others.user_id = users.id and others.provider = %(provider)s
          ) as has_provider,
-         %(mail_domain)s::text as told_domain, {PROVED_DOMAINS} as proved_domains,
+         %(mail_domain)s::text as told_domain {proved},
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {REALM_OF_USER}
     from (values (true)) as this (word)
@@ -146,4 +155,9 @@ def _meet(*, with_token: bool) -> LiteralString:
 """
 
 
-_MEET: Final = {with_token: _meet(with_token=with_token) for with_token in (False, True)}
+# By whether the request shows a device token, and whether the provider is an organization's own.
+_MEET: Final = {
+    (with_token, of_organization): _meet(with_token=with_token, of_organization=of_organization)
+    for with_token in (False, True)
+    for of_organization in (False, True)
+}

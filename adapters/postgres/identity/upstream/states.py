@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.identity.flows import ADD_FLOW, FlowRow, flow_columns
 from adapters.postgres.identity.liveness import IS_LIVE
-from adapters.postgres.identity.upstream.ways import WAY, WayRow, from_place, provider_parameters
+from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.upstream.sign_in import NewState, Place, TakenState
@@ -16,15 +16,18 @@ from core.domain.identity.upstream.sign_in import NewState, Place, TakenState
 class TakenRow:
     """What `TAKE` reads."""
 
-    def __init__(
-        self, *, flow_id: UUID | None, user_id: UUID | None, session_id: UUID | None, client_id: str, **flow_and_way: Any
-    ) -> None:
+    def __init__(self, *, flow_id: UUID | None, user_id: UUID | None, session_id: UUID | None, client_id: str, **flow_and_way: Any) -> None:
         flow = {name: flow_and_way.pop(name) for name in _FLOW}
         self._flow = None if flow_id is None or flow["flow_purpose"] is None else FlowRow(**flow).flow(FlowId(flow_id))
         self._user = None if user_id is None else UserId(user_id)
         self._session = None if session_id is None else SessionId(session_id)
         self._client_id = client_id
         self._way = WayRow(**flow_and_way).way()
+
+    @property
+    def asker(self) -> Mapping[str, Any] | None:
+        """Who connects an identity, for `FIND_WAY_OF_ASKER`."""
+        return None if self._user is None else {"user": self._user, "session": self._session}
 
     def taken(self, provider: str) -> TakenState:
         return TakenState(
@@ -60,62 +63,35 @@ def state_parameters(state: NewState) -> Mapping[str, Any]:
     }
 
 
-_IN_PLACE: Final[LiteralString] = from_place(
-    "homes.slug = %(organization)s",
-    "services.id = %(service)s::uuid or (services.org_id = homes.id and services.slug = %(service_slug)s)",
-    "realms.slug = %(realm)s",
-)
-FIND_WAY: Final[LiteralString] = f"select {WAY} from (values (true)) as this (way) {_IN_PLACE}"
+def _find_way(parts: Parts) -> LiteralString:
+    service = "services.id = %(service)s::uuid or (services.org_id = homes.id and services.slug = %(service_slug)s)"
+    return f"""
+    select {parts.way}
+      from (values (true)) as this (way)
+           {parts.places("homes.slug = %(organization)s", service, "realms.slug = %(realm)s")}
+"""
 
-# Where there is no client, or the organization of a flow is gone, nobody leaves: they are told why by what is found.
-_KEEP_STATE: Final[LiteralString] = f"""
-         way as ({FIND_WAY}),
+
+def _keep_state(parts: Parts) -> LiteralString:
+    """Where there is no client, or the organization of a flow is gone, nobody leaves: they are told why by what is found."""
+    return f"""
+         way as ({_find_way(parts)}),
          kept as (
              insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, client_id, realm_id,
                                        created_at, expires_at)
-             select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, clients.client_id, way.realm_id,
+             select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, {parts.client}, {parts.realm},
                     %(created_at)s, %(expires_at)s
                from way
-              cross join lateral (
-                        select coalesce(way.provider_client, way.credentials_client, %(installed_client)s::text) as client_id
-                    ) as clients
-              where clients.client_id is not null
+              where {parts.client} is not null
                 and (%(flow)s::uuid is null or %(organization)s::text = '' or way.organization_id is not null)
          )
   select * from way
 """
-LEAVE: Final[LiteralString] = f"with {_KEEP_STATE}"
-# By somebody whose flow begins with this. It is there in any case: the page that tells them why they do not leave is a page of it.
-BEGIN_AND_LEAVE: Final[LiteralString] = f"with begun as ({ADD_FLOW}), {_KEEP_STATE}"
 
-_ASKER_IS_THERE: Final[LiteralString] = f"""
-               exists (
-                   select
-                     from sessions
-                     join users on users.id = sessions.user_id
-                     left join organizations on organizations.id = sessions.organization_id
-                     left join services on services.id = sessions.service_id
-                    where sessions.id = taken.session_id and sessions.user_id = taken.user_id and {IS_LIVE}
-               )"""
 
-# Where the flow leads, or where the session is in which somebody connects an identity.
-_OF_TAKEN: Final[LiteralString] = f"""
-      left join flows on flows.id = taken.flow_id and flows.browser_digest = %(browser)s and flows.expires_at > now()
-      left join sessions as askers on askers.id = taken.session_id
-      left join browser_sessions on browser_sessions.session_id = taken.session_id
-      {
-    from_place(
-        '''homes.id = coalesce(
-               (select organizations.id from organizations where organizations.slug = flows.wanted ->> 'organization'),
-               askers.organization_id,
-               browser_sessions.chosen_organization
-           )''',
-        "services.id = coalesce(flows.service_id, askers.service_id)",
-        "realms.id = taken.realm_id",
-    )
-}"""
-# The flow is nobody's who has come back in another browser.
-TAKE: Final[LiteralString] = f"""
+# Whoever comes back in another browser has no flow here.
+def _take(parts: Parts) -> LiteralString:
+    return f"""
     with taken as (
              delete from oauth_states
               where digest = %(digest)s
@@ -123,8 +99,37 @@ TAKE: Final[LiteralString] = f"""
                 and (browser_digest = %(browser)s or user_id = %(user)s)
           returning flow_id, user_id, session_id, client_id, realm_id, expires_at
          )
-  select taken.flow_id, taken.user_id, taken.session_id, taken.client_id, {WAY}, {flow_columns("homes")}
+  select taken.flow_id, taken.user_id, taken.session_id, taken.client_id, {parts.way}, {flow_columns("homes")}
     from taken
-         {_OF_TAKEN}
-   where taken.expires_at > now() and (taken.user_id is null or {_ASKER_IS_THERE})
+    left join flows on flows.id = taken.flow_id and flows.browser_digest = %(browser)s and flows.expires_at > now()
+         {parts.places("homes.slug = flows.wanted ->> 'organization'", "services.id = flows.service_id", "realms.id = taken.realm_id")}
+   where taken.expires_at > now()
 """
+
+
+# Of somebody who connects an identity, in a session that still lives.
+def _find_way_of_asker(parts: Parts) -> LiteralString:
+    home = "homes.id = coalesce(askers.organization_id, browser_sessions.chosen_organization)"
+    return f"""
+    select {parts.way}
+      from sessions as askers
+      left join browser_sessions on browser_sessions.session_id = askers.id
+           {parts.places(home, "services.id = askers.service_id", "false")}
+     where askers.id = %(session)s and askers.user_id = %(user)s
+       and exists (
+               select
+                 from sessions
+                 join users on users.id = sessions.user_id
+                 left join organizations on organizations.id = sessions.organization_id
+                 left join services on services.id = sessions.service_id
+                where sessions.id = %(session)s and {IS_LIVE}
+           )
+"""
+
+
+FIND_WAY: Final = of_each_kind(_find_way)
+FIND_WAY_OF_ASKER: Final = of_each_kind(_find_way_of_asker)
+LEAVE: Final = of_each_kind(lambda parts: f"with {_keep_state(parts)}")
+# By somebody whose flow begins with this. It is there in any case: the page that tells them why they do not leave is a page of it.
+BEGIN_AND_LEAVE: Final = of_each_kind(lambda parts: f"with begun as ({ADD_FLOW}), {_keep_state(parts)}")
+TAKE: Final = of_each_kind(_take)

@@ -1,5 +1,10 @@
-"""What a sign-in through an upstream provider depends on, as a part of any statement that knows where it leads."""
+"""What a sign-in through an upstream provider depends on, as a part of any statement that knows where it leads.
 
+There are two of each statement: for one of the three providers that all organizations may use, and for an organization's own. Which one
+depends on the request alone, and PostgreSQL makes ready every part of a statement, also those that will find nothing.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -15,21 +20,23 @@ class WayRow:
 
     organization_id: UUID | None
     service_id: UUID | None
-    credentials_id: UUID | None
-    credentials_client: str | None
-    credentials_secret: bytes | None
-    provider_id: UUID | None
-    provider_organization: UUID | None
-    provider_name: str | None
-    issuer: str | None
-    provider_client: str | None
-    provider_secret: bytes | None
-    provider_scopes: list[str] | None
-    service_scopes: list[str] | None
-    is_lent: bool
     redirect_uris: list[str] | None
-    realm_id: UUID | None
     is_away: bool
+    # Of one of the three.
+    credentials_id: UUID | None = None
+    credentials_client: str | None = None
+    credentials_secret: bytes | None = None
+    service_scopes: list[str] | None = None
+    is_lent: bool = False
+    realm_id: UUID | None = None
+    # Of an organization's own.
+    provider_id: UUID | None = None
+    provider_organization: UUID | None = None
+    provider_name: str | None = None
+    issuer: str | None = None
+    provider_client: str | None = None
+    provider_secret: bytes | None = None
+    provider_scopes: list[str] | None = None
 
     def way(self) -> WayThrough:
         return WayThrough(
@@ -63,10 +70,34 @@ def _client(table: str, row: UUID | None, client_id: str | None, secret: bytes |
     return SealedClient(client_id=client_id, sealed_secret=secret, context=f"{table}.sealed_client_secret:{row}")
 
 
-def provider_parameters(provider: str) -> dict[str, Any]:
-    """For `WAY`."""
-    return {"provider": provider, "provider_id": None if provider in frozenset(Provider) else UUID(provider)}
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Of a statement about one kind of provider."""
 
+    way: LiteralString
+    """Columns of a statement that reads what stands in `places`."""
+    client: LiteralString
+    """Of such a row, called `way`: the client there. Null where there is none."""
+    realm: LiteralString
+    places: Callable[[LiteralString, LiteralString, LiteralString], LiteralString]
+    """What follows the first table of a `from`, made of three conditions: on the organization, on the service, and on the organization that
+    leads people of its domain to one of the three.
+    """
+
+
+def is_one_of_three(provider: str) -> bool:
+    """Which of two statements it is."""
+    return provider in frozenset(Provider)
+
+
+def provider_parameters(provider: str) -> dict[str, Any]:
+    """For `Parts`."""
+    return {"provider": provider, "provider_id": None if is_one_of_three(provider) else UUID(provider)}
+
+
+_PLACE: Final = """
+           homes.id as organization_id, services.id as service_id, services.redirect_uris,
+           exists (select from provider_outages where provider_outages.provider = %(provider)s) as is_away"""
 
 # Nobody's service acts by the client of another organization, or by the installation's where its organization has one.
 _IS_LENT: Final = """
@@ -76,30 +107,25 @@ _IS_LENT: Final = """
                )
            )"""
 
-# Columns of a statement that reads what `from_place` joins.
-WAY: Final[LiteralString] = f"""
-           homes.id as organization_id, services.id as service_id,
+_TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
            oauth_credentials.id as credentials_id, oauth_credentials.client_id as credentials_client,
            oauth_credentials.sealed_client_secret as credentials_secret,
-           providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
-           providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
-           providers.scopes as provider_scopes,
            case
                when {_IS_LENT} then null
                when %(provider)s::text = 'codehost' then services.codehost_scopes
                when %(provider)s::text = 'websuite' then services.websuite_scopes
                when %(provider)s::text = 'officesuite' then services.officesuite_scopes
            end as service_scopes,
-           coalesce({_IS_LENT}, false) as is_lent, services.redirect_uris, realms.id as realm_id,
-           exists (select from provider_outages where provider_outages.provider = %(provider)s) as is_away"""
+           coalesce({_IS_LENT}, false) as is_lent, realms.id as realm_id"""
+
+_TO_OWN: Final[LiteralString] = f"""{_PLACE},
+           providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
+           providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
+           providers.scopes as provider_scopes"""
 
 
-def from_place(home: LiteralString, service: LiteralString, realm: LiteralString = "false") -> LiteralString:
-    """Of what stands before it: `home` is the condition on the organization, `service` that on the service, and `realm` that on the
-    organization that leads people of its domain to one of the three: with its client there, wherever they are on the way to. An
-    organization's own provider counts on the platform and in flows of that organization, and in all others if it leads its people there; as
-    long as it is on and the organization is active.
-    """
+def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:
+    """Its client is that of the organization that leads people of its domain there, wherever they are on the way to."""
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'
       left join organizations as realms
@@ -113,6 +139,16 @@ def from_place(home: LiteralString, service: LiteralString, realm: LiteralString
       left join services on {service}
       left join oauth_credentials
              on oauth_credentials.org_id = coalesce(realms.id, homes.id) and oauth_credentials.provider = %(provider)s
+"""
+
+
+def _places_of_own(home: LiteralString, service: LiteralString, _realm: LiteralString) -> LiteralString:
+    """It counts on the platform and in flows of its organization, and in all others if it leads its people there; as long as it is on and
+    the organization is active.
+    """
+    return f"""
+      left join organizations as homes on {home} and homes.status = 'active'
+      left join services on {service}
       left join (
                select upstream_providers.*,
                       exists (
@@ -125,3 +161,12 @@ def from_place(home: LiteralString, service: LiteralString, realm: LiteralString
                 where upstream_providers.id = %(provider_id)s::uuid and upstream_providers.enabled and organizations.status = 'active'
            ) as providers on homes.id is null or providers.org_id = homes.id or providers.is_led_to
 """
+
+
+_THREE: Final = Parts(_TO_ONE_OF_THREE, "coalesce(way.credentials_client, %(installed_client)s::text)", "way.realm_id", _places_of_three)
+_OWN: Final = Parts(_TO_OWN, "way.provider_client", "null::uuid", _places_of_own)
+
+
+def of_each_kind(make: Callable[[Parts], LiteralString]) -> Mapping[bool, LiteralString]:
+    """Both statements, by `is_one_of_three`."""
+    return {True: make(_THREE), False: make(_OWN)}
