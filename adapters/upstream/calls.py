@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -19,6 +20,8 @@ LARGEST: Final = 64 << 10
 # What a provider of somebody's own choosing sends is read on the event loop, and each value in it costs time and memory. Many times as many
 # as any of them has to say.
 MOST_VALUES: Final = 3000
+# Endpoints of providers that are kept as they were read. Few are called again and again.
+MOST_READ: Final = 200
 _DOWN: Final = 500
 _JSON: Final = {"accept": "application/json", "user-agent": "Postern"}
 _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
@@ -71,9 +74,14 @@ class Calls:
 
 def _destination(url: str) -> Destination:
     try:
-        return destination(url)
+        return _read(url)
     except NotADestination as refusal:
         raise OAuthError(detail=f"the URL {refusal}") from None
+
+
+@lru_cache(maxsize=MOST_READ)
+def _read(url: str) -> Destination:
+    return destination(url)
 
 
 def has_too_many_values(text: bytes) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import jwt
+import msgspec
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_decode
 
@@ -44,13 +45,7 @@ class ProviderKeys:
         """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""
         if len(token) > LONGEST_TOKEN or not token.isascii():
             raise NotVouched("the ID token is too long")
-        try:
-            if any(has_too_many_values(base64url_decode(part)) for part in token.split(".")[:2]):
-                raise NotVouched("the ID token says too much")
-            header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise NotVouched(f"the ID token cannot be read: {error}") from None
-        name = header.get("kid")
+        name = _named_key(token)
         for age in (FRESH_FOR, LOOKED_AGAIN_AFTER):
             key = _chosen(await self._sets.get(jwks_url, not_older_than=age), name)
             if key is not None:
@@ -63,6 +58,20 @@ class ProviderKeys:
         if not isinstance(keys, list):
             raise NotVouched("no set of keys")
         return [kept for one in keys[:MOST_KEYS] if (kept := _kept(one)) is not None]
+
+
+def _named_key(token: str) -> Any:
+    """PyJWT, which reads the same bytes again, is strict about them."""
+    try:
+        parts = [base64url_decode(part) for part in token.split(".")[:2]]
+        if any(map(has_too_many_values, parts)):
+            raise NotVouched("the ID token says too much")
+        header = msgspec.json.decode(parts[0])
+    except (ValueError, RecursionError) as error:
+        raise NotVouched(f"the ID token cannot be read: {error}") from None
+    if not isinstance(header, dict):
+        raise NotVouched("the ID token has no header")
+    return header.get("kid")
 
 
 def _kept(one: Any) -> Mapping[str, str] | None:

@@ -24,6 +24,9 @@ class _Place(Generic[Published]):
     failure: Exception | None = None
     """Of the last call."""
 
+    def is_fresh(self, not_older_than: float) -> bool:
+        return trio.current_time() - self.fetched_at <= not_older_than
+
 
 class Remembered(Generic[Published]):
     def __init__(self, fetch: Callable[[str], Awaitable[Published]], most: int = MOST) -> None:
@@ -37,11 +40,13 @@ class Remembered(Generic[Published]):
         self._places.move_to_end(url)
         while len(self._places) > self._most:
             self._places.popitem(last=False)
+        if place.published is not None and place.is_fresh(not_older_than):
+            return place.published
         calls = place.calls
         async with place.turn:
             if place.failure is not None and place.calls > calls:
                 raise place.failure
-            if place.published is None or trio.current_time() - place.fetched_at > not_older_than:
+            if place.published is None or not place.is_fresh(not_older_than):
                 place.published = await self._called(url, place)
                 place.fetched_at = trio.current_time()
             return place.published

@@ -221,10 +221,11 @@ class UpstreamSignIn:
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
         approach = await self._devices.observe(client)
-        email = self._email(asserted)
+        # Whether mail would take it matters only where it decides: whoever is connected is known by their identity.
+        email = Email(asserted.email) if asserted.email else None
         for _ in range(_LOOKS):
             met = await self._lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
-            known = await self._known(met, vouched, email, way, approach)
+            known = await self._known(met, vouched, way, approach)
             if known is not None:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self._clock.now()
@@ -233,9 +234,10 @@ class UpstreamSignIn:
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def _known(self, met: Encounter, vouched: Vouched, email: Email | None, way: WayThrough, approach: Approach) -> _Known | None:
+    async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
         """None: somebody else was quicker, so look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
+        email = None if met.connected is not None else self._email(asserted)
         told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
         decided = linking(told, met, of_organization=upstream.organization is not None)
         named = met.connected or met.named
