@@ -1,6 +1,7 @@
 """What a handler is called with: the request as the dispatcher sees it, and the typed call made from it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Generic
 
 from typing_extensions import TypeVar
@@ -104,6 +105,10 @@ class Request:
             self.limiter.has_room(limit, self.client_address) and self.limiter.has_room_for_client(of_client, str(self.client_id))
         )
 
+    def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
+        """A try, as an endpoint's `attempt` counts it, where only some of its requests try anything."""
+        return nullcontext(_nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
+
     def header(self, name: bytes) -> bytes | None:
         """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
         return self._headers.get(name)
@@ -159,6 +164,10 @@ class Request:
         if caller is None:
             return client.actor(key=self.acting_key)
         return client.actor(caller.user, caller.impersonator)
+
+
+def _nothing() -> None:
+    """Nobody counts."""
 
 
 def headers_by_name(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

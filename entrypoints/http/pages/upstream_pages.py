@@ -98,7 +98,6 @@ class Returned(msgspec.Struct, frozen=True):
     START,
     caller=IN_FLOW,
     limit=PAGE_LOADS,
-    attempt=USER_CODES,
     policy=IN_POPUP,
     advice=advice,
     refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),
@@ -178,7 +177,10 @@ async def _flow(
     if link.flow:
         return await flow_of(call, postern, link.flow), False
     if link.user_code:
-        return await device_flow(call, postern, link.user_code, browser), False
+        async with call.request.attempt(USER_CODES) as succeed:
+            flow = await device_flow(call, postern, link.user_code, browser)
+            succeed()
+        return flow, False
     if link.saml_state:
         waiting = await flow_of(call, postern, link.saml_state)
         if waiting.purpose is not FlowPurpose.SAML:
