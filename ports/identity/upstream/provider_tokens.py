@@ -22,7 +22,7 @@ class IdentityGrantStore(Protocol):
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
         """In place of what was there, or only if there was nothing. Without a refresh token, the one that the same client was given before
-        goes on counting.
+        goes on counting. Needs no round trip of its own.
         """
 
     async def remove(self, identity: IdentityId, service: ServiceId) -> None: ...

@@ -53,7 +53,7 @@ class IdentityGrantRows:
         self._transaction = transaction
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
-        await self._transaction.tell(
+        await self._transaction.tell_along(
             _KEEP,
             {
                 "id": grant.id,

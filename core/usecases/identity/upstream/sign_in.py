@@ -351,15 +351,12 @@ class UpstreamSignIn:
 
         return still_valid
 
-    def _demand(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> Demand | None:
-        if way.service is not None:
-            # The grant that it keeps is a statement of its own.
-            return None
-
+    def _demand(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> Demand:
         async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
             user = known.named.account.id
             confirmed = await uow.sign_ins.demand_since(user, since, alone)
             await uow.identities.demand_connected(known.identity, user, vouched.asserted.email)
+            await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
             return confirmed
 
         return demand_valid
