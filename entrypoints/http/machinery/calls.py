@@ -45,6 +45,7 @@ class Request:
     """
 
     __slots__ = (
+        "_cookies",
         "_headers",
         "acting_key",
         "asked_languages",
@@ -70,6 +71,7 @@ class Request:
         self.path = path
         self.query_string = query_string
         self._headers = headers
+        self._cookies: Mapping[bytes, bytes] | None = None
         self.id = ""
         self.client_address = ""
         self.caller: Caller | None = None
@@ -122,13 +124,13 @@ class Request:
         return (self.header(b"user-agent") or b"").decode("utf-8", "replace")
 
     @property
-    def cookies(self) -> dict[bytes, bytes]:
+    def cookies(self) -> Mapping[bytes, bytes]:
         """Cookies by name. Of two with the same name the first counts: it has the longer path (RFC 6265 section 5.4)."""
-        header = self.header(b"cookie")
-        if header is None:
-            return {}
-        pairs = (pair.strip().partition(b"=") for pair in header.split(b";"))
-        return {name: value for name, _, value in reversed(list(pairs))}
+        if self._cookies is None:
+            header = self.header(b"cookie")
+            pairs = [] if header is None else [pair.strip().partition(b"=") for pair in header.split(b";")]
+            self._cookies = {name: value for name, _, value in reversed(pairs)}
+        return self._cookies
 
     @property
     def client(self) -> Client:

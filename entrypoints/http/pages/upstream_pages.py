@@ -14,7 +14,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
-from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider, ProviderOff, UnknownProvider, provider_key
+from core.domain.identity.upstream.providers import OWN_PROVIDER, ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
 from entrypoints.bootstrap import Postern
@@ -205,7 +205,7 @@ async def _flow(
         service_slug=application.slug,
     )
     # As the log of sign-ins calls it.
-    through = provider if provider in frozenset(Provider) else OWN_PROVIDER
+    through = provider if is_one_of_three(provider) else OWN_PROVIDER
     return postern.identity.flows.made(FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service), True
 
 
@@ -213,7 +213,7 @@ def _is_bare(link: Beginning, provider: str) -> bool:
     """Whether a link alone would sign somebody in: the three ask people to choose an account, and an organization's own provider asks what
     it likes, so whoever runs it could sign others in to an account of theirs. A flow in the address began in this browser.
     """
-    return provider not in frozenset(Provider) and not link.flow and not link.saml_state
+    return not is_one_of_three(provider) and not link.flow and not link.saml_state
 
 
 async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Any:

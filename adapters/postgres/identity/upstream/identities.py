@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.identities import Identity
-from core.domain.identity.upstream.providers import Provider
+from core.domain.identity.upstream.providers import is_one_of_three
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class IdentityRows:
             "id": identity.id,
             "user": identity.user,
             "provider": identity.provider,
-            "upstream_provider": None if identity.provider in frozenset(Provider) else UUID(identity.provider),
+            "upstream_provider": None if is_one_of_three(identity.provider) else UUID(identity.provider),
             "issuer": storable_text(identity.issuer),
             "subject": storable_text(identity.subject),
             "email": storable_text(identity.email),

@@ -6,13 +6,14 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.upstream.ways import Parts, WayRow, is_one_of_three, of_each_kind, provider_parameters
+from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant
+from core.domain.identity.upstream.providers import is_one_of_three
 from ports.identity.upstream.provider_tokens import GrantFound
 
 

@@ -22,7 +22,7 @@ from adapters.postgres.identity.upstream.states import (
     place_parameters,
     state_parameters,
 )
-from adapters.postgres.identity.upstream.ways import WayRow, is_one_of_three, provider_parameters
+from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
@@ -33,7 +33,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
-from core.domain.identity.upstream.providers import OwnProviders
+from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
 from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, WayThrough
 
 

@@ -89,8 +89,8 @@ def _keep_state(parts: Parts) -> LiteralString:
 """
 
 
-# Whoever comes back in another browser has no flow here.
 def _take(parts: Parts) -> LiteralString:
+    """With the flow, unless that is over, or another browser's."""
     return f"""
     with taken as (
              delete from oauth_states
@@ -107,8 +107,8 @@ def _take(parts: Parts) -> LiteralString:
 """
 
 
-# Of somebody who connects an identity, in a session that still lives.
 def _find_way_of_asker(parts: Parts) -> LiteralString:
+    """Of somebody who connects an identity, in a session that still lives."""
     home = "homes.id = coalesce(askers.organization_id, browser_sessions.chosen_organization)"
     return f"""
     select {parts.way}
@@ -130,6 +130,6 @@ def _find_way_of_asker(parts: Parts) -> LiteralString:
 FIND_WAY: Final = of_each_kind(_find_way)
 FIND_WAY_OF_ASKER: Final = of_each_kind(_find_way_of_asker)
 LEAVE: Final = of_each_kind(lambda parts: f"with {_keep_state(parts)}")
-# By somebody whose flow begins with this. It is there in any case: the page that tells them why they do not leave is a page of it.
+# By somebody whose flow begins with this. The flow is kept in any case: if they do not leave, they are told so on a page of it.
 BEGIN_AND_LEAVE: Final = of_each_kind(lambda parts: f"with begun as ({ADD_FLOW}), {_keep_state(parts)}")
 TAKE: Final = of_each_kind(_take)

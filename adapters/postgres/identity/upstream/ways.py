@@ -10,13 +10,13 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, ServiceId
-from core.domain.identity.upstream.providers import Provider
+from core.domain.identity.upstream.providers import is_one_of_three
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayRow:
-    """What `WAY` reads; to be extended by what a statement reads beside it."""
+    """What `Parts.way` reads; to be extended by what a statement reads beside it."""
 
     organization_id: UUID | None
     service_id: UUID | None
@@ -75,19 +75,15 @@ class Parts:
     """Of a statement about one kind of provider."""
 
     way: LiteralString
-    """Columns of a statement that reads what stands in `places`."""
+    """Columns of a statement that reads `places`."""
     client: LiteralString
-    """Of such a row, called `way`: the client there. Null where there is none."""
+    """Of such a row, called `way`: the client that somebody leaves with. Null where there is none."""
     realm: LiteralString
+    """Of such a row: the organization that leads people of its domain there."""
     places: Callable[[LiteralString, LiteralString, LiteralString], LiteralString]
     """What follows the first table of a `from`, made of three conditions: on the organization, on the service, and on the organization that
     leads people of its domain to one of the three.
     """
-
-
-def is_one_of_three(provider: str) -> bool:
-    """Which of two statements it is."""
-    return provider in frozenset(Provider)
 
 
 def provider_parameters(provider: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class Provider(StrEnum):
     OFFICESUITE = "officesuite"
 
 
+_THREE: Final = frozenset(Provider)
 # As pages call them.
 NAMES: Final[Mapping[Provider, str]] = {
     Provider.CODEHOST: "GitHub",
@@ -122,8 +123,13 @@ class OwnProviders:
 NO_OWN_PROVIDERS: Final = OwnProviders()
 
 
+def is_one_of_three(key: str) -> bool:
+    """If not, it is the id of an organization's own."""
+    return key in _THREE
+
+
 def provider_key(text: str) -> str:
     """Raises `UnknownProvider`."""
-    if text in frozenset(Provider) or _ID.fullmatch(text):
+    if is_one_of_three(text) or _ID.fullmatch(text):
         return text
     raise UnknownProvider

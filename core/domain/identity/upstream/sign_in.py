@@ -19,6 +19,7 @@ from core.domain.identity.upstream.providers import (
     Provider,
     ProviderOff,
     Upstream,
+    is_one_of_three,
 )
 from core.domain.secrets import Secret, Token
 
@@ -194,7 +195,7 @@ def derived(state: Token, key: bytes) -> tuple[str, Token]:
 
 def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
     """`opened` is the secret of the client that `client_kept` named, if it named one. Raises `ProviderOff`."""
-    if provider not in frozenset(Provider):
+    if not is_one_of_three(provider):
         configured = way.configured
         if configured is None or opened is None:
             raise ProviderOff(detail="no such provider of this organization is on")
@@ -216,7 +217,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
 
 def client_kept(provider: str, way: WayThrough) -> SealedClient | None:
     """Whose secret has to be opened. None: the installation's client is used."""
-    if provider in frozenset(Provider):
+    if is_one_of_three(provider):
         return way.own_client
     return None if way.configured is None else way.configured.client
 

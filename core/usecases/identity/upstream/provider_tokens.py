@@ -16,7 +16,7 @@ from core.domain.identity.upstream.provider_tokens import (
     readiness,
     sealing_context,
 )
-from core.domain.identity.upstream.providers import Provider, UnknownProvider, Upstream, provider_key
+from core.domain.identity.upstream.providers import UnknownProvider, Upstream, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError
 from core.domain.secrets import Secret
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
@@ -62,7 +62,7 @@ class ProviderTokens:
         token.
         """
         key = provider_key(provider)
-        if key not in frozenset(Provider):
+        if not is_one_of_three(key):
             # Services have scopes at the three alone.
             raise UnknownProvider
         if not caller.service:

@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from core.domain.identity.flows import Flow
-from core.domain.identity.upstream.providers import NAMES, NO_OWN_PROVIDERS, Installed, Offer, OwnProviders, Provider, Upstream
+from core.domain.identity.upstream.providers import (
+    NAMES,
+    NO_OWN_PROVIDERS,
+    Installed,
+    Offer,
+    OwnProviders,
+    Provider,
+    Upstream,
+    is_one_of_three,
+)
 from core.domain.identity.upstream.sign_in import WayThrough, client_kept, upstream_of
 from core.domain.secrets import Secret
 from ports.encryption import KeyRing
@@ -24,7 +33,7 @@ class UpstreamProviders:
 
     def installed_client(self, key: str) -> str | None:
         """What the provider knows the installation by. None for an organization's own, and where the installation has none."""
-        client = self._installed[Provider(key)].client if key in frozenset(Provider) else None
+        client = self._installed[Provider(key)].client if is_one_of_three(key) else None
         return None if client is None else client.client_id
 
     def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
@@ -38,4 +47,4 @@ class UpstreamProviders:
 
     def name(self, key: str, otherwise: str = "") -> str:
         """As people know it. `otherwise` is the name of an organization's own."""
-        return NAMES[Provider(key)] if key in frozenset(Provider) else otherwise
+        return NAMES[Provider(key)] if is_one_of_three(key) else otherwise
