@@ -173,6 +173,7 @@ async def test_what_ends_meanwhile_connects_nothing(house: House, ada: Person) -
     for change in (
         "update sessions set revoked_at = now()",
         "update users set deactivated_at = now()",
+        f"update oauth_states set user_id = '{house.people.add().user}'",
     ):
         asked = Connecting(house, ada)
         url = (await asked.link()).ok()["authorization_url"]
@@ -242,6 +243,27 @@ async def test_an_organizations_own_provider_is_not_for_everybody(house: House, 
     url = (await asked.link(provider, token)).ok()["authorization_url"]
     answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
     assert told_in(answer.header("location"))[1] == {"status": "success", "provider": provider, "action": "link"}
+
+
+async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_there_and_back(house: House, ada: Person) -> None:
+    """On the platform it is the one that they have chosen in their browser; in an organization, that one."""
+    boss = house.resident(house.acme, "owner", "boss")
+    fake = house.sits()
+    fake.client_id, fake.client_secret = "acmes-client", "acmes-secret-31337"
+    body = {"client_id": fake.client_id, "client_secret": fake.client_secret}
+    (await house.request("POST", "/api/organizations/acme/oauth-credentials/websuite", body, by=boss)).ok()
+    house.tenants.join(ada, house.acme)
+    tabs = house.signed_in(ada, age=1)
+    house.people.change("update browser_sessions set chosen_organization = %s", house.acme.id)
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    await tab.send(len(tab.page.forms) - 1)
+    answer = await tabs.request("GET", fake.consent(tab.page.refresh))
+    assert "status=success" in (answer.header("location") or "")
+    house.people.change("delete from identities")
+    token = await house.tenants.token_in(ada, house.acme)
+    house.people.change("update sessions set proved_at = now()")
+    answer = await Connecting(house, ada).come_back(token=token)
+    assert "status=success" in (answer.header("location") or "")
 
 
 # On the pages.
