@@ -161,6 +161,28 @@ async def test_a_flow_that_ends_before_the_session_opens_leads_nobody_on(house: 
     assert house.people.rows("select count(*) from login_events where success") == [{"count": 1}]
 
 
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("select 1", 303),
+        ("delete from identities", 400),
+        ("update flows set signed_in_at = now(), proof_digest = 'another' where signed_in_at is null", 400),
+    ],
+)
+async def test_whoever_is_signed_in_already_goes_on_in_their_session_unless_something_ends_meanwhile(
+    house: House, change: str, status: int
+) -> None:
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    cookie, before = tabs.session, house.people.rows("select id, proved_at from sessions")
+    meanwhile(house, lambda: house.people.change(change))
+    assert (await house.go(tabs)).status == status
+    after = house.people.rows("select id, proved_at from sessions")
+    assert [one["id"] for one in after] == [one["id"] for one in before]
+    assert ((tabs.session, after) == (cookie, before)) == (status == 400)
+
+
 @pytest.mark.parametrize("change", ["update flows set browser_digest = 'another'", "update flows set expires_at = now()"])
 async def test_who_comes_back_to_a_flow_that_is_over_or_another_browsers_is_not_asked_about(house: House, change: str) -> None:
     fake = house.sits()
