@@ -23,6 +23,7 @@ from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import Application, Exchange
 from entrypoints.http.server.settings import ServerSettings
 from entrypoints.http.server.wire import RETRY_SOON, Headers, RequestHead, error_answer
+from entrypoints.rounds import Rounds
 
 log = structlog.get_logger()
 
@@ -68,6 +69,9 @@ class Worker(WorkerContext):
         # Connections whose current request has had to wait for its client; they stay until that request is over.
         self.waiting: Crowd[Connection] = Crowd(settings.most_waiting_per_address)
         self.draining = False
+        self.rounds = Rounds()
+        # How probes begin: they never stand in line.
+        self.probing = tuple(b"GET %b " % path for path in settings.probes)
 
     def make_room(self, address: str | None) -> str | None:
         """For one more connection. `address` is None when it comes from a proxy of ours. Returns the reason when there is no room."""
@@ -323,7 +327,7 @@ class Connection(TCPServer):
                 continue
 
     async def _converse(self) -> None:
-        keep_alive = self._settings.keep_alive
+        worker, keep_alive = self.worker, self._settings.keep_alive
         if self._tls is not None:
             self._allow(self._settings.handshake)
             await self._tls.do_handshake()
@@ -338,6 +342,8 @@ class Connection(TCPServer):
                 data = await self._read(_HEAD_READ)
                 if not data:
                     return
+                if worker.rounds.is_full() and not data.startswith(worker.probing):
+                    await worker.rounds.next_one()
             parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._settings.most_head_bytes)
             try:
                 request = await self._read_head(parser, data)

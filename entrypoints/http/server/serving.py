@@ -98,6 +98,7 @@ async def _serve_connections(
     doors = [Door(worker, listener, tls) for listener in sockets]
     async with trio.open_nursery() as watch:
         watch.start_soon(worker.watch)
+        watch.start_soon(worker.rounds.run)
         async with trio.open_nursery() as guests:
             async with trio.open_nursery() as porters:
                 for door in doors:
