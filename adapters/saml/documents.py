@@ -1,10 +1,15 @@
-"""SAML's documents, made and read in threads of their own. The modules that know lxml and xmlsec are imported there, with the first one."""
+"""SAML's documents. What is signed here is signed at once, as tokens are (`adapters/crypto/tokens.py`): a quarter of a millisecond for each
+signature. What others have sent is read in threads, and the modules that know lxml and xmlsec are imported there, with the first one.
+"""
 
 import sys
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
+from adapters.saml.canonical import Markup
 from adapters.saml.threads import XmlThreads
+from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import (
     AuthnRequest,
@@ -19,14 +24,16 @@ from core.domain.federation.saml.messages import (
 from ports.federation.saml.documents import PrivateKey
 
 _READING = "adapters.saml.reading"
-_WRITING = "adapters.saml.writing"
+_ENCRYPTION = "adapters.saml.encryption"
 
 
 class XmlDocuments:
     """Implements `ports.federation.saml.documents.SamlDocuments`."""
 
-    def __init__(self, threads: XmlThreads) -> None:
+    def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
+        """`fair_turn` is awaited before each signature: there others get their turn, if they have waited for it."""
         self._threads = threads
+        self._fair_turn = fair_turn
         # Whether its module is there: before that, it may just be being imported in a thread.
         self._has_read = False
 
@@ -58,24 +65,28 @@ class XmlDocuments:
     async def write_response(
         self, response: Response, signer: PrivateKey, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None
     ) -> str:
-        written: str = await self._threads.run(
-            lambda: _module(_WRITING).write_response(
-                response, signer, sign_assertion=sign_assertion, sign_response=sign_response, encrypt_for=encrypt_for
-            )
-        )
-        return written
+        await self._fair_turn()
+        assertion = write_assertion(response, signer if sign_assertion else None)
+        if assertion is not None and encrypt_for is not None:
+            assertion = await self._encrypted(assertion, encrypt_for)
+        else:
+            await self._fair_turn()
+        # An answer without an assertion has nothing else that could be trusted.
+        return write_response(response, assertion, signer if sign_response or assertion is None else None)
+
+    async def _encrypted(self, assertion: Markup, certificate: str) -> Markup:
+        encrypted: Markup = await self._threads.run(lambda: _module(_ENCRYPTION).encrypted(assertion, certificate))
+        return encrypted
 
     async def write_logout(
         self, message: OurLogoutRequest | OurLogoutResponse, signer: PrivateKey, *, relay_state: str | None, redirect: bool
     ) -> str:
-        written: str = await self._threads.run(
-            lambda: _module(_WRITING).write_logout(message, signer, relay_state=relay_state, redirect=redirect)
-        )
-        return written
+        await self._fair_turn()
+        return write_logout(message, signer, relay_state=relay_state, redirect=redirect)
 
     async def write_metadata(self, metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
-        written: bytes = await self._threads.run(lambda: _module(_WRITING).write_metadata(metadata, signer))
-        return written
+        await self._fair_turn()
+        return write_metadata(metadata, signer)
 
 
 def _module(name: str) -> Any:

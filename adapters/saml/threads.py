@@ -1,6 +1,6 @@
-"""The threads for signatures, long messages and encryption. All that takes long in them lets go of the interpreter, so two threads use two
-processors; more would take them from everybody else. lxml and xmlsec are imported when the first document needs them, since they cost ten
-megabytes.
+"""The threads for signatures of others, long messages and encryption. All that takes long in them lets go of the interpreter, so two
+threads use two processors; more would take them from everybody else. lxml and xmlsec are imported when the first document needs them, since
+they cost ten megabytes.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,6 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from urllib.parse import quote
 
 from adapters.saml.canonical import NOTHING, Markup, element, put_behind, worded
@@ -24,15 +23,18 @@ from core.domain.federation.saml.messages import (
 from ports.federation.saml.documents import PrivateKey
 
 
-def write_response(response: Response, signer: PrivateKey, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None) -> str:
+def write_assertion(response: Response, signer: PrivateKey | None) -> Markup | None:
+    """Without a signer, it is not signed on its own."""
+    return None if response.assertion is None else _assertion(response.issuer, response.assertion, response.issued_at, signer)
+
+
+def write_response(response: Response, assertion: Markup | None, signer: PrivateKey | None) -> str:
+    """Around its assertion, as it is or encrypted. In base64."""
     content = [_issuer(response.issuer, declared=True), _status(response.status, response.message)]
-    if response.assertion is not None:
-        assertion = _assertion(response.issuer, response.assertion, response.issued_at, signer if sign_assertion else None)
-        content.append(assertion if encrypt_for is None else _encrypted(assertion, encrypt_for))
+    if assertion is not None:
+        content.append(assertion)
     attributes = _attributes(response.id, response.issued_at, response.destination, response.in_response_to)
-    # An answer without an assertion has nothing else that could be trusted.
-    signs = sign_response or response.assertion is None
-    return _in_base64(_whole("samlp:Response", attributes, content, signer if signs else None))
+    return _in_base64(_whole("samlp:Response", attributes, content, signer))
 
 
 def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: PrivateKey, *, relay_state: str | None, redirect: bool) -> str:
@@ -99,12 +101,6 @@ def _assertion(issuer: str, said: Assertion, at: datetime, signer: PrivateKey | 
 def _attribute(name: str, values: Sequence[str]) -> Markup:
     format_ = URI_NAME if name.startswith(("urn:", "http://", "https://")) else BASIC_NAME
     return element("saml:Attribute", {"Name": name, "NameFormat": format_}, *(worded("saml:AttributeValue", one) for one in values))
-
-
-def _encrypted(assertion: Markup, certificate: str) -> Markup:
-    # With the first one: it brings lxml and xmlsec.
-    encrypted: Markup = import_module("adapters.saml.encryption").encrypted(assertion, certificate)
-    return encrypted
 
 
 def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None) -> Markup:

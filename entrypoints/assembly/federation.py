@@ -47,6 +47,7 @@ from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
+from entrypoints.rounds import fair_turn
 from entrypoints.settings import Settings
 
 
@@ -111,7 +112,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
-    saml_lookup, documents = PostgresSaml(pool), XmlDocuments(XmlThreads())
+    saml_lookup, documents = PostgresSaml(pool), XmlDocuments(XmlThreads(), fair_turn)
     recorder = Recorder(new_unit_of_work, foundation.metrics, clock, ids)
     return Federation(
         clients=clients,

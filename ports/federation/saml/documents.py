@@ -1,4 +1,4 @@
-"""SAML's XML: read, checked, written and signed, in threads of its own."""
+"""SAML's XML: read, checked, written and signed."""
 
 from typing import Protocol
 
@@ -26,7 +26,7 @@ class PrivateKey(Protocol):
 
 
 class SamlDocuments(Protocol):
-    """All raise `Overloaded` when too many documents wait for the threads. Those that read raise `MessageRefused`."""
+    """Those that read raise `MessageRefused`, and `Overloaded` when too many documents wait for the threads that read them."""
 
     async def read_authn_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
         """`certificates` are the sender's. A signature that none of them verifies is refused; without any it counts as none."""
@@ -41,8 +41,8 @@ class SamlDocuments(Protocol):
     async def write_response(
         self, response: Response, signer: PrivateKey, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None
     ) -> str:
-        """In base64, for a form. `encrypt_for` is a certificate of the recipient's. Raises `RequestDeclined` for text that XML cannot
-        have.
+        """In base64, for a form. `encrypt_for` is a certificate of the recipient's: then it raises `Overloaded`, too. Raises
+        `RequestDeclined` for text that XML cannot have.
         """
 
     async def write_logout(

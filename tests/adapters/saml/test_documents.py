@@ -64,7 +64,7 @@ def _request(more: str = "") -> Envelope:
 
 async def test_a_short_message_with_nothing_to_check_is_read_at_once() -> None:
     """After the first one, which brings the libraries."""
-    documents = XmlDocuments(threads := _Counting())
+    documents = XmlDocuments(threads := _Counting(), trio.lowlevel.checkpoint)
     assert (await documents.read_authn_request(_request(), ())).head.issuer == "somebody"
     assert threads.runs == 1
     assert (await documents.read_authn_request(_request(), ())).head.issuer == "somebody"

@@ -7,14 +7,20 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pytest
+import trio
+import trio.testing
 import xmlsec
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from adapters.saml import signing
 from adapters.saml.canonical import Markup, element, worded
+from adapters.saml.documents import XmlDocuments
+from adapters.saml.encryption import encrypted
 from adapters.saml.signing import _private_key, sign_octets
-from adapters.saml.writing import write_logout, write_metadata, write_response
+from adapters.saml.threads import XmlThreads
+from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import (
     Assertion,
@@ -28,6 +34,7 @@ from core.domain.federation.saml.messages import (
 )
 from core.domain.secrets import Secret
 from core.usecases.federation.saml.configurations import OpenSigner
+from ports.federation.saml.documents import PrivateKey
 from tests.http.federation.providing import ACS, DS, SLO, SP, pair
 
 _AT: Final = datetime(2026, 1, 31, 12, 0, 5, 999, tzinfo=UTC)
@@ -56,7 +63,7 @@ def _response(said: str = _NASTY, attributes: Mapping[str, Any] | None = None, f
 
 
 def _written(response: Response, *, assertion: bool = True, whole: bool = True) -> bytes:
-    return b64decode(write_response(response, _signer(), sign_assertion=assertion, sign_response=whole, encrypt_for=None))
+    return b64decode(write_response(response, write_assertion(response, _signer() if assertion else None), _signer() if whole else None))
 
 
 def _require_canonical(document: bytes) -> Any:
@@ -103,7 +110,7 @@ def test_one_changed_character_is_noticed() -> None:
                 _verify(signed)
 
 
-def test_an_answer_without_an_assertion_is_signed_whole() -> None:
+async def test_an_answer_without_an_assertion_is_signed_whole() -> None:
     declined = Response(
         id="_x",
         issuer=SP,
@@ -113,7 +120,9 @@ def test_an_answer_without_an_assertion_is_signed_whole() -> None:
         status=Status.NO_PASSIVE,
         message=_NASTY,
     )
-    root = _require_canonical(_written(declined, whole=False))
+    documents = XmlDocuments(XmlThreads(), trio.lowlevel.checkpoint)
+    packed = await documents.write_response(declined, _signer(), sign_assertion=True, sign_response=False, encrypt_for=None)
+    root = _require_canonical(b64decode(packed))
     _verify(root)
     assert root.find("{*}Status/{*}StatusMessage").text == _NASTY
 
@@ -153,9 +162,28 @@ def test_metadata_are_canonical_behind_their_declaration(signer: Callable[[], Op
         _verify(root)
 
 
+@pytest.mark.parametrize(("assertion", "whole"), [(True, True), (True, False), (False, True)])
+async def test_others_get_their_turn_before_each_signature(monkeypatch: pytest.MonkeyPatch, *, assertion: bool, whole: bool) -> None:
+    done = []
+
+    async def turn() -> None:
+        done.append("turn")
+
+    def sign(octets: bytes, signer: PrivateKey) -> bytes:
+        done.append("signature")
+        return sign_octets(octets, signer)
+
+    monkeypatch.setattr(signing, "sign_octets", sign)
+    documents = XmlDocuments(XmlThreads(), turn)
+    packed = await documents.write_response(_response(), _signer(), sign_assertion=assertion, sign_response=whole, encrypt_for=None)
+    assert "".join(done).replace("turn", "t").replace("signature", "s") == ("ts" if assertion else "t") + ("ts" if whole else "t")
+    assert b64decode(packed) == _written(_response(), assertion=assertion, whole=whole)
+
+
 def test_an_encrypted_assertion_can_be_read_on_its_own() -> None:
-    packed = write_response(_response(), _signer(), sign_assertion=True, sign_response=True, encrypt_for=pair().certificate)
-    root = _require_canonical(b64decode(packed))
+    plain = write_assertion(_response(), _signer())
+    assert plain is not None
+    root = _require_canonical(b64decode(write_response(_response(), encrypted(plain, pair().certificate), _signer())))
     _verify(root)
     manager = xmlsec.KeysManager()
     manager.add_key(xmlsec.Key.from_memory(pair().key, xmlsec.constants.KeyDataFormatPem))
