@@ -200,6 +200,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             flows=identity.flows,
             keyring=foundation.keyring,
             server_secrets=foundation.server_secrets,
+            presence=identity.presence,
             issuer=settings.public_url,
             clock=clock,
             ids=ids,

@@ -23,9 +23,9 @@ from core.domain.tenancy.sign_in_rules import session_lifetime
 from ports.federation.authorizations import Encounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EncounterRow:
-    """The columns of the person are all null when nobody is signed in."""
+    """The columns of `ENCOUNTER`, in their order; those of the person are all null when nobody is signed in."""
 
     client_id: UUID
     service_id: UUID

@@ -1,6 +1,6 @@
 """Who is calling, in PostgreSQL: the look-up that every authenticated request makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
@@ -95,6 +95,14 @@ class _Browser(NamedTuple):
     second_factor_at: datetime | None
     chosen_slug: str | None
 
+    def of(self, row: _Caller) -> Caller:
+        return replace(
+            row.caller(SessionId(self.session_id), UserId(self.user_id)),
+            authentication_methods=tuple(self.authenticated_by),
+            proved=Proved(self.proved_at, self.second_factor_at),
+            chosen_organization=self.chosen_slug or "",
+        )
+
 
 def _in_service(*columns: Any) -> tuple[_Caller, bool]:
     return _Caller(*columns[:-1]), columns[-1]
@@ -157,16 +165,26 @@ class PostgresCallers:
         return found
 
     async def _find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
-        parameters = {"digests": array_of_texts([f"\\x{digest.hex()}" for digest in asked])}
         found = {}
-        for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, parameters):
-            found[asked[row.place - 1]] = replace(
-                row.caller(SessionId(browser.session_id), UserId(browser.user_id)),
-                authentication_methods=tuple(browser.authenticated_by),
-                proved=Proved(browser.proved_at, browser.second_factor_at),
-                chosen_organization=browser.chosen_slug or "",
-            )
+        for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, {"digests": digests(asked)}):
+            found[asked[row.place - 1]] = browser.of(row)
         return found
+
+
+def digests(asked: Iterable[bytes]) -> Any:
+    """The parameter of `FIND_BROWSER`."""
+    return array_of_texts([f"\\x{digest.hex()}" for digest in asked])
+
+
+BROWSER_COLUMNS: Final = len(_Caller._fields) + len(_Browser._fields)
+
+
+def browser_caller(columns: Sequence[Any]) -> Caller | None:
+    """Of the columns of `BROWSER`, all null where it finds nobody."""
+    if columns[0] is None:
+        return None
+    row, browser = _browser(*columns)
+    return browser.of(row)
 
 
 def _presented(asked: Sequence[_Presented]) -> Mapping[str, Any]:
@@ -264,4 +282,11 @@ FIND_BROWSER: Final[LiteralString] = f"""
                  limit 1
            ) as chosen on true
      where {IS_LIVE}
+"""
+
+# A part of a statement that looks at other things as well: as `browser`, with the columns that `browser_caller` reads.
+BROWSER: Final[LiteralString] = f"""
+         browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
+                  service_slug, role, email_is_verified, is_admitted, language,
+                  session_id, user_id, authenticated_by, proved_at, second_factor_at, chosen_slug) as materialized ({FIND_BROWSER})
 """

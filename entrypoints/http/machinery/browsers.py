@@ -5,7 +5,7 @@ handler can forget it; a page with such a form whose type has no `form_token` is
 """
 
 import hmac
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 import msgspec
@@ -100,6 +100,15 @@ class _Browser:
         return None if browser is None else (browser, _BROWSER)
 
 
+class _FoundByHandler(_Browser):
+    """For a handler whose own look-up finds the person, too, in the same round trip. It is called with the cookie's token, and says who it
+    is by `request.caller`.
+    """
+
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        return session_token(request, postern.foundation.public_url)
+
+
 class _SignedIn(_Browser):
     """Whoever is not signed in is led to the sign-in page and back. What a form has sent is lost."""
 
@@ -150,4 +159,5 @@ def _place(request: Request) -> str:
 
 BROWSER: Final[CallerRule] = _SignedIn("browser")
 BROWSER_OR_NOBODY: Final[CallerRule] = _Browser("browser_or_nobody")
+BROWSER_FOUND_BY_HANDLER: Final[CallerRule] = _FoundByHandler("browser_or_nobody")
 IN_FLOW: Final[CallerRule] = _InFlow("in_flow")

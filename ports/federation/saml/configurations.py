@@ -160,6 +160,11 @@ class SamlLookup(Protocol):
     ) -> Meeting | None:
         """With the caller, or with the person of a living session. None when there is no such service, or it has no configuration."""
 
+    async def meet_in_browser(
+        self, organization_slug: str, service_slug: str, browser_session: bytes | None
+    ) -> tuple[Meeting | None, Caller | None]:
+        """With whoever is signed in in the browser that has this token: what `meet` and `CallerLookup.find_browser` tell, at once."""
+
     async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
         """Newest first. None when the organization has no such service."""
 

@@ -8,12 +8,13 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
-from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, ConfigurationRow, SignersRow
+from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, ConfigurationRow, SignersRow, signer
 from adapters.postgres.identity.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange, ExchangeKind
 from core.domain.federation.saml.sign_in import Meeting, Subject
@@ -45,31 +46,30 @@ class _Configured(ConfigurationRow, SignersRow):
         )
 
 
-class _Meeting:
-    """The columns of an encounter, a configuration and its signers together."""
+_CONFIGURED_BY: Final = len(ConfigurationRow.__dataclass_fields__)
 
-    def __init__(self, **columns: Any) -> None:
-        self._configuration = ConfigurationRow(**{name: columns.pop(name) for name in ConfigurationRow.__dataclass_fields__})
-        self._signers = SignersRow(active=columns.pop("active"), upcoming=columns.pop("upcoming"))
-        self._email: str | None = columns.pop("email")
-        self._role: str | None = columns.pop("role")
-        self._ends_at: datetime | None = columns.pop("ends_at")
-        self._encounter = EncounterRow(**columns)
 
-    def meeting(self) -> Meeting | None:
-        configuration, row = self._configuration.configuration(), self._encounter
-        if configuration is None:
-            return None
-        known = row.user_id is not None and self._email is not None
-        return Meeting(
-            application=row.application(),
-            configuration=configuration,
-            signer=self._signers.signer(),
-            next_signer=self._signers.next_signer(),
-            signed_in=row.signed_in(self._email or "") if known else None,
-            subject=Subject(user=UserId(row.user_id), email=self._email or "", role=self._role or "") if row.user_id and known else None,
-            session_ends_at=self._ends_at,
-        )
+def _meeting(*columns: Any) -> Meeting | None:
+    """Of the columns of `_MEETING`."""
+    email, ends_at, role, active, upcoming, *rest = columns
+    configuration = ConfigurationRow(*rest[:_CONFIGURED_BY]).configuration()
+    if configuration is None:
+        return None
+    row = EncounterRow(*rest[_CONFIGURED_BY:])
+    known = row.user_id is not None and email is not None
+    return Meeting(
+        application=row.application(),
+        configuration=configuration,
+        signer=signer(active),
+        next_signer=signer(upcoming),
+        signed_in=row.signed_in(email) if known else None,
+        subject=Subject(user=UserId(row.user_id), email=email, role=role or "") if row.user_id and known else None,
+        session_ends_at=ends_at,
+    )
+
+
+def _meeting_in_browser(*columns: Any) -> tuple[Meeting | None, Caller | None]:
+    return _meeting(*columns[BROWSER_COLUMNS:]), browser_caller(columns[:BROWSER_COLUMNS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +147,19 @@ class PostgresSaml:
             "slug": storable_text(service_slug),
             "session": session if caller is None else caller.session,
         }
-        rows = await ask(self._pool, _Meeting, _MEET, parameters)
-        return rows[0].meeting() if rows else None
+        rows = await ask_in_order(self._pool, _meeting, _MEET, parameters)
+        return rows[0] if rows else None
+
+    async def meet_in_browser(
+        self, organization_slug: str, service_slug: str, browser_session: bytes | None
+    ) -> tuple[Meeting | None, Caller | None]:
+        parameters = {
+            "organization": storable_text(organization_slug),
+            "slug": storable_text(service_slug),
+            "digests": digests([] if browser_session is None else [browser_session]),
+        }
+        (row,) = await ask_in_order(self._pool, _meeting_in_browser, _MEET_IN_BROWSER, parameters)
+        return row
 
     async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_EXCHANGES}
@@ -210,21 +221,38 @@ _FETCHED: Final[LiteralString] = f"""
 
 _ALL: Final[LiteralString] = f"{_CONFIGURED} where saml.service_id is not null order by organizations.slug, services.slug"
 
-# The session may be one that a caller's rule has not looked at: that of an API client who signed in for a request.
-_MEET: Final[LiteralString] = f"""
-    select {ENCOUNTER},
+_MEETING: Final[LiteralString] = f"""
            users.email, sessions.ends_at,
            (
                select memberships.role from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
            ) as role,
+           {SIGNERS},
            {CONFIGURATION},
-           {SIGNERS}
+           {ENCOUNTER}"""
+
+# The session may be one that a caller's rule has not looked at: that of an API client who signed in for a request.
+_MEET: Final[LiteralString] = f"""
+    select {_MEETING}
       from services
       join organizations on organizations.id = services.org_id
       left join saml_configurations as saml on saml.service_id = services.id
       left join sessions on sessions.id = %(session)s::uuid and sessions.impersonator_id is null and {SESSION_LIVES}
       left join users on users.id = sessions.user_id
      where organizations.slug = %(organization)s and services.slug = %(slug)s
+"""
+
+# Who is signed in in the browser is told where there is no such service, too: the page that says so speaks their language. `browser` has
+# looked whether the session lives.
+_MEET_IN_BROWSER: Final[LiteralString] = f"""
+    with {BROWSER}
+    select browser.*, {_MEETING}
+      from (values (true)) as this (look)
+      left join browser on this.look
+      left join organizations on organizations.slug = %(organization)s
+      left join services on services.org_id = organizations.id and services.slug = %(slug)s
+      left join saml_configurations as saml on saml.service_id = services.id
+      left join sessions on sessions.id = browser.session_id and sessions.impersonator_id is null
+      left join users on users.id = sessions.user_id
 """
 
 _EXCHANGES: Final = """

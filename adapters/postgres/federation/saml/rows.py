@@ -1,8 +1,10 @@
 """What statements about SAML have in common: the columns of a service's configuration and of its certificates."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -14,9 +16,9 @@ from core.domain.federation.saml.configurations import AcsEndpoint, Binding, Con
 from core.domain.identifiers import SamlCertificateId, ServiceId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConfigurationRow:
-    """What `CONFIGURATION` reads. All null for a service without one, in a statement that joins it."""
+    """What `CONFIGURATION` reads, in its order. All null for a service without one, in a statement that joins it."""
 
     saml_service: UUID | None
     enabled: bool | None
@@ -69,14 +71,14 @@ class ConfigurationRow:
 class SignersRow:
     """What `SIGNERS` reads: the active certificate and the next one, each all null where there is none."""
 
-    active: Mapping[str, Any] | None
-    upcoming: Mapping[str, Any] | None
+    active: str | None
+    upcoming: str | None
 
     def signer(self) -> Signer | None:
-        return _signer(self.active)
+        return signer(self.active)
 
     def next_signer(self) -> Signer | None:
-        return _signer(self.upcoming)
+        return signer(self.upcoming)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +105,17 @@ class CertificateRow:
         )
 
 
-def _signer(columns: Mapping[str, Any] | None) -> Signer | None:
-    if columns is None:
+# It is the same for each sign-in to a service, and changes when its use is noted, once a minute.
+@lru_cache(maxsize=64)
+def signer(certificate: str | None) -> Signer | None:
+    """Of a column of `SIGNERS`."""
+    if certificate is None:
         return None
+    columns = json.loads(certificate)
     at = {name: None if columns[name] is None else datetime.fromisoformat(columns[name]) for name in _TIMES}
     row: Any = {name: columns[name] for name in ("state", "certificate")} | at
-    certificate = CertificateRow(id=UUID(columns["id"]), service_id=UUID(columns["service_id"]), **row)
-    return Signer(certificate.kept(), bytes.fromhex(columns["sealed_private_key"].removeprefix("\\x")))
+    kept = CertificateRow(id=UUID(columns["id"]), service_id=UUID(columns["service_id"]), **row).kept()
+    return Signer(kept, bytes.fromhex(columns["sealed_private_key"].removeprefix("\\x")))
 
 
 _TIMES: Final = ("valid_from", "valid_until", "created_at", "last_signed_at")
@@ -123,8 +129,12 @@ CONFIGURATION: Final = """
 CERTIFICATE: Final = "id, service_id, state, certificate, valid_from, valid_until, created_at, last_signed_at"
 
 SIGNERS: Final[LiteralString] = """
-           (select to_jsonb(one) from saml_certificates as one where one.service_id = services.id and one.state = 'active') as active,
-           (select to_jsonb(one) from saml_certificates as one where one.service_id = services.id and one.state = 'next') as upcoming"""
+           (
+               select to_json(one)::text from saml_certificates as one where one.service_id = services.id and one.state = 'active'
+           ) as active,
+           (
+               select to_json(one)::text from saml_certificates as one where one.service_id = services.id and one.state = 'next'
+           ) as upcoming"""
 
 
 def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:

@@ -59,6 +59,7 @@ from ports.encryption import KeyRing
 from ports.federation.saml.configurations import Entering, NotEntered, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
+from ports.presence import Presence
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -96,6 +97,15 @@ class Unfinished:
 Outcome = Delivered | Unfinished
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A service, if there is one, as the person in a browser meets it."""
+
+    place: ServiceName
+    meeting: Meeting | None
+    caller: Caller | None
+
+
 class SamlSignIn:
     def __init__(
         self,
@@ -107,6 +117,7 @@ class SamlSignIn:
         flows: Flows,
         keyring: KeyRing,
         server_secrets: ServerSecrets,
+        presence: Presence[SessionId],
         issuer: str,
         clock: Clock,
         ids: Ids,
@@ -119,19 +130,26 @@ class SamlSignIn:
         self._flows = flows
         self._keyring = keyring
         self._server_secrets = server_secrets
+        self._presence = presence
         self._issuer = issuer
         self._clock = clock
         self._ids = ids
         self._secrets = secrets
 
-    async def arrive(
-        self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, waits: bool = False
-    ) -> Outcome:
+    async def meet(self, place: ServiceName, browser: Token | None) -> "Met":
+        """What a request by a browser with this session's cookie needs to know, its caller among it, in one look."""
+        digest = None if browser is None else browser.digest()
+        meeting, caller = await self._lookup.meet_in_browser(place.organization, place.service, digest)
+        if caller is not None:
+            self._presence.seen(caller.session, self._clock.now())
+        return Met(place, meeting, caller)
+
+    async def arrive(self, met: "Met", envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
         """A request as a browser brings it. What the person has to do first is kept by `begin`. With `waits`, it is not known yet who is
         signed in: the browser comes back for that. Raises `MessageRefused`, `NotFound` and
         `OrganizationNotActive`, which the person is told.
         """
-        meeting = _usable(await self._lookup.meet(place.organization, place.service, caller))
+        place, meeting = met.place, _usable(met.meeting)
         service, request = meeting.application.service, None
         try:
             request = await self._documents.read_authn_request(envelope, tuple(meeting.configuration.signing_certificates))

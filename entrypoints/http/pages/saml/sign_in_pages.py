@@ -17,11 +17,19 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
-from core.usecases.federation.saml.sign_in import FINISH, Delivered, Outcome, Unfinished
+from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, IN_FLOW, SECOND_FACTOR, SIGN_IN, BoundForm, token_for
+from entrypoints.http.machinery.browsers import (
+    BROWSER_FOUND_BY_HANDLER,
+    BROWSER_OR_NOBODY,
+    IN_FLOW,
+    SECOND_FACTOR,
+    SIGN_IN,
+    BoundForm,
+    token_for,
+)
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.error_shapes import Refused
@@ -45,6 +53,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
 from entrypoints.http.pages.sign_in_pages import offered
+from entrypoints.rounds import fair_turn
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
@@ -102,9 +111,16 @@ def advice(refused: Refused) -> str:
 
 
 @page.get(
-    _SSO, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody}, tags=("saml",)
+    _SSO,
+    caller=BROWSER_FOUND_BY_HANDLER,
+    limit=PAGE_LOADS,
+    policy=LEAVING,
+    advice=advice,
+    refuses=_REFUSES,
+    also={302: NoBody},
+    tags=("saml",),
 )
-async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Caller | None], postern: Postern) -> Page:
+async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
     """Send a person here to sign in by SAML
 
     Single sign-on with the redirect binding. Somebody who is signed in already gets a page whose form brings the response to the service
@@ -112,9 +128,10 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Caller | None], pos
     back as a SAML status. A request that is not certain to be the service provider's is a page with status 400.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
-    envelope = in_address(call.request.query_string, REQUEST)
     async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.arrive(place, envelope, call.presented, call.client)
+        met = await _met(call, postern, place, call.presented)
+        envelope = in_address(call.request.query_string, REQUEST)
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client)
     return await _arrived(call, postern, place, envelope, outcome, own=True)
 
 
@@ -137,11 +154,11 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     envelope = await in_form(call.body, REQUEST)
-    caller = await own_caller(call.request, postern)
-    waits = not has_cookies(call.request, postern)
+    own = has_cookies(call.request, postern)
     async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.arrive(place, envelope, caller, call.client, waits=waits)
-    return await _arrived(call, postern, place, envelope, outcome, own=has_cookies(call.request, postern))
+        met = await _met(call, postern, place, session_token(call.request, postern.foundation.public_url))
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own)
+    return await _arrived(call, postern, place, envelope, outcome, own=own)
 
 
 @page.get(
@@ -230,6 +247,14 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
         label=text("common.continue"),
     )
     return Answer(content, 200)
+
+
+async def _met(call: AnyCall, postern: Postern, place: ServiceName, browser: Token | None) -> Met:
+    """The request has its caller from here on."""
+    met = await postern.federation.saml_sign_in.meet(place, browser)
+    call.request.caller = met.caller
+    await fair_turn()
+    return met
 
 
 async def _arrived(call: AnyCall, postern: Postern, place: ServiceName, envelope: Envelope, outcome: Outcome, *, own: bool) -> Page:

@@ -26,6 +26,7 @@ from tests.http.federation.providing import (
     pair,
     sent,
     slo,
+    sso,
 )
 from tests.http.federation.saml.test_saml_logouts import _answer, _entered, _is_over, _second
 from tests.http.people import BASE_URL
@@ -221,3 +222,74 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     # Another process has looked at the same moment.
     assert not await saml._warn(ending, 30)
     assert await saml.warn_of_ends(10) == 0
+
+
+_OVER = (
+    ("update sessions set revoked_at = now()", "update sessions set revoked_at = null"),
+    ("update sessions set expires_at = now()", "update sessions set expires_at = now() + interval '1 hour'"),
+    ("update users set deactivated_at = now()", "update users set deactivated_at = null"),
+)
+
+
+async def test_a_session_that_is_over_is_nobodys(provider: Providing) -> None:
+    """The request's own look says so: no caller's rule has looked before."""
+    await provider.ready()
+    people, browser = provider.people, provider.signed_in(provider.people.add())
+    for change, undo in _OVER:
+        people.change(change)
+        answer = await browser.request("GET", asking())
+        assert (answer.status, people.rows("select from saml_sessions")) == (302, []), change
+        assert "user" not in _last_request(provider)
+        people.change(undo)
+    assert sent(await browser.request("GET", asking())).status == "Success"
+    assert "user" in _last_request(provider)
+
+
+async def test_whoever_acts_in_another_persons_name_gets_no_assertion(provider: Providing) -> None:
+    await provider.ready()
+    owner, person = provider.people.add(platform_owner=True), provider.people.add()
+    browser = provider.signed_in(person)
+    provider.people.change(
+        "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", owner.user, uuid4(), person.session
+    )
+    assert (await browser.request("GET", asking())).status == 302
+    assert provider.people.rows("select from saml_sessions") == []
+    assert _last_request(provider)["user"] == str(person.user)
+
+
+@pytest.mark.parametrize(("service", "status"), [("acme/none", 404), ("none/app", 404), ("acme/app", 400)])
+async def test_a_refusal_is_told_in_the_language_of_whoever_is_signed_in(provider: Providing, service: str, status: int) -> None:
+    await provider.ready()
+    person = provider.people.add()
+    provider.people.change("update users set language = 'de' where id = %s", person.user)
+    answer = await provider.signed_in(person).request("GET", f"/saml/{service}/sso?SAMLRequest=none")
+    assert (answer.status, answer.header("content-language")) == (status, "de")
+    assert _last_request(provider)["user"] == str(person.user)
+
+
+async def test_another_organizations_service_of_the_same_name_is_another_one(provider: Providing) -> None:
+    """And so is a role there."""
+    await provider.ready(attribute_mapping={"role": "role", "organization": "organization"})
+    other = provider.tenants.add("other")
+    provider.tenants.service(other, "app")
+    browser = provider.signed_in(provider.resident(other, "admin"))
+    assert sent(await browser.request("GET", asking())).attributes == {"organization": ["acme"]}
+    assert (await browser.request("GET", asking().replace("/acme/", "/other/"))).status == 404
+
+
+@pytest.mark.parametrize("binding", ["redirect", "post"])
+async def test_a_session_that_brings_a_request_has_been_seen(provider: Providing, monkeypatch: pytest.MonkeyPatch, binding: str) -> None:
+    await provider.ready()
+    person, seen = provider.people.add(), []
+    browser = provider.signed_in(person)
+    monkeypatch.setattr(provider.postern.identity.presence, "seen", lambda session, _at: seen.append(session))
+    if binding == "redirect":
+        sent(await browser.request("GET", asking()))
+    else:
+        sent(await browser.request("POST", sso(), in_form(authn_request())))
+    assert seen == [person.session]
+
+
+def _last_request(provider: Providing) -> Any:
+    (*_, request) = provider.log.events("request")
+    return request
