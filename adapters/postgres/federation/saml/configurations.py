@@ -12,7 +12,7 @@ from adapters.postgres.federation.saml.rows import (
     CERTIFICATE,
     CONFIGURATION,
     CertificateRow,
-    ConfigurationRow,
+    configuration,
     configuration_parameters,
 )
 from adapters.postgres.identity.login_events import queue_for_export
@@ -31,6 +31,11 @@ from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.tenancy.roles import BuiltInRole
 from ports.federation.saml.configurations import Entering, NotEntered, Owner, Participant
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    configuration: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,8 @@ class SamlRows:
         self._transaction = transaction
 
     async def configuration(self, service: ServiceId) -> Configuration | None:
-        rows = await self._transaction.ask(ConfigurationRow, _CONFIGURATION, {"service": service})
-        return rows[0].configuration() if rows else None
+        rows = await self._transaction.ask(_Kept, _CONFIGURATION, {"service": service})
+        return configuration(rows[0].configuration) if rows else None
 
     async def save(self, configuration: Configuration) -> None:
         await self._transaction.tell(_SAVE, configuration_parameters(configuration))

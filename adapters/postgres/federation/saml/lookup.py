@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
-from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, ConfigurationRow, SignersRow, signer
+from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, configuration, signer
 from adapters.postgres.identity.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
@@ -26,12 +26,15 @@ from ports.federation.saml.configurations import Configured, Expiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Configured(ConfigurationRow, SignersRow):
+class _Configured:
     service_id: UUID
     organization_slug: str
     service_slug: str
     service_name: str
     organization_is_active: bool
+    configuration: str | None
+    active: str | None
+    upcoming: str | None
 
     def configured(self) -> Configured:
         return Configured(
@@ -40,26 +43,23 @@ class _Configured(ConfigurationRow, SignersRow):
             service_slug=self.service_slug,
             service_name=self.service_name,
             organization_is_active=self.organization_is_active,
-            configuration=self.configuration(),
-            active=self.signer(),
-            next=self.next_signer(),
+            configuration=configuration(self.configuration),
+            active=signer(self.active),
+            next=signer(self.upcoming),
         )
-
-
-_CONFIGURED_BY: Final = len(ConfigurationRow.__dataclass_fields__)
 
 
 def _meeting(*columns: Any) -> Meeting | None:
     """Of the columns of `_MEETING`."""
-    email, ends_at, role, active, upcoming, *rest = columns
-    configuration = ConfigurationRow(*rest[:_CONFIGURED_BY]).configuration()
-    if configuration is None:
+    email, ends_at, role, active, upcoming, kept, *rest = columns
+    configured = configuration(kept)
+    if configured is None:
         return None
-    row = EncounterRow(*rest[_CONFIGURED_BY:])
+    row = EncounterRow(*rest)
     known = row.user_id is not None and email is not None
     return Meeting(
         application=row.application(),
-        configuration=configuration,
+        configuration=configured,
         signer=signer(active),
         next_signer=signer(upcoming),
         signed_in=row.signed_in(email) if known else None,

@@ -15,70 +15,8 @@ from core.domain.federation.saml.certificates import Certificate, CertificateSta
 from core.domain.federation.saml.configurations import AcsEndpoint, Binding, Configuration
 from core.domain.identifiers import SamlCertificateId, ServiceId
 
-
-@dataclass(frozen=True, slots=True)
-class ConfigurationRow:
-    """What `CONFIGURATION` reads, in its order. All null for a service without one, in a statement that joins it."""
-
-    saml_service: UUID | None
-    enabled: bool | None
-    entity_id: str | None
-    acs_url: str | None
-    slo_url: str | None
-    slo_response_url: str | None
-    slo_binding: str | None
-    name_id_format: str | None
-    attribute_mapping: dict[str, str] | None
-    sign_assertions: bool | None
-    sign_response: bool | None
-    require_signed_requests: bool | None
-    acs_endpoints: list[dict[str, Any]] | None
-    signing_certificates: list[str] | None
-    encryption_certificate: str | None
-    metadata_uploaded_at: datetime | None
-    metadata_fetched_at: datetime | None
-    saml_created_at: datetime | None
-    saml_updated_at: datetime | None
-
-    def configuration(self) -> Configuration | None:
-        if self.saml_service is None or self.saml_created_at is None or self.saml_updated_at is None:
-            return None
-        return Configuration(
-            service=ServiceId(self.saml_service),
-            enabled=bool(self.enabled),
-            entity_id=self.entity_id,
-            acs_url=self.acs_url,
-            slo_url=self.slo_url,
-            slo_response_url=self.slo_response_url,
-            slo_binding=Binding(self.slo_binding or Binding.POST),
-            name_id_format=self.name_id_format,
-            attribute_mapping=self.attribute_mapping,
-            sign_assertions=bool(self.sign_assertions),
-            sign_response=bool(self.sign_response),
-            require_signed_requests=bool(self.require_signed_requests),
-            acs_endpoints=tuple(AcsEndpoint(one["index"], one["url"], is_default=one["is_default"]) for one in self.acs_endpoints or ()),
-            signing_certificates=tuple(self.signing_certificates or ()),
-            encryption_certificate=self.encryption_certificate,
-            metadata_uploaded_at=self.metadata_uploaded_at,
-            metadata_fetched_at=self.metadata_fetched_at,
-            created_at=self.saml_created_at,
-            updated_at=self.saml_updated_at,
-        )
-
-
-# Without slots, so that a row can be this and something else.
-@dataclass(frozen=True, kw_only=True)
-class SignersRow:
-    """What `SIGNERS` reads: the active certificate and the next one, each all null where there is none."""
-
-    active: str | None
-    upcoming: str | None
-
-    def signer(self) -> Signer | None:
-        return signer(self.active)
-
-    def next_signer(self) -> Signer | None:
-        return signer(self.upcoming)
+# Services that somebody signs in to in a busy minute.
+_READ: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,28 +43,9 @@ class CertificateRow:
         )
 
 
-# It is the same for each sign-in to a service, and changes when its use is noted, once a minute.
-@lru_cache(maxsize=64)
-def signer(certificate: str | None) -> Signer | None:
-    """Of a column of `SIGNERS`."""
-    if certificate is None:
-        return None
-    columns = json.loads(certificate)
-    at = {name: None if columns[name] is None else datetime.fromisoformat(columns[name]) for name in _TIMES}
-    row: Any = {name: columns[name] for name in ("state", "certificate")} | at
-    kept = CertificateRow(id=UUID(columns["id"]), service_id=UUID(columns["service_id"]), **row).kept()
-    return Signer(kept, bytes.fromhex(columns["sealed_private_key"].removeprefix("\\x")))
-
-
-_TIMES: Final = ("valid_from", "valid_until", "created_at", "last_signed_at")
-
+# As JSON, since they are the same for each sign-in to a service: each is read once, and again when it has changed.
 CONFIGURATION: Final = """
-           saml.service_id as saml_service, saml.enabled, saml.entity_id, saml.acs_url, saml.slo_url, saml.slo_response_url,
-           saml.slo_binding, saml.name_id_format, saml.attribute_mapping, saml.sign_assertions, saml.sign_response,
-           saml.require_signed_requests, saml.acs_endpoints, saml.signing_certificates, saml.encryption_certificate,
-           saml.metadata_uploaded_at, saml.metadata_fetched_at, saml.created_at as saml_created_at, saml.updated_at as saml_updated_at"""
-
-CERTIFICATE: Final = "id, service_id, state, certificate, valid_from, valid_until, created_at, last_signed_at"
+           to_json(saml)::text as configuration"""
 
 SIGNERS: Final[LiteralString] = """
            (
@@ -135,6 +54,61 @@ SIGNERS: Final[LiteralString] = """
            (
                select to_json(one)::text from saml_certificates as one where one.service_id = services.id and one.state = 'next'
            ) as upcoming"""
+
+
+@lru_cache(maxsize=_READ)
+def configuration(row: str | None) -> Configuration | None:
+    """Of `CONFIGURATION`, which is null for a service without one, in a statement that joins it."""
+    if row is None:
+        return None
+    kept = json.loads(row)
+    return Configuration(
+        service=ServiceId(UUID(kept["service_id"])),
+        enabled=kept["enabled"],
+        entity_id=kept["entity_id"],
+        acs_url=kept["acs_url"],
+        slo_url=kept["slo_url"],
+        slo_response_url=kept["slo_response_url"],
+        slo_binding=Binding(kept["slo_binding"]),
+        name_id_format=kept["name_id_format"],
+        attribute_mapping=kept["attribute_mapping"],
+        sign_assertions=kept["sign_assertions"],
+        sign_response=kept["sign_response"],
+        require_signed_requests=kept["require_signed_requests"],
+        acs_endpoints=tuple(AcsEndpoint(one["index"], one["url"], is_default=one["is_default"]) for one in kept["acs_endpoints"]),
+        signing_certificates=tuple(kept["signing_certificates"]),
+        encryption_certificate=kept["encryption_certificate"],
+        metadata_uploaded_at=_moment(kept["metadata_uploaded_at"]),
+        metadata_fetched_at=_moment(kept["metadata_fetched_at"]),
+        created_at=datetime.fromisoformat(kept["created_at"]),
+        updated_at=datetime.fromisoformat(kept["updated_at"]),
+    )
+
+
+@lru_cache(maxsize=_READ)
+def signer(row: str | None) -> Signer | None:
+    """Of one of `SIGNERS`, which is null where there is none."""
+    if row is None:
+        return None
+    kept = json.loads(row)
+    certificate = Certificate(
+        id=SamlCertificateId(UUID(kept["id"])),
+        service=ServiceId(UUID(kept["service_id"])),
+        state=CertificateState(kept["state"]),
+        pem=kept["certificate"],
+        valid_from=datetime.fromisoformat(kept["valid_from"]),
+        valid_until=datetime.fromisoformat(kept["valid_until"]),
+        created_at=datetime.fromisoformat(kept["created_at"]),
+        last_signed_at=_moment(kept["last_signed_at"]),
+    )
+    return Signer(certificate, bytes.fromhex(kept["sealed_private_key"].removeprefix("\\x")))
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+CERTIFICATE: Final = "id, service_id, state, certificate, valid_from, valid_until, created_at, last_signed_at"
 
 
 def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:
