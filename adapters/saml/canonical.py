@@ -4,8 +4,10 @@ stands, and nothing has to be read, copied or put into another form first.
 Markup has a type of its own, which only these functions make: a value can never become markup.
 """
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from secrets import token_hex
 from typing import Final, NewType
 
 from adapters.saml.names import ASSERTION, DS, METADATA, PROTOCOL
@@ -15,8 +17,7 @@ Markup = NewType("Markup", str)
 
 NOTHING: Final[Mapping[str, str]] = {}
 _NAMESPACES: Final = {"ds": DS, "md": METADATA, "saml": ASSERTION, "samlp": PROTOCOL}
-# Most values: nothing in them is written in another way.
-_PLAIN: Final = re.compile(r"[ !#-%'-;=?-~]*")
+_DECLARED: Final = {prefix: f' xmlns:{prefix}="{namespace}"' for prefix, namespace in _NAMESPACES.items()}
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # In this order: what stands for a character has an ampersand itself.
 _IN_TEXT: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#xD;"))
@@ -27,15 +28,39 @@ def element(name: str, attributes: Mapping[str, str], *content: Markup, declared
     """With its prefix. `declared`: no element around it has declared that prefix. Raises `RequestDeclined` for a value that XML cannot
     have.
     """
-    prefix = name.partition(":")[0]
-    namespace = f' xmlns:{prefix}="{_NAMESPACES[prefix]}"' if declared else ""
-    written = "".join([f' {key}="{_escaped(key, attributes[key], _IN_ATTRIBUTES)}"' for key in sorted(attributes)])
-    return Markup(f"<{name}{namespace}{written}>{''.join(content)}</{name}>")
+    head = name + _DECLARED[name.partition(":")[0]] if declared else name
+    if attributes:
+        head += "".join([f' {key}="{_escaped(key, attributes[key], _IN_ATTRIBUTES)}"' for key in sorted(attributes)])
+    return Markup(f"<{head}>{''.join(content)}</{name}>")
 
 
 def worded(name: str, text: str, attributes: Mapping[str, str] = NOTHING, *, declared: bool = False) -> Markup:
     """An element whose content is text. Raises `RequestDeclined` for text that XML cannot have."""
-    return element(name, attributes, Markup(_escaped(name.partition(":")[2], text, _IN_TEXT)), declared=declared)
+    return element(name, attributes, Markup(_escaped(name, text, _IN_TEXT)), declared=declared)
+
+
+class Mould:
+    """For markup that is the same each time but for a few values: made once, with marks in their places, and filled from then on. That
+    takes half the time. Values that are not plain go the long way, through the function that the mould was made by.
+    """
+
+    def __init__(self, make: Callable[..., Markup]) -> None:
+        """`make` takes the values, and has each of them in one place."""
+        self._make = make
+        # Nothing else in the markup looks like them.
+        marks = [token_hex() for _ in inspect.signature(make).parameters]
+        whole = make(*marks)
+        places = [whole.index(mark) for mark in marks]
+        self._order = sorted(range(len(marks)), key=places.__getitem__)
+        self._filled = whole.replace("%", "%%")
+        for mark in marks:
+            self._filled = self._filled.replace(mark, "%s")
+
+    def __call__(self, *values: str) -> Markup:
+        """Raises `RequestDeclined` for a value that XML cannot have."""
+        if not _is_plain("".join(values)):
+            return self._make(*values)
+        return Markup(self._filled % tuple([values[place] for place in self._order]))
 
 
 def put_behind(child: Markup, new: Markup, whole: Markup) -> Markup:
@@ -45,11 +70,16 @@ def put_behind(child: Markup, new: Markup, whole: Markup) -> Markup:
     return Markup(whole[:place] + new + whole[place:])
 
 
+def _is_plain(value: str) -> bool:
+    """As most values are: nothing in it is written in another way."""
+    return value.isascii() and value.isprintable() and not ("&" in value or "<" in value or ">" in value or '"' in value)
+
+
 def _escaped(what: str, value: str, characters: tuple[tuple[str, str], ...]) -> str:
-    if _PLAIN.fullmatch(value):
+    if _is_plain(value):
         return value
     if _NOT_XML.search(value):
-        raise RequestDeclined(Status.RESPONDER, f"{what} has characters that XML cannot have")
+        raise RequestDeclined(Status.RESPONDER, f"{what.rpartition(':')[2]} has characters that XML cannot have")
     for character, written in characters:
         value = value.replace(character, written)
     return value

@@ -222,7 +222,7 @@ def _context(root: Element) -> RequestedContext | None:
 
 def _one(parent: Element, namespace: str, name: str) -> Element | None:
     """The one child of this name. Raises `MessageRefused` when there are several."""
-    found = parent.findall(f"{{{namespace}}}{name}")
+    found = list(parent.iterchildren(f"{{{namespace}}}{name}"))
     if len(found) > 1:
         raise MessageRefused(f"it has several {name}")
     return found[0] if found else None

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from adapters.saml.canonical import NOTHING, Markup, element, worded
+from adapters.saml.canonical import NOTHING, Markup, Mould, element, worded
 from adapters.saml.names import ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
 from ports.federation.saml.documents import PrivateKey
 
@@ -28,14 +28,21 @@ _TRANSFORMS: Final = element(
 _DIGEST: Final = element("ds:DigestMethod", {"Algorithm": SHA256})
 
 
+def _signed_info(reference: str, digest: str, *, alone: bool) -> Markup:
+    of = element("ds:Reference", {"URI": reference}, _TRANSFORMS, _DIGEST, worded("ds:DigestValue", digest))
+    return element("ds:SignedInfo", NOTHING, *_METHODS, of, declared=alone)
+
+
+# It is signed as if it stood alone, with its namespace.
+_ALONE: Final = Mould(lambda reference, digest: _signed_info(reference, digest, alone=True))
+_WITHIN: Final = Mould(lambda reference, digest: _signed_info(reference, digest, alone=False))
+
+
 def signature(over: Markup, its_id: str, signer: PrivateKey) -> Markup:
     """Over a whole element, which becomes a part of that element."""
-    digest = worded("ds:DigestValue", b64encode(sha256(over.encode()).digest()).decode())
-    reference = element("ds:Reference", {"URI": f"#{its_id}"}, _TRANSFORMS, _DIGEST, digest)
-    # It is signed as if it stood alone, with its namespace.
-    alone = element("ds:SignedInfo", NOTHING, *_METHODS, reference, declared=True)
-    value = worded("ds:SignatureValue", b64encode(sign_octets(alone.encode(), signer)).decode())
-    within = element("ds:SignedInfo", NOTHING, *_METHODS, reference)
+    reference, digest = f"#{its_id}", b64encode(sha256(over.encode()).digest()).decode()
+    value = worded("ds:SignatureValue", b64encode(sign_octets(_ALONE(reference, digest).encode(), signer)).decode())
+    within = _WITHIN(reference, digest)
     return element("ds:Signature", NOTHING, within, value, key_info(signer.certificate, declared=False), declared=True)
 
 

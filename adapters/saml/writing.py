@@ -4,9 +4,11 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
 from urllib.parse import quote
 
-from adapters.saml.canonical import NOTHING, Markup, element, put_behind, worded
+from adapters.saml.canonical import NOTHING, Markup, Mould, element, put_behind, worded
 from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, URI_NAME
 from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import (
@@ -75,27 +77,43 @@ def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
 
 def _assertion(issuer: str, said: Assertion, at: datetime, signer: PrivateKey | None) -> Markup:
     ends = _time(at + ASSERTION_LIFETIME)
-    data = {"Recipient": said.recipient, "NotOnOrAfter": ends}
-    if said.in_response_to is not None:
-        data["InResponseTo"] = said.in_response_to
-    confirmation = element("saml:SubjectConfirmation", {"Method": BEARER}, element("saml:SubjectConfirmationData", data))
-    audience = element("saml:AudienceRestriction", NOTHING, worded("saml:Audience", said.audience))
-    context = element("saml:AuthnContext", NOTHING, worded("saml:AuthnContextClassRef", said.context_class))
-    authenticated = {
-        "AuthnInstant": _time(said.authenticated_at),
-        "SessionIndex": said.session_index,
-        "SessionNotOnOrAfter": _time(said.session_ends_at),
-    }
+    if said.in_response_to is None:
+        confirmed = _confirmation(said.recipient, ends)
+    else:
+        confirmed = _ASKED_CONFIRMATION(said.recipient, ends, said.in_response_to)
     content = [
         _issuer(issuer),
-        element("saml:Subject", NOTHING, _name_id(said.name_id, said.audience), confirmation),
+        element("saml:Subject", NOTHING, _name_id(said.name_id, said.audience), confirmed),
         # Their clock may be behind ours.
-        element("saml:Conditions", {"NotBefore": _time(at - SKEW), "NotOnOrAfter": ends}, audience),
-        element("saml:AuthnStatement", authenticated, context),
+        _CONDITIONS(_time(at - SKEW), ends, said.audience),
+        _STATEMENT(_time(said.authenticated_at), said.session_index, _time(said.session_ends_at), said.context_class),
     ]
     if said.attributes:
         content.append(element("saml:AttributeStatement", NOTHING, *(_attribute(*one) for one in said.attributes.items())))
     return _whole("saml:Assertion", {"ID": said.id, "Version": "2.0", "IssueInstant": _time(at)}, content, signer)
+
+
+def _confirmation(recipient: str, ends: str, in_response_to: str | None = None) -> Markup:
+    data = {"Recipient": recipient, "NotOnOrAfter": ends}
+    if in_response_to is not None:
+        data["InResponseTo"] = in_response_to
+    return element("saml:SubjectConfirmation", {"Method": BEARER}, element("saml:SubjectConfirmationData", data))
+
+
+def _conditions(begins: str, ends: str, audience: str) -> Markup:
+    restriction = element("saml:AudienceRestriction", NOTHING, worded("saml:Audience", audience))
+    return element("saml:Conditions", {"NotBefore": begins, "NotOnOrAfter": ends}, restriction)
+
+
+def _statement(at: str, session_index: str, session_ends_at: str, context_class: str) -> Markup:
+    context = element("saml:AuthnContext", NOTHING, worded("saml:AuthnContextClassRef", context_class))
+    authenticated = {"AuthnInstant": at, "SessionIndex": session_index, "SessionNotOnOrAfter": session_ends_at}
+    return element("saml:AuthnStatement", authenticated, context)
+
+
+_ASKED_CONFIRMATION: Final = Mould(_confirmation)
+_CONDITIONS: Final = Mould(_conditions)
+_STATEMENT: Final = Mould(_statement)
 
 
 def _attribute(name: str, values: Sequence[str]) -> Markup:
@@ -132,13 +150,17 @@ def _attributes(id_: str, at: datetime, destination: str, in_response_to: str | 
     return attributes
 
 
+@lru_cache(maxsize=256)
 def _issuer(entity_id: str, *, declared: bool = False) -> Markup:
     return worded("saml:Issuer", entity_id, declared=declared)
 
 
+_SUCCESS: Final = element("samlp:Status", NOTHING, element("samlp:StatusCode", {"Value": Status.SUCCESS.value}))
+
+
 def _status(status: Status, message: str) -> Markup:
     if status is Status.SUCCESS:
-        return element("samlp:Status", NOTHING, element("samlp:StatusCode", {"Value": status.value}))
+        return _SUCCESS
     above = Status.SUCCESS if status is Status.PARTIAL_LOGOUT else status.under
     code = element("samlp:StatusCode", {"Value": above.value}, element("samlp:StatusCode", {"Value": status.value}))
     return element("samlp:Status", NOTHING, code, *([worded("samlp:StatusMessage", message)] if message else []))
@@ -156,4 +178,4 @@ def _endpoint(name: str, binding: str, location: str) -> Markup:
 
 
 def _time(at: datetime) -> str:
-    return at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    return at.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

@@ -107,7 +107,10 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
     assert len(page) + sum(len(answer.body) for answer in answers) <= MOST_BYTES
 
 
-@pytest.mark.parametrize("fields", [{"code": "x"}, {"SAMLResponse": "A" * 5000, "RelayState": "</form>\"'&<!-- x -->"}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"code": "x"}, *({"code": f"x{one}y"} for one in "&<>\"'"), {"SAMLResponse": "A" * 5000, "RelayState": "</form>\"'&<!-- x -->"}],
+)
 def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str]) -> None:
     """It is made once for each address, and filled each time."""
     pages, brand = shipped_pages(), Branding("Nutters & <Söhne>")
