@@ -137,6 +137,19 @@ async def test_a_device_is_let_in_on_the_page_that_follows(house: House) -> None
     assert asked["user_code"] in tab.page.text
 
 
+async def test_a_page_of_the_application_learns_which_providers_a_device_can_be_approved_by(house: House) -> None:
+    told = {"client_id": house.client_id(house.desktop), "org": "acme", "service": "desktop"}
+    code = {"user_code": (await house.unlimited.post("/auth/device/code", told)).ok()["user_code"]}
+    three = ["password", "codehost", "websuite", "officesuite"]
+    assert (await house.unlimited.post("/auth/device/verify", code)).ok()["available_providers"] == three
+    own = await house.own_provider()
+    found = await house.unlimited.post("/auth/device/verify", code)
+    assert found.ok() == {"org_slug": "acme", "service_slug": "desktop", "available_providers": [*three, own]}
+    assert house.log.events("request")[-1]["db_round_trips"] == 2
+    house.people.change("update upstream_providers set enabled = false")
+    assert (await house.unlimited.post("/auth/device/verify", code)).ok()["available_providers"] == three
+
+
 async def test_a_second_factor_is_asked_for_and_then_the_outcome_is_the_same(house: House) -> None:
     ada = house.verified()
     totp = await enable_mfa(house.unlimited, house.people, ada)

@@ -137,9 +137,13 @@ class UpstreamSignIn:
         """What the pages of a flow lead to."""
         return self._providers.offered_in(flow)
 
+    async def offered_at(self, organization: str) -> Sequence[Offer]:
+        """What leads to the services of the organization with this slug: what the installation has, and what it has of its own."""
+        return self._providers.offered(await self._lookup.own(organization))
+
     async def offered_to(self, caller: Caller) -> Sequence[Offer]:
         """What somebody can connect: what the installation has, and what the organization has that they look after."""
-        return self._providers.offered(await self._lookup.own(caller.organization or caller.chosen_organization))
+        return await self.offered_at(caller.organization or caller.chosen_organization)
 
     def name(self, provider: str, otherwise: str = "") -> str:
         """As people know it. `otherwise` is the name of an organization's own."""

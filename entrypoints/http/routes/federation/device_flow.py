@@ -67,8 +67,10 @@ class DeviceVerification(msgspec.Struct, frozen=True):
 
     org_slug: SlugOfOrganization
     service_slug: SlugOfService
-    available_providers: Annotated[Sequence[str], example(["password"])]
-    """The ways to sign in."""
+    available_providers: Annotated[Sequence[str], example(["password", "codehost", "websuite"])]
+    """The ways to sign in: `password`, which stands for the pages of ours, and each provider that `GET /auth/{provider}?user_code=…` leads
+    to: `codehost`, `websuite`, `officesuite`, and the organization's own by their ids.
+    """
 
 
 @endpoint.post(
@@ -113,7 +115,10 @@ async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> Dev
     """Look up what a user code belongs to
 
     For a page of your own where people enter the code (`device_activation_uri`). It approves nothing: send the person on to
-    `/ui/device?user_code=…`, where they sign in and decide.
+    `/ui/device?user_code=…`, where they sign in and decide, or to a provider by `/auth/{provider}?user_code=…`, from where they come back
+    to decide.
     """
     found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
-    return DeviceVerification(found.context.organization_slug, found.context.service_slug, [PASSWORD_PROVIDER])
+    organization = found.context.organization_slug
+    offers = await postern.identity.upstream_sign_in.offered_at(organization)
+    return DeviceVerification(organization, found.context.service_slug, [PASSWORD_PROVIDER, *(offer.key for offer in offers)])
