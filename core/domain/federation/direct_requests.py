@@ -37,9 +37,9 @@ def checked(asked: DirectRequest, registered: Registered) -> AuthorizationReques
     if asked.state and not is_visible(asked.state):
         raise BadRequest("state: visible ASCII characters only", words="not_as_declared")
     challenge = asked.code_challenge or None
-    if (challenge is None) != (not asked.code_challenge_method) or (
-        challenge is not None and (asked.code_challenge_method != "S256" or not is_challenge(challenge))
-    ):
+    # The method may be left out, since there is only one. A challenge that was made by another is not met.
+    methods = {"", "S256"} if challenge is not None else {""}
+    if asked.code_challenge_method not in methods or (challenge is not None and not is_challenge(challenge)):
         raise BadRequest("code_challenge: a SHA-256 in base64url without padding, with code_challenge_method S256", words="not_as_declared")
     if challenge is None and registered.is_native:
         raise BadRequest("code_challenge: an application on people's devices must use PKCE (RFC 7636)", words="not_as_declared")

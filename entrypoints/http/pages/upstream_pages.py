@@ -68,7 +68,7 @@ class Beginning(msgspec.Struct, frozen=True):
     code_challenge: str = ""
     """PKCE. A service with a client secret may do without; one without gets the tokens in the fragment, if it is of type `web` or `api`."""
     code_challenge_method: str = ""
-    """Must be `S256`."""
+    """`S256`, which it also is where it is left out beside a challenge."""
     user_code: str = ""
     """The code that a device shows."""
     saml_state: str = ""

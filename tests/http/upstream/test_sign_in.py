@@ -52,6 +52,15 @@ async def test_an_application_gets_a_code_and_exchanges_it(house: House) -> None
     assert events == [{"provider": "websuite", "there": False}, {"provider": "websuite", "there": True}]
 
 
+async def test_a_challenge_without_a_method_is_one_of_the_only_method(house: House) -> None:
+    house.sits()
+    told = answer_in((await house.go(house.browser(), house.direct(code_challenge_method=""))).header("location"))
+    form = {"grant_type": "authorization_code", "code": told["code"], "redirect_uri": CALLBACK, "client_id": house.client_id(house.app)}
+    refused = await house.unlimited.post("/auth/token", {**form, "code_verifier": CHALLENGE})
+    assert (refused.status, refused.json()["error"]) == (400, "invalid_grant")
+    (await house.unlimited.post("/auth/token", {**form, "code_verifier": VERIFIER})).ok()
+
+
 async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_fragment(house: House) -> None:
     house.sits()
     query = house.direct(code_challenge="", code_challenge_method="")
@@ -79,7 +88,7 @@ async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_frag
         {"code_challenge_method": "plain"},
         {"code_challenge": "short"},
         {"code_challenge": ""},
-        {"code_challenge_method": ""},
+        {"code_challenge": "short", "code_challenge_method": ""},
         {"state": "\x00"},
         {"service": "desktop", "redirect_uri": "com.example.app:/callback", "code_challenge": "", "code_challenge_method": ""},
         {"org": ""},
