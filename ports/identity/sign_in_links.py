@@ -12,7 +12,8 @@ class SignInLinkStore(Protocol):
     async def are_permitted(self, user: UserId) -> bool:
         """Whether no active organization of theirs has turned them off."""
 
-    async def application(self, service: ServiceName, redirect_uri: str) -> ClientId | None:
-        """The client that a link can lead to: its organization is active, the redirect URI is one of its own, and it has a secret or keys
-        to redeem a code with. An application without them needs a code challenge, which no mail can carry.
+    async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
+        """The client that a link can lead to, and where: its organization is active, the redirect URI is one of its own, the first where
+        none is named, and it has a secret or keys to redeem a code with. An application without them needs a code challenge, which no
+        mail can carry.
         """

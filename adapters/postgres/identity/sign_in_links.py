@@ -18,6 +18,7 @@ class _Permitted:
 @dataclass(frozen=True, slots=True)
 class _Application:
     client_id: UUID
+    redirect_uri: str
 
 
 class SignInLinkRows:
@@ -30,14 +31,14 @@ class SignInLinkRows:
         (row,) = await self._transaction.ask(_Permitted, _ARE_PERMITTED, {"user": user})
         return row.permitted
 
-    async def application(self, service: ServiceName, redirect_uri: str) -> ClientId | None:
+    async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
         parameters = {
             "organization": storable_text(service.organization),
             "service": storable_text(service.service),
             "redirect_uri": storable_text(redirect_uri),
         }
         rows = await self._transaction.ask(_Application, _APPLICATION, parameters)
-        return ClientId(rows[0].client_id) if rows else None
+        return (ClientId(rows[0].client_id), rows[0].redirect_uri) if rows else None
 
 
 _ARE_PERMITTED: Final = """
@@ -49,11 +50,12 @@ _ARE_PERMITTED: Final = """
 """
 
 _APPLICATION: Final = """
-    select services.client_id
+    select services.client_id, named.redirect_uri
       from organizations
       join services on services.org_id = organizations.id
+     cross join lateral (select coalesce(nullif(%(redirect_uri)s, ''), services.redirect_uris[1]) as redirect_uri) as named
      where organizations.slug = %(organization)s and organizations.status = 'active'
        and services.slug = %(service)s and services.service_type in ('web', 'api')
-       and %(redirect_uri)s = any (services.redirect_uris)
+       and named.redirect_uri = any (services.redirect_uris)
        and (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))
 """

@@ -89,7 +89,8 @@ class AccountMails:
         if onward.flow:
             return {"flow": onward.flow}
         service = service_named(asked.organization, onward.service)
-        client = None if service is None else await uow.sign_in_links.application(service, onward.redirect_uri)
-        if client is None:
+        found = None if service is None else await uow.sign_in_links.application(service, onward.redirect_uri)
+        if found is None:
             return {}
-        return {"client_id": str(client), "redirect_uri": onward.redirect_uri, "state": onward.state}
+        client, redirect_uri = found
+        return {"client_id": str(client), "redirect_uri": redirect_uri, "state": onward.state}

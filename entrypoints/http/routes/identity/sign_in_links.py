@@ -26,7 +26,7 @@ class WantedLink(msgspec.Struct, frozen=True):
     service_slug: Annotated[Slug, example("shop")] | None = None
     """A service of this organization, which the link leads to once the person is signed in; without one it leads to the account pages."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
-    """One of the service's redirect URIs. The authorization code goes there."""
+    """One of the service's redirect URIs, the first if you leave it out. The authorization code goes there."""
     state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
     """It comes back with the code."""
 
@@ -42,9 +42,8 @@ async def ask_for_magic_link(call: Call[WantedLink], postern: Postern) -> Messag
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
-    service = service_named(body.org_slug or "", body.service_slug or "")
-    if service is not None and not body.redirect_uri:
-        raise BadRequest("redirect_uri: name one of the service's")
+    # Refused here, where somebody hears it: whether there is such a service is found out with the mail.
+    service_named(body.org_slug or "", body.service_slug or "")
     onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
     await postern.identity.accounts.ask_for_mail(
         AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.preferred_language, onward
