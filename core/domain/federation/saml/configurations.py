@@ -122,7 +122,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationChange:
-    """What is left out stays as it is."""
+    """What is left out stays as it is. Entity id and ACS URL are not left out where SAML is enabled by hand."""
 
     enabled: bool
     entity_id: str | Unchanged | None = UNCHANGED
@@ -164,7 +164,11 @@ def name_id_format(text: str) -> NameIdFormat:
 
 
 def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
-    """Raises `BadRequest`."""
+    """Raises `BadRequest`, also where SAML is enabled without saying for whom, unless the metadata have said it."""
+    if change.enabled and before.metadata_uploaded_at is None:
+        for name in ("entity_id", "acs_url"):
+            if getattr(change, name) is UNCHANGED:
+                raise _missing(name)
     given = {name: getattr(change, name) for name in ConfigurationChange.__dataclass_fields__}
     after = replace(before, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
     if after.slo_url != before.slo_url:
@@ -175,9 +179,9 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
 def checked(configuration: Configuration) -> Configuration:
     """Raises `BadRequest`."""
     if configuration.enabled and not configuration.entity_id:
-        raise BadRequest("entity_id: required when SAML is enabled")
+        raise _missing("entity_id")
     if configuration.enabled and not configuration.acs_url:
-        raise BadRequest("acs_url: required when SAML is enabled")
+        raise _missing("acs_url")
     if configuration.entity_id is not None:
         entity_id(configuration.entity_id)
     if configuration.acs_url is not None:
@@ -250,6 +254,10 @@ def configuration_changed(before: Configuration, after: Configuration, service: 
 
 def configuration_disabled(service: Service, actor: Actor) -> Event:
     return Event("service.saml.disabled", actor, Target("service", str(service.id)), service.organization, {"service_slug": service.slug})
+
+
+def _missing(name: str) -> BadRequest:
+    return BadRequest(f"{name}: required when SAML is enabled")
 
 
 def _require_attributes(mapping: Mapping[str, Any]) -> None:

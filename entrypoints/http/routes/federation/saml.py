@@ -50,9 +50,9 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id: what it sends as Issuer. Required when enabled."""
+    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless you have uploaded metadata."""
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled."""
+    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless you have uploaded metadata."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
     """Where the service provider is told of a sign-out."""
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET

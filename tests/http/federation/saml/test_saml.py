@@ -78,7 +78,7 @@ async def test_it_is_configured_changed_and_disabled(provider: Providing) -> Non
     assert set((await provider.call("POST", body=body)).ok()) == {"success", "message"}
     shown = (await provider.call("GET")).ok()
     assert {name: shown[name] for name in body} == body
-    (await provider.call("POST", body={"enabled": True, "sign_response": False, "slo_url": None})).ok()
+    (await provider.call("POST", body={"enabled": True, "entity_id": SP, "acs_url": ACS, "sign_response": False, "slo_url": None})).ok()
     shown = (await provider.call("GET")).ok()
     assert (shown["entity_id"], shown["slo_url"], shown["sign_response"], shown["sign_assertions"]) == (SP, None, False, True)
     made = await provider.certificate()
@@ -133,6 +133,16 @@ async def test_enabled_needs_both_and_disabled_neither(provider: Providing) -> N
     assert (await provider.call("POST", body={"enabled": True, "entity_id": SP})).status == 400
     (await provider.call("POST", body={"enabled": False})).ok()
     assert (await provider.call("POST", body={})).status == 400
+    # What was said before does not count, unless metadata said it.
+    (await provider.call("POST", body={"enabled": True, "entity_id": SP, "acs_url": ACS})).ok()
+    for said, missing in (({"acs_url": ACS}, "entity_id"), ({"entity_id": SP}, "acs_url")):
+        answer = await provider.call("POST", body={"enabled": True, "slo_url": SLO, **said})
+        assert refused(answer) == (400, "BAD_REQUEST")
+        assert answer.json()["error"] == f"{missing}: required when SAML is enabled"
+    assert (await provider.call("GET")).ok()["slo_url"] is None
+    (await provider.call("POST", body={"enabled": False, "slo_url": SLO})).ok()
+    (await provider.upload(metadata())).ok()
+    (await provider.call("POST", body={"enabled": True})).ok()
 
 
 async def test_who_may(provider: Providing) -> None:
