@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from core.domain.email import Email
+from core.domain.federation.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import preauthentication_claims
@@ -464,8 +465,9 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
         for one in WALKED:
             answer = await call(walker, one, token)
             if one.caller is CLIENT:
-                # No bearer token is a client; `tests/http/federation/test_clients.py` asks as those.
-                assert answer.status == 400, f"{kind} at {one}"
+                # No bearer token is a client; `tests/http/federation/test_clients.py` asks as those. What a body lacks is told first.
+                lacks = token is None or one.path in {INTROSPECTION_ENDPOINT, REVOCATION_ENDPOINT, REVOCATION_ALIAS}
+                assert answer.status == (400 if lacks else 401), f"{kind} at {one}"
                 continue
             if one.caller is DIRECTORY:
                 # No token of a session is a directory's; `tests/http/federation/scim/test_scim_tokens.py` asks as those.

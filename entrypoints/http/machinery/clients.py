@@ -6,7 +6,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from core.domain.errors import BadRequest, Refusal, Unauthorized
+from core.domain.errors import Refusal, Unauthorized
 from core.domain.federation.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, Credentials
 from core.domain.federation.oauth_errors import client_refused
 from core.domain.secrets import Token
@@ -61,6 +61,16 @@ async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -
     return await credentials(call, postern)
 
 
+async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials:
+    """The same, where the client is all that is asked about the caller: who says nothing has not authenticated (RFC 6749 section 5.2)."""
+    shown = await credentials_if_any(call, postern)
+    if shown is None:
+        refusal = client_refused("nothing says which client it is")
+        await count_refusal(call.request, refusal)
+        raise refusal
+    return shown
+
+
 async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
     """The client, counted by its own bucket if it has shown who it is. A public one is counted by the caller. Raises `BadRequest`,
     `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
@@ -98,7 +108,8 @@ def _basic(request: Request) -> tuple[str, Token] | None:
         return None
     scheme, _, encoded = header.partition(b" ")
     if scheme.lower() != b"basic":
-        raise BadRequest("The Authorization header must be Basic, with the client id and a client secret")
+        # RFC 6749 section 5.2: who tries by this header is answered 401, with the scheme that it should have been.
+        raise client_refused("the Authorization header is of another scheme")
     encoded = encoded.strip()
     if len(encoded) > _LONGEST_BASIC:
         raise client_refused("the Authorization header is too long")

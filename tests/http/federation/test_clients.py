@@ -52,7 +52,7 @@ def refusals(relying: Relying) -> Mapping[str, tuple[Mapping[str, str], Pairs, t
         "a secret for a client without": ({}, [basic(relying.page.client_id, secret)], (401, "invalid_client")),
         "two methods": ({"client_secret": secret}, [basic(shop, secret)], (400, "invalid_request")),
         "two names": ({"client_id": relying.page.client_id}, [basic(shop, secret)], (400, "invalid_request")),
-        "another scheme": ({}, [("authorization", f"Bearer {secret}")], (400, "invalid_request")),
+        "another scheme": ({}, [("authorization", f"Bearer {secret}")], (401, "invalid_client")),
         "not base64": ({}, [("authorization", "Basic %%%")], (401, "invalid_client")),
         "not UTF-8": ({}, [("authorization", f"Basic {b64encode(b'%ff:%ff').decode()}")], (401, "invalid_client")),
         "without a colon": ({}, [("authorization", f"Basic {colonless}")], (401, "invalid_client")),

@@ -106,6 +106,18 @@ async def test_only_who_authenticates_may_ask(relying: Relying) -> None:
     assert oauth(await relying.ask(INTROSPECT, headers=relying.shop.basic)) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize("path", [INTROSPECT, REVOKE, "/oauth/revoke"])
+async def test_who_says_nothing_has_not_authenticated(relying: Relying, path: str) -> None:
+    token = {"token": (await relying.signed_in(relying.shop))["access_token"]}
+    for headers in ([], [("authorization", f"Bearer {token['token']}")]):
+        answer = await relying.ask(path, token, headers)
+        assert oauth(answer) == (401, "invalid_client")
+        assert answer.header("www-authenticate") == 'Basic realm="clients", charset="UTF-8"'
+    answer = await relying.ask(path, {**token, "client_id": "", "client_secret": ""})
+    assert oauth(answer) == (401, "invalid_client")
+    assert (await relying.introspect(relying.shop, token["token"]))["active"]
+
+
 async def test_by_an_assertion(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.shop)
     relying.keyed(relying.shop)

@@ -13,7 +13,7 @@ from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated, count_refusal, credentials
+from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
@@ -94,7 +94,7 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
     For the servers of a service that receive tokens of any service of their organization. The answer is true at this moment: a session that
     has ended is seen at once. Public clients cannot ask.
     """
-    shown = await credentials(call, postern)
+    shown = await needed_credentials(call, postern)
     try:
         _, told = await postern.federation.given_sessions.introspect(shown, call.body.token)
     except Refusal as refusal:
@@ -121,7 +121,7 @@ async def revoke_token_too(call: Call[PresentedToken], postern: Postern) -> Noth
 
 
 async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
-    client = await authenticated(call, postern)
+    client = await authenticated_by(await needed_credentials(call, postern), call, postern)
     if client.is_public:
         await call.request.count(AUTH)
     await postern.federation.given_sessions.revoke(client, call.body.token, call.client)
