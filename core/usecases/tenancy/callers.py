@@ -77,10 +77,10 @@ class Callers:
             await witness(caller, standing.organization if standing is not None and standing.role else None)
         if caller.service:
             raise Forbidden(IN_A_SERVICE)
-        if caller.organization and caller.organization != slug:
-            raise Forbidden(NOT_YOUR_ORGANIZATION)
         if standing is None:
             raise NotFound("There is no such organization", words="organization_unknown")
+        if caller.organization and caller.organization != slug:
+            raise Forbidden(NOT_YOUR_ORGANIZATION)
         if not standing.role or not standing.relations:
             raise Forbidden(NOT_A_MEMBER, words="not_a_member")
         if participation is Participation.ACTIVE and not standing.organization_is_active:

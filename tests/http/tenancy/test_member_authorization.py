@@ -137,7 +137,7 @@ async def test_a_token_opens_the_organization_that_it_is_for_and_no_other(town: 
         app = town.tenants.service(acme, f"app-of-{name}")
         await town.walk(await town.tenants.token_in(person, acme), "acme", by_rule(standing), f"{name} in acme")
         await town.walk(await town.tenants.token_in(person, acme), "globex", FORBIDDEN, f"{name} in acme at globex")
-        await town.walk(await town.tenants.token_in(person, acme), "nowhere", FORBIDDEN, f"{name} in acme at nowhere")
+        await town.walk(await town.tenants.token_in(person, acme), "nowhere", NOT_FOUND, f"{name} in acme at nowhere")
         # An application that holds its user's token must not administer the organization with it.
         for slug in ("acme", "globex"):
             await town.walk(await town.tenants.token_in(person, app), slug, FORBIDDEN, f"{name} in a service at {slug}")
