@@ -57,7 +57,7 @@ class Checkouts:
     def __init__(
         self, unit_of_work: UnitOfWorkFactory, provider: PaymentProvider | None, pages: Sequence[str], *, clock: Clock, ids: Ids
     ) -> None:
-        """`pages` are our own addresses, to which people may also come back."""
+        """`pages` are our own addresses, to which people may also come back: to the last where they do not say where to."""
         self._unit_of_work = unit_of_work
         self._provider = provider
         self._pages = pages
@@ -218,10 +218,11 @@ class Checkouts:
             await uow.billing.ask_for_customer(customer, attempt, at)
             await uow.commit()
 
-    async def portal(self, member: Member, return_url: str) -> str:
-        """Raises `BadRequest`, also when the organization has never bought anything, and `BillingFailed`."""
+    async def portal(self, member: Member, return_url: str | None) -> str:
+        """Where the owner is sent. Raises `BadRequest`, also when the organization has never bought anything, and `BillingFailed`."""
         async with self._unit_of_work() as uow:
             portal = await uow.billing.portal(member.organization)
+        return_url = return_url or self._pages[-1]
         return_address(return_url, "return_url", [*portal.redirect_uris, *self._pages])
         provider = self._required()
         if portal.customer is None:

@@ -253,6 +253,9 @@ async def test_the_owner_opens_the_portal(counter: Counter) -> None:
     assert parse_qs(urlsplit(url).query)["back"] == [f"{APP}/billing"]
     assert (await ask(counter.owner, "https://id.example.org/ui")).status == 200
     assert (await ask(counter.owner, "https://evil.example/")).status == 400
+    for body in ({}, {"return_url": None}, None):
+        url = (await counter.request("POST", PORTAL, body, by=counter.owner)).ok()["url"]
+        assert parse_qs(urlsplit(url).query)["back"] == ["https://id.example.org/ui"]
     for person in (counter.admin, counter.member):
         assert (await ask(person)).status == 403
     counter.provider.trouble = lambda _method, _path: "fail"

@@ -56,8 +56,10 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True):
 class NewPortal(msgspec.Struct, frozen=True, kw_only=True):
     """Where you come back to."""
 
-    return_url: Annotated[Uri, example("https://app.example.com/settings/billing")]
-    """It must be on an origin of a redirect URI of one of the organization's services, or of this installation."""
+    return_url: Annotated[Uri, example("https://app.example.com/settings/billing")] | None = None
+    """It must be on an origin of a redirect URI of one of the organization's services, or of this installation. Without it you come back
+    to this installation's pages.
+    """
 
 
 class Portal(msgspec.Struct, frozen=True, kw_only=True):
