@@ -336,7 +336,11 @@ class Mfa:
         # The API specification has one name for the act itself, and another one for the logs.
         act, entry = ("user.mfa.enabled", "security.mfa.enabled") if enabled else ("user.mfa.disabled", "security.mfa.disabled")
         event = Event(act, actor, target, organization, details or {}, personal=personal or {})
-        await uow.record(event)
+        if organization is None:
+            # Done in no organization, so each hears of it that the person is a member of.
+            await uow.record_in_every_log(event, user)
+        else:
+            await uow.record(event)
         await uow.record_in_every_log(replace(event, name=entry), user)
 
     def _mail(self, template: str, to: Email, language: Language | None, actor: Actor) -> Mail:

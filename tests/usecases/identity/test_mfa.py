@@ -236,6 +236,15 @@ async def test_every_organization_of_the_person_has_an_entry_and_only_the_one_it
     ]
 
 
+async def test_what_is_done_in_no_organization_is_published_in_each_that_the_person_belongs_to(bench: Bench) -> None:
+    ada = await bench.person()
+    acme, globex = [await bench.organization(slug, ada.user) for slug in ("acme", "globex")]
+    await bench.organization("initech")
+    await bench.enable(ada)
+    published = await bench.rows("select organization_id from events where name = 'user.mfa.enabled' order by organization_id nulls first")
+    assert [event["organization_id"] for event in published] == [None, acme, globex]
+
+
 async def test_in_a_service_of_an_organization_that_is_not_the_persons_nothing_stands_in_its_log(bench: Bench) -> None:
     person = await bench.person()
     acme = await bench.organization("acme")
