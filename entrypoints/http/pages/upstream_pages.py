@@ -23,7 +23,7 @@ from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.limits import PAGE_LOADS, USER_CODES
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, USER_CODES
 from entrypoints.http.pages.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device_flow_pages import device_flow
@@ -97,7 +97,7 @@ class Returned(msgspec.Struct, frozen=True):
 @page.get(
     START,
     caller=IN_FLOW,
-    limit=PAGE_LOADS,
+    limit=AUTH,
     policy=IN_POPUP,
     advice=advice,
     refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),

@@ -4,6 +4,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from entrypoints.http.machinery.limits import AUTH
+from tests.http.browsing import Tabs
 from tests.http.federation.arriving import CALLBACK, CHALLENGE, VERIFIER, answer_in, is_page
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD, enable_mfa
@@ -111,6 +113,19 @@ async def test_unknown_places_and_providers(house: House) -> None:
     is_page(await tabs.request("GET", "/auth/websuite?user_code=ABCD-EFGH"), 404)
     house.people.change("update all_organizations set status = 'suspended'")
     is_page(await tabs.request("GET", f"/auth/websuite{house.direct()}"), 403)
+
+
+async def test_who_leaves_for_a_provider_counts_with_all_of_auth(house: House) -> None:
+    """The bucket lets as many through as it holds; while the test takes its time, a few more."""
+    tabs = Tabs(house.client)
+    for left in range(3 * AUTH.burst):
+        answer = await tabs.request("GET", "/auth/websuite")
+        if answer.status == 429:
+            assert left >= AUTH.burst
+            assert answer.header("retry-after") == "1"
+            return
+        assert answer.status == 302
+    raise AssertionError("nothing is limited here")
 
 
 async def test_the_first_registered_address_is_the_default(house: House) -> None:
