@@ -110,7 +110,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {**_SERVICE, "changed": ["name"], "old_name": "Bills"},
     ),
     "service.deleted": EventData("The service that is gone.", {**_SERVICE, "client_id": _ID}),
-    "service.oauth_credentials.updated": EventData("The service and the provider.", {**_SERVICE, "provider": "codehost"}),
+    "service.oauth_credentials.updated": EventData("The provider, and the organization's client there.", _CREDENTIALS),
+    "service.oauth_credentials.removed": EventData("The provider, and the client there that is not used any more.", _CREDENTIALS),
     "organization.updated": EventData("The names before and after.", {"old_name": "Acme", "name": "Acme Corporation"}),
     "organization.sign_in_rules.updated": EventData(
         "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}
@@ -122,8 +123,6 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"host": "smtp.example.org", "failing_since": _WHEN},
     ),
     "organization.smtp.recovered": EventData("The mail server that does its work again.", {"host": "smtp.example.org"}),
-    "organization.oauth_credentials.updated": EventData("The provider, and the client there.", _CREDENTIALS),
-    "organization.oauth_credentials.removed": EventData("The provider, and the client there.", _CREDENTIALS),
     "organization.upstream_provider.created": EventData("The provider that people can sign in through.", _UPSTREAM),
     "organization.upstream_provider.updated": EventData(
         "Each changed term before and after, and whether the client's secret was replaced.",

@@ -68,7 +68,7 @@ _OF_THE_INTERFACE: Final = (
         ("service.created", "Service created"),
         ("service.updated", "Service updated"),
         ("service.deleted", "Service deleted"),
-        ("service.oauth_credentials.updated", "OAuth credentials of a service updated"),
+        ("service.oauth_credentials.updated", "OAuth credentials for sign-in to services updated"),
     ),
     *_types(
         "Organization management",
@@ -137,6 +137,7 @@ _FURTHER: Final = (
     ),
     *_types(
         "Service management",
+        ("service.oauth_credentials.removed", "OAuth credentials for sign-in to services removed"),
         ("client_secret.created", "Client secret of a service created"),
         ("client_secret.deleted", "Client secret of a service deleted"),
         ("service.saml.updated", "SAML of a service configured"),
@@ -151,8 +152,6 @@ _FURTHER: Final = (
         ("organization.sign_in_rules.updated", "Sign-in rules changed"),
         ("organization.smtp.failed", "Mail server failed for an hour"),
         ("organization.smtp.recovered", "Mail server works again"),
-        ("organization.oauth_credentials.updated", "OAuth credentials of the organization updated"),
-        ("organization.oauth_credentials.removed", "OAuth credentials of the organization removed"),
         ("organization.upstream_provider.created", "Upstream provider set up"),
         ("organization.upstream_provider.updated", "Upstream provider changed"),
         ("organization.upstream_provider.deleted", "Upstream provider removed"),

@@ -44,12 +44,13 @@ def _visible(field: str, text: str) -> str:
     return text
 
 
+# The API has one name for it, which speaks of services: theirs is the sign-in that these are for. They are the organization's all the same.
 def credentials_updated(credentials: OAuthCredentials, actor: Actor) -> Event:
-    return _event("organization.oauth_credentials.updated", credentials, actor)
+    return _event("service.oauth_credentials.updated", credentials, actor)
 
 
 def credentials_removed(credentials: OAuthCredentials, actor: Actor) -> Event:
-    return _event("organization.oauth_credentials.removed", credentials, actor)
+    return _event("service.oauth_credentials.removed", credentials, actor)
 
 
 def _event(name: str, credentials: OAuthCredentials, actor: Actor) -> Event:

@@ -48,9 +48,9 @@ async def test_credentials_are_set_replaced_and_removed(house: House, provider: 
         assert (await house.ask("DELETE", provider)).status == 204
     assert (await house.ask("GET", provider)).ok(200) == {**UNSET, "provider": provider}
     assert [(one["action"], one["details"]) for one in house.audited("%oauth%")] == [
-        ("organization.oauth_credentials.updated", {"provider": provider, "client_id": "Iv1.4f2d"}),
-        ("organization.oauth_credentials.updated", {"provider": provider, "client_id": "other"}),
-        ("organization.oauth_credentials.removed", {"provider": provider, "client_id": "other"}),
+        ("service.oauth_credentials.updated", {"provider": provider, "client_id": "Iv1.4f2d"}),
+        ("service.oauth_credentials.updated", {"provider": provider, "client_id": "other"}),
+        ("service.oauth_credentials.removed", {"provider": provider, "client_id": "other"}),
     ]
 
 
