@@ -183,7 +183,9 @@ def news_of(body: bytes) -> News:
 def _read(bare: News, kind: NewsType, thing: Mapping[str, Any]) -> News:
     about: dict[str, Any] = {"customer": _id(thing, "customer")}
     if kind in _SUBSCRIPTIONS:
-        about["subject"], about["snapshot"] = subscription_of(thing)
+        # A deletion says by its type what became of the subscription.
+        said = {"status": "canceled", **thing} if kind is NewsType.SUBSCRIPTION_DELETED else thing
+        about["subject"], about["snapshot"] = subscription_of(said)
     elif kind in _INVOICES:
         about["subject"] = _subscription_of_invoice(thing)
         about["paid_until"] = _paid_until(thing) if kind is NewsType.PAID else None

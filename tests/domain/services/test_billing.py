@@ -264,6 +264,15 @@ def test_odd_parts_are_left_out() -> None:
         subscription_of({"id": "x" * 300})
 
 
+def test_a_deletion_says_by_its_type_what_became_of_the_subscription() -> None:
+    bare = {"id": "sub_1", "customer": "cus_1"}
+    snapshot = told(NewsType.SUBSCRIPTION_DELETED, 0, bare).snapshot
+    assert snapshot is not None
+    assert snapshot.status == "canceled"
+    with pytest.raises(BadRequest):
+        told(NewsType.SUBSCRIPTION_UPDATED, 0, bare)
+
+
 def test_what_an_invoice_is_about() -> None:
     def subject(**thing: Any) -> str | None:
         return told(NewsType.PAYMENT_FAILED, 0, {"id": "in_1", **thing}).subject
