@@ -202,9 +202,10 @@ class FakeProvider:
         now = int(time())
         claims = {"aud": issued.client_id, "iat": now, "exp": now + 3600, "nonce": issued.nonce, **self.claims(issued), **self.wrong}
         claims = {name: value for name, value in claims.items() if value is not None}
+        headers = {"kid": self.kid} if self.kid else {}
         if self.algorithm == "none":
-            return jwt.encode(claims, "", algorithm="none", headers={"kid": self.kid})
-        return jwt.encode(claims, self.key, algorithm=self.algorithm, headers={"kid": self.kid})
+            return jwt.encode(claims, "", algorithm="none", headers=headers)
+        return jwt.encode(claims, self.key, algorithm=self.algorithm, headers=headers)
 
     def _refresh(self, form: Mapping[str, str]) -> tuple[int, Any]:
         issued = self.refreshes.pop(form.get("refresh_token", ""), None)

@@ -24,7 +24,7 @@ LONGEST_MEMBER: Final = 1366
 # Of four bytes: with a long exponent, one signature takes ten milliseconds.
 LONGEST_EXPONENT: Final = 6
 _MEMBERS: Final = ("kty", "kid", "alg", "n", "e", "crv", "x", "y")
-# A token with a key that nobody has seen makes us look again, but not more often than this.
+# A token with a key that nobody has seen, or that does not verify, makes us look again, but not more often than this.
 LOOKED_AGAIN_AFTER: Final = 30.0
 _ALGORITHMS: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "RSA": (RSAAlgorithm, ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")),
@@ -46,11 +46,18 @@ class ProviderKeys:
         if len(token) > LONGEST_TOKEN or not token.isascii():
             raise NotVouched("the ID token is too long")
         name = _named_key(token)
+        tried: Mapping[str, str] | None = None
+        refusal = NotVouched("no such key")
         for age in (FRESH_FOR, LOOKED_AGAIN_AFTER):
             key = _chosen(await self._sets.get(jwks_url, not_older_than=age), name)
-            if key is not None:
+            if key is None or key == tried:
+                continue
+            try:
                 return _decoded(token, key)
-        raise NotVouched("no such key")
+            except NotVouched as failed:
+                # There may be a new key under the same name, or in the place of a single one without.
+                tried, refusal = key, failed
+        raise refusal
 
     async def _fetched(self, url: str) -> Keys:
         published = await self._calls.get(url)

@@ -101,6 +101,29 @@ async def test_a_new_key_is_found_once_and_many_unknown_ones_do_not_flood_the_pr
     assert await house.who(tabs)
 
 
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_new_key_under_the_old_name_is_found_too(house: House, monkeypatch: pytest.MonkeyPatch, *, named: bool) -> None:
+    def published(key: Any) -> list[Any]:
+        return [{name: value for name, value in public_jwk("one", key).items() if named or name != "kid"}]
+
+    fake = house.sits()
+    fake.kid = "one" if named else ""
+    fake.published = published(KEY)
+    await house.go(house.browser())
+    fake.key, fake.published = OTHER_KEY, published(OTHER_KEY)
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, AGAIN)
+    assert fake.calls.count("/keys") == 1
+    monkeypatch.setattr(keys, "LOOKED_AGAIN_AFTER", 0.0)
+    await house.go(tabs)
+    assert await house.who(tabs)
+    # A signature that no key verifies is refused, however often we look.
+    fake.key = KEY
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, AGAIN)
+    assert tabs.session is None
+
+
 async def test_officesuite_names_the_tenant_of_the_token(house: House) -> None:
     fake = house.sits(word="officesuite")
     for wrong in (
