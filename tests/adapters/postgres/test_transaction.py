@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 import pytest
@@ -37,9 +37,11 @@ def number(which: int) -> UUID:
 
 
 async def test_those_told_one_after_the_other_are_one_statement_each_with_its_own_parameters(store: Store) -> None:
+    # Known by this: the connection may have served other tests, whose statements it still knows.
+    user: LiteralString = f"{USER} /* one of these */"
     async with transaction(store) as opened:
-        await opened.tell_along(USER, {"id": number(1), "email": "a"})
-        await opened.tell_along(USER, {"id": number(2), "email": "b"})
+        await opened.tell_along(user, {"id": number(1), "email": "a"})
+        await opened.tell_along(user, {"id": number(2), "email": "b"})
         # It refers to a row that the same statement makes.
         await opened.tell_along(SESSION, {"id": number(3), "user": number(2)})
         await opened.commit()
@@ -49,7 +51,7 @@ async def test_those_told_one_after_the_other_are_one_statement_each_with_its_ow
     ]
     assert await store.query("select user_id from sessions") == [{"user_id": number(2)}]
     async with store.pool.connection() as connection:
-        cursor = await connection.execute("select count(*) from pg_prepared_statements where statement like '%insert into users%'")
+        cursor = await connection.execute("select count(*) from pg_prepared_statements where statement like '%one of these%'")
         assert await cursor.fetchall() == [(1,)]
 
 
