@@ -97,6 +97,7 @@ class Returned(msgspec.Struct, frozen=True):
 @page.get(
     START,
     caller=IN_FLOW,
+    # Not that of pages: the interface limits all of `/auth/*`, and each call writes a row. Nobody guesses the state to come back with.
     limit=AUTH,
     policy=IN_POPUP,
     advice=advice,

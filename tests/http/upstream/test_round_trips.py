@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from entrypoints.http.application import build_application
-from entrypoints.http.machinery.limits import USER_CODES
+from entrypoints.http.pages import upstream_pages
 from tests.http.browsing import Tabs
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
@@ -109,10 +112,13 @@ async def test_somebody_connects_an_identity_while_their_organization_is_suspend
     assert "status=success" in (answer.header("location") or "")
 
 
-async def test_only_codes_of_devices_are_tried(house: House) -> None:
+async def test_only_codes_of_devices_are_tried(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A code that nobody has counts, and nothing else that this page refuses does."""
+    # Fewer than the limit of all of `/auth/*` lets through.
+    few = RateLimit("user_codes", burst=3, seconds_per_request=1000)
+    monkeypatch.setattr(upstream_pages, "USER_CODES", few)
     tabs = limited(house)
-    for _ in range(USER_CODES.burst + 1):
+    for _ in range(few.burst + 1):
         is_page(await tabs.request("GET", "/auth/websuite?org=nothing"), 404)
-    answers = [(await tabs.request("GET", "/auth/websuite?user_code=BCDF-GHJK")).status for _ in range(USER_CODES.burst + 1)]
-    assert answers == [404] * USER_CODES.burst + [429]
+    answers = [(await tabs.request("GET", "/auth/websuite?user_code=BCDF-GHJK")).status for _ in range(few.burst + 1)]
+    assert answers == [404] * few.burst + [429]
