@@ -12,5 +12,5 @@ class RefreshTokens(Protocol):
     async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None) -> PresentedToken | None:
         """Exchanges the token for its successor if it is a live session's current one, and moves the session's end. Of many callers, one
         rotates it. None when no such token exists: for an application (`holder`), among those of sessions that it was given; for others,
-        among all that no application was given.
+        among all that no application was given which could show who it is.
         """

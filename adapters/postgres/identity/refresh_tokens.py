@@ -12,7 +12,7 @@ from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
 from core.domain.email import Email
-from core.domain.identifiers import DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
@@ -50,6 +50,7 @@ class _Presented:
     email_is_verified: bool
     role: str | None
     owes_second_factor: bool
+    client_id: UUID | None
 
     def presented(self) -> PresentedToken:
         impersonated = None
@@ -86,6 +87,7 @@ class _Presented:
             email_is_verified=self.email_is_verified,
             role=self.role or "",
             owes_second_factor=self.owes_second_factor,
+            client=None if self.client_id is None else ClientId(self.client_id),
         )
 
 
@@ -109,6 +111,12 @@ class PostgresRefreshTokens:
         return rows[0].presented() if rows else None
 
 
+# Of `services`: they have nothing by which they could show who they are.
+_SHOWS_NOTHING: Final = """
+                    services.service_type in ('mobile', 'desktop')
+                 or services.jwks is null and services.jwks_uri is null
+                    and not exists (select from client_secrets where client_secrets.service_id = services.id)"""
+
 # All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
 # changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
 # session that is revoked at this very moment is not extended, and then `is_live` is false. The sessions that it was opened from are
@@ -126,6 +134,7 @@ _ROTATE: Final[LiteralString] = f"""
                     coalesce(memberships.role is not null or services.sign_in_policy = 'anyone', false) as is_member,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
+                    case when sessions.scopes is not null then services.client_id end as client_id,
                     {SUBSCRIPTION_STATE} as subscription
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
@@ -134,8 +143,10 @@ _ROTATE: Final[LiteralString] = f"""
                left join services on services.id = sessions.service_id
                left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
               where tokens.digest = %(digest)s
-                and (sessions.scopes is null and %(service)s::uuid is null
-                  or sessions.scopes is not null and sessions.service_id = %(service)s::uuid)
+                and case
+                        when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
+                        else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
+                    end
          ),
          rotated as (
              update refresh_tokens
@@ -177,7 +188,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor,
+         found.email_is_verified, found.role, found.owes_second_factor, found.client_id,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

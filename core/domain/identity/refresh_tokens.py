@@ -41,6 +41,8 @@ class PresentedToken:
     """In the organization of the session; empty for a person who is no member."""
     owes_second_factor: bool = False
     """That organization requires one of its members, and the time in which to set it up is over."""
+    client: ClientId | None = None
+    """The application that the session was given to."""
 
 
 @dataclass(frozen=True, slots=True)

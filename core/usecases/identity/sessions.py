@@ -15,6 +15,7 @@ from core.domain.identity.refresh_tokens import (
     BeyondScopes,
     Continued,
     Holder,
+    PresentedToken,
     RefreshOutcome,
     fingerprint,
     refresh_outcome,
@@ -185,7 +186,7 @@ class Sessions:
         """Exchanges a refresh token, in the context that its session has. Raises `BadRequest` for what cannot be a token; `Unauthorized`
         for one that is unknown, whose session has ended, or that comes back after it was exchanged; `Forbidden` when the user has left the
         session's organization; `OrganizationNotActive` when that is not active, and `SecondFactorRequired` when it requires one that the
-        user lacks. A session that an application was given is unknown here: the application has to say who it is.
+        user lacks. A session that an application was given is unknown here if the application can show who it is: then it has to.
         """
         return await self.tokens((await self.continued(token, client)).opened)
 
@@ -209,7 +210,7 @@ class Sessions:
                         presented.is_platform_owner,
                         following,
                         presented.subscription,
-                        None if holder is None else Application(holder.client, holder.scopes or presented.session.scopes or ()),
+                        _application(presented, holder),
                     )
                     await self._witness(presented.session, client)
                     return Continued(opened, presented.email_is_verified, presented.role)
@@ -280,6 +281,12 @@ class Sessions:
 
 # The same for all: a guesser learns nothing from it.
 _REFUSED: Final = "The refresh token is not valid"
+
+
+def _application(presented: PresentedToken, holder: Holder | None) -> Application | None:
+    if holder is not None:
+        return Application(holder.client, holder.scopes or presented.session.scopes or ())
+    return None if presented.client is None else Application(presented.client, presented.session.scopes or ())
 
 
 def _require_plausible(token: Token) -> None:

@@ -54,10 +54,32 @@ async def test_a_refresh_token_is_for_its_client(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.shop)
     for other in (relying.page, relying.theirs):
         assert oauth(await relying.refresh(other, tokens["refresh_token"])) == (400, "invalid_grant")
-    # Where nobody says which client it is, it is no token at all.
+    # Where nobody shows which client it is, it is no token at all.
     answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert refused(answer) == (401, "UNAUTHORIZED")
     (await relying.refresh(relying.shop, tokens["refresh_token"])).ok()
+
+
+async def test_an_application_that_cannot_show_who_it_is_may_refresh_where_nobody_is_asked(relying: Relying) -> None:
+    """What binds its token is a name that anybody may say."""
+    tokens = await relying.signed_in(relying.page, scopes="openid email")
+    for _ in range(2):
+        refreshed = (await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})).ok()
+        assert refreshed["refresh_token"] != tokens["refresh_token"]
+        before, after = claims_of(tokens["access_token"]), claims_of(refreshed["access_token"])
+        # Still the application's, and nothing else.
+        for name in ("aud", "client_id", "scope", "sid", "sub"):
+            assert after[name] == before[name]
+        assert refused(await relying.client.get("/api/user/devices", token=refreshed["access_token"])) == (403, "FORBIDDEN")
+        tokens = refreshed
+    # It gets a secret, or keys: from now on it has to show that.
+    relying.keyed(relying.page)
+    answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
+    assert refused(answer) == (401, "UNAUTHORIZED")
+    relying.people.change("update services set jwks = null")
+    relying.secret_of(relying.page.service)
+    answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
+    assert refused(answer) == (401, "UNAUTHORIZED")
 
 
 async def test_a_session_that_no_application_was_given_is_none_of_theirs(relying: Relying) -> None:

@@ -43,7 +43,8 @@ async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTok
     """Exchange a refresh token for new tokens
 
     Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh
-    token. If an old refresh token returns later, or from elsewhere, the session ends.
+    token. If an old refresh token returns later, or from elsewhere, the session ends. An application with a client secret or keys
+    refreshes at the token endpoint, where it shows who it is.
     """
     pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.client)
     return RefreshedTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
