@@ -10,7 +10,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.forgetting import AT_ONCE, CREDENTIALS, HOLDS
+from adapters.postgres.identity.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.mfa import second_factor_due_in
 from adapters.postgres.record.going import IS_GOING
 from adapters.postgres.rows import IdRow
@@ -448,29 +448,36 @@ LOGINS: Final[LiteralString] = f"""
 
 _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
 
-# With the addresses that the person has, is about to have, or had when an invitation was accepted.
-REMEMBER: Final = """
+# Beside these, that of an invitation counts which the person has accepted. What stands in place of forgotten addresses is nobody's: a
+# search for it would find for ever what it has changed.
+_REMEMBER: Final = """
     insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
     select %(request)s, id, %(by)s, %(until)s,
            array(
                select distinct key
                  from (
-                          select users.email_key as key
-                           union all
-                          select users.pending_email_key
+                          {addresses}
                            union all
                           select invitations.email_key
                             from audit_entries
                             join invitations on invitations.id = (audit_entries.details ->> 'invitation_id')::uuid
                            where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s
                              and audit_entries.action = 'user.joined'
-                      ) as known
-                where key is not null
+                      ) as known (key)
+                where key <> '{nobody}'
            )
       from users
      where id = %(user)s
  returning email_keys
 """
+
+# With the addresses that the person has or is about to have.
+_ADDRESSES: Final = "select unnest(array[users.email_key, users.pending_email_key])"
+REMEMBER: Final[LiteralString] = _REMEMBER.format(addresses=_ADDRESSES, nobody=NOBODY)
+
+# Where a tenant deletes an account that it has made, it also chose the address. While nobody has proved that, it may be anybody's: what
+# others have sent there, or keep about it, is not about the person who goes.
+REMEMBER_PROVED: Final[LiteralString] = _REMEMBER.format(addresses=f"{_ADDRESSES} where users.email_verified_at is not null", nobody=NOBODY)
 
 # The interface asks for it among the person's events.
 _NOTE: Final[LiteralString] = f"""

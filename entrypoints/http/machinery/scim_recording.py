@@ -55,5 +55,5 @@ def _body(sent: bytes) -> Any:
         return None
     try:
         return shown_body(msgspec.json.decode(sent))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -15,6 +15,7 @@ from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId
 from core.domain.record.events import SYSTEM
 from core.domain.services.api_keys import KeyHolder, Permission
 from tests.http.client import Received, refused
+from tests.http.forgetting import finish_forgetting
 from tests.http.people import Person
 from tests.http.service_interface import PROFILE, USERS, Backend, leave_traces, traces
 from tests.http.signing_in import PASSWORD, Browser
@@ -319,6 +320,16 @@ async def test_what_the_log_says_of_an_acceptance_by_link_is_forgotten_with_the_
     assert market.people.rows(joining) == [joined, accepted]
     assert (await shop.delete(ada)).status == 204
     assert market.people.rows(joining) == [{**one, "email": None, "address": None} for one in (joined, accepted)]
+
+
+async def test_deleting_an_account_whose_address_nobody_has_proved_ends_no_invitation_of_others(market: Market, shop: Backend) -> None:
+    """A service chooses any address for its users."""
+    token = await market.tenants.token(market.tenants.member(market.globex, "owner"))
+    (await market.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=token)).ok()
+    before = market.people.rows("select * from invitations")
+    assert (await shop.delete(await shop.create(ADA))).status == 204
+    assert await finish_forgetting(market.postern, market.people) == 1
+    assert market.people.rows("select * from invitations") == before
 
 
 async def test_the_audit_chains_hold_after_somebody_was_forgotten(market: Market, shop: Backend) -> None:

@@ -170,8 +170,10 @@ async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], po
     The person becomes a member of the organization and gets a mail. If the address has no account, one is made, and the mail has a link to
     choose a password. An account that exists is not changed. 409 is for a person whom the directory knows already.
     """
+    # Before anything is changed: it may be refused.
+    want = call.query.wanted
     created = await postern.federation.scim_users.create(call.caller, call.body.stated(), call.actor)
-    return _answer(created, call.query.wanted, postern, status=201)
+    return _answer(created, want, postern, status=201)
 
 
 @endpoint.get(_USER, **declared(NotFound, also={304: NoBody}))
@@ -182,11 +184,12 @@ async def scim_user(
 
     With `If-None-Match`, 304 says that the version that you have is the current one.
     """
+    want = call.query.wanted
     found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
     version = user_version(found.profile)
     if is_known(known_version(call.request), version):
         return Answer(NO_BODY, 304, ((b"etag", version.encode()),))
-    return _answer(found, call.query.wanted, postern)
+    return _answer(found, want, postern)
 
 
 @endpoint.put(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
@@ -198,10 +201,11 @@ async def replace_scim_user(
     What you leave out is taken away, except that nobody is deactivated or activated unless you say so. With `If-Match`, 412 says that
     somebody else was faster.
     """
+    want = call.query.wanted
     replaced = await postern.federation.scim_users.replace(
         call.caller, UserId(call.path.user_id), call.body.stated(), version_of(call.request), call.actor
     )
-    return _answer(replaced, call.query.wanted, postern)
+    return _answer(replaced, want, postern)
 
 
 @endpoint.patch(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
@@ -212,10 +216,11 @@ async def change_scim_user(call: Call[PatchBody, Shown, ScimUserPath, ScimHolder
     organization, from their next request on; `active: true` makes them a member again. An address can be changed where the account came to
     be through this directory and is used nowhere else.
     """
+    want = call.query.wanted
     changed = await postern.federation.scim_users.patch(
         call.caller, UserId(call.path.user_id), call.body.listed(), version_of(call.request), call.actor
     )
-    return _answer(changed, call.query.wanted, postern)
+    return _answer(changed, want, postern)
 
 
 @endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204))

@@ -9,7 +9,7 @@ import trio
 
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client, refused
-from tests.http.federation.scim.directories import USERS, Directory
+from tests.http.federation.scim.directories import USERS, Directory, refusal
 from tests.http.people import People
 
 EXCHANGES = "/api/organizations/acme/scim/exchanges"
@@ -69,6 +69,12 @@ async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Dir
         assert secret not in written
     only = await directory.client.get(f"{EXCHANGES}?refused=true&limit=2", token=await directory.people.token(directory.owner))
     assert [one["status"] for one in only.ok()["exchanges"]] == [400, 404]
+
+
+async def test_a_body_that_is_no_text_is_refused_and_noted_without_it(directory: Directory, read: Read) -> None:
+    for body in (b'{"userName": "\xab"}', b"\xff\xfe{\x00}\x00", b'{"userName": "\\ud800"}', b"[" * 10_000):
+        assert refusal(await directory.ask("POST", USERS, body)) == (400, "invalidSyntax"), body
+    assert [(one["status"], one["request"]) for one in await read(4)] == [(400, None)] * 4
 
 
 async def test_only_so_many_are_kept_and_none_of_another_organization_is_shown(

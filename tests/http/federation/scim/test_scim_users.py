@@ -23,6 +23,7 @@ from entrypoints.bootstrap import Postern
 from ports.federation.scim.users import Order
 from tests.http.client import Client, Received
 from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
+from tests.http.forgetting import finish_forgetting
 from tests.http.identity.test_passkeys import Owner
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, Browser
@@ -371,6 +372,30 @@ async def test_an_account_that_nothing_else_holds_is_deleted_for_good(directory:
     assert again["id"] != created["id"]
 
 
+async def test_deleting_an_account_whose_address_nobody_has_proved_takes_nothing_away_from_others(
+    directory: Directory, globex: Directory, postern: Postern
+) -> None:
+    """A directory chooses any address. Two requests would have ended the invitations that others have sent there, and their mails."""
+    people, token = directory.people, await directory.people.token(globex.owner)
+    (await directory.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=token)).ok()
+    kept = (
+        "select * from invitations",
+        "select * from audit_personal join audit_entries on id = entry_id where organization_id is not null order by entry_id",
+        "select * from events where organization_id is not null order by id",
+        "select id, kind from jobs where kind = 'mail' or kind like 'organization%%' order by id",
+    )
+    before = [people.rows(rows) for rows in kept]
+    assert all(before)
+    created = await directory.create(ADA)
+    # Nor is it proved by being asked for.
+    people.change("update users set pending_email = %s, pending_email_key = %s where id = %s", ADA, ADA, created["id"])
+    assert (await directory.ask("DELETE", f"{USERS}/{created['id']}")).status == 204
+    assert await finish_forgetting(postern, people) == 1
+    assert people.rows("select from users where id = %s", created["id"]) == []
+    for rows, was in zip(kept, before, strict=True):
+        assert [one for one in was if one not in people.rows(rows)] == [], rows
+
+
 @pytest.mark.parametrize("role", ["owner", "admin"])
 async def test_owners_and_admins_are_not_touched(directory: Directory, role: str) -> None:
     chief = directory.owner if role == "owner" else directory.tenants.member(directory.tenant, "admin")
@@ -491,6 +516,19 @@ async def test_what_an_administrator_removes_the_directory_sees_as_inactive_and_
     assert ada["id"] not in await directory.members()
     assert (await directory.patch(ada["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
     assert ada["id"] in await directory.members()
+
+
+async def test_what_is_refused_for_how_it_is_to_be_answered_has_not_happened(directory: Directory) -> None:
+    ada = await directory.create(ADA)
+    for query in ("attributes=id&excludedAttributes=name", f"attributes={','.join(['x'] * 101)}"):
+        for method, path in (("POST", USERS), ("PUT", f"{USERS}/{ada['id']}")):
+            answer = await directory.ask(method, f"{path}?{query}", {"userName": "b@example.org", "displayName": "B"})
+            assert refusal(answer) == (400, "invalidValue")
+        body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": False}]}
+        assert refusal(await directory.ask("PATCH", f"{USERS}/{ada['id']}?{query}", body)) == (400, "invalidValue")
+        assert refusal(await directory.ask("PUT", f"{directory.group}?{query}", {"members": []})) == (400, "invalidValue")
+    assert await directory.shown(ada["id"]) == ada
+    assert await directory.find('userName eq "b@example.org"') == []
 
 
 async def test_no_request_goes_to_the_database_more_often_than_it_must(directory: Directory, postern: Postern) -> None:

@@ -1,0 +1,347 @@
+"""What the directory of an organization may have changed, told from all rows of the database before and after: everything else is a fault.
+
+The rules are written from what is promised, not from the statements that keep it: whose an account is, is worked out here once more.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from adapters.postgres.identity.forgetting import NOBODY
+from tests.http.people import People
+
+Row = dict[str, Any]
+State = frozenset[tuple[str, str]]
+"""The table and the text of each row."""
+
+# Counters of limits; and what no test has filled.
+_PASSED_OVER: Final = ("rate_limit_buckets", "schema_migrations")
+_ACCOUNTS: Final = (
+    *("users", "memberships", "provisioned_users", "service_users", "all_organizations", "sessions", "all_services", "scim_groups"),
+    *("audit_entries", "invitations", "passkeys", "identities"),
+)
+# Whatever is in these is of one person, of one of their sessions or of one of their identities.
+_OF_PERSON: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("mfa_secrets", "backup_codes", "passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions"),
+            *("consents", "device_codes", "authorization_codes", "login_events", "service_users", "flows", "mfa_events"),
+        ),
+        "user_id",
+    ),
+    **dict.fromkeys(("refresh_tokens", "browser_sessions"), "session_id"),
+}
+# Of an account whose address nobody has proved, and which a directory now brings: what went with the one who registered it.
+_DISOWNED: Final = frozenset(
+    {"passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"}
+)
+# These are only ever added to.
+_ADDED: Final = frozenset({"audit_pending", "jobs", "webhook_deliveries", "logout_notices"})
+_OWN_USER: Final = frozenset(
+    {
+        *("email", "email_key", "email_verified_at", "password_hash", "pending_email", "pending_email_key", "deactivated_at"),
+        *("deactivated_by_org_id", "updated_at"),
+    }
+)
+
+
+class Reader:
+    """Over one statement for all tables."""
+
+    def __init__(self, people: People) -> None:
+        self._people = people
+        tables = people.rows("select tablename as name from pg_tables where schemaname = 'public' order by tablename")
+        named = [one["name"] for one in tables if one["name"] not in _PASSED_OVER]
+        self._statement = " union all ".join(f"select '{table}' as of, row_to_json({table})::text as row from {table}" for table in named)
+        keys = people.rows(
+            """
+            select pg_class.relname as of, array_agg(pg_attribute.attname::text) as names
+              from pg_index
+              join pg_class on pg_class.oid = pg_index.indrelid
+              join pg_attribute on pg_attribute.attrelid = pg_class.oid and pg_attribute.attnum = any (pg_index.indkey)
+             where pg_index.indisprimary
+             group by pg_class.relname
+            """
+        )
+        self.keys: Mapping[str, list[str]] = {one["of"]: one["names"] for one in keys}
+
+    def read(self) -> State:
+        return frozenset((one["of"], one["row"]) for one in self._people.rows(self._statement))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    table: str
+    before: Row | None
+    after: Row | None
+
+    @property
+    def kind(self) -> Literal["added", "removed", "changed"]:
+        return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+    @property
+    def columns(self) -> set[str]:
+        """Those that differ."""
+        before, after = self.before or {}, self.after or {}
+        return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+    def is_of(self, organization: str, column: str = "org_id") -> bool:
+        return all(row[column] == organization for row in (self.before, self.after) if row is not None)
+
+    def one(self, column: str) -> Any:
+        row = self.before or self.after or {}
+        return row[column]
+
+    def only(self, *columns: str) -> bool:
+        return self.kind == "changed" and self.columns <= set(columns)
+
+    def __str__(self) -> str:
+        if self.kind != "changed":
+            return f"{self.table} {self.kind}: {self.before or self.after}"
+        before, after = self.before or {}, self.after or {}
+        told = {name: (before.get(name), after.get(name)) for name in sorted(self.columns)}
+        return f"{self.table} changed: {told} of {before}"
+
+
+def changes(before: State, after: State, keys: Mapping[str, list[str]]) -> list[Change]:
+    old, new = (
+        {(table, tuple(str(row.get(name)) for name in keys.get(table, row))): row for table, row in _decoded(rows)}
+        for rows in (before - after, after - before)
+    )
+    return [Change(at[0], old.get(at), new.get(at)) for at in {**old, **new}]
+
+
+def _decoded(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Row]]:
+    return ((table, json.loads(text)) for table, text in rows)
+
+
+class Accounts:
+    """Whose the accounts are, in one state of the database."""
+
+    def __init__(self, state: State) -> None:
+        self.tables: dict[str, list[Row]] = {table: [] for table in _ACCOUNTS}
+        for table, row in _decoded(one for one in state if one[0] in self.tables):
+            self.tables[table].append(row)
+        self.users = {row["id"]: row for row in self.tables["users"]}
+        self.roles = {(row["org_id"], row["user_id"]): row["role"] for row in self.tables["memberships"]}
+        self.sessions = {row["id"]: row for row in self.tables["sessions"]}
+        self.entries = {row["id"]: row for row in self.tables["audit_entries"]}
+
+    def known(self, organization: str) -> set[str]:
+        """To its directory."""
+        return {
+            row["user_id"] for table in ("memberships", "provisioned_users") for row in self.tables[table] if row["org_id"] == organization
+        }
+
+    def said(self, organization: str) -> str:
+        """All that its directory has said, and is kept."""
+        kept = [row for table in ("provisioned_users", "scim_groups") for row in self.tables[table] if row["org_id"] == organization]
+        return "\n".join(str(value) for row in kept for name, value in row.items() if name != "user_id")
+
+    def runs(self, organization: str, user: str) -> bool:
+        return self.roles.get((organization, user)) in {"owner", "admin"}
+
+    def own(self, organization: str) -> set[str]:
+        """Accounts that came to be through this directory, and that nothing else holds; but for those who run the organization."""
+        held = {
+            row["user_id"]
+            for table in ("memberships", "provisioned_users", "service_users")
+            for row in self.tables[table]
+            if row["org_id"] != organization
+        }
+        held |= {row["owner_user_id"] for row in self.tables["all_organizations"]}
+        return {
+            row["id"]
+            for row in self.tables["users"]
+            if row["origin_org_id"] == organization
+            and not row["is_platform_owner"]
+            and (row["deactivated_at"] is None or row["deactivated_by_org_id"] == organization)
+            and row["id"] not in held
+            and not self.runs(organization, row["id"])
+        }
+
+
+class Territory:
+    """Of one organization, while its directory went from one state to the other."""
+
+    def __init__(self, organization: str, before: Accounts, after: Accounts) -> None:
+        self.organization = organization
+        self._before = before
+        self._after = after
+        self._own = before.own(organization)
+        self._known = before.known(organization)
+        # What others keep about an address is forgotten with its account, if the person has proved that it is theirs (0055).
+        users = before.users
+        self._forgotten = {
+            users[user]["email_key"] for user in self._own - after.users.keys() if users[user]["email_verified_at"] is not None
+        }
+        self._services = {row["id"] for row in before.tables["all_services"] if row["org_id"] == organization}
+
+    def allows(self, one: Change) -> bool:
+        rule = getattr(self, f"_{one.table}", None)
+        if rule is not None:
+            return bool(rule(one))
+        if one.table in _OF_PERSON:
+            return self._of_person(one)
+        return one.table in _ADDED and one.kind == "added"
+
+    def _was_disowned(self, user: str) -> bool:
+        account = self._before.users.get(user)
+        return (
+            account is not None and account["email_verified_at"] is None and account["deactivated_at"] is None and user not in self._known
+        )
+
+    def _of_person(self, one: Change) -> bool:
+        user = one.one(_OF_PERSON[one.table])
+        if _OF_PERSON[one.table] == "session_id":
+            session = self._before.sessions.get(user)
+            if session is None:
+                return False
+            if self._inside(session):
+                return True
+            user = session["user_id"]
+        return one.kind != "added" and (user in self._own or (one.table in _DISOWNED and self._was_disowned(user)))
+
+    def _inside(self, session: Row) -> bool:
+        """Opened in the organization or one of its services, by somebody who does not run it."""
+        return session["organization_id"] == self.organization and not self._before.runs(self.organization, session["user_id"])
+
+    def _sessions(self, one: Change) -> bool:
+        if one.before is not None and self._inside(one.before) and one.only("revoked_at"):
+            return True
+        return self._of_person(one)
+
+    def _users(self, one: Change) -> bool:
+        before, after = one.before, one.after
+        if before is None:
+            assert after is not None
+            plain = (after["origin_org_id"], after["is_platform_owner"], after["password_hash"], after["email_verified_at"])
+            return plain == (self.organization, False, None, None) and after["origin_service_id"] is None
+        if before["id"] in self._own:
+            # A directory can prove nothing and choose no password, and neither goes with an address.
+            if after is None:
+                return True
+            proofs = {None} if after["email_key"] != before["email_key"] else {None, before["password_hash"], before["email_verified_at"]}
+            return one.only(*_OWN_USER) and {after["password_hash"], after["email_verified_at"]} <= proofs
+        if after is None:
+            return False
+        if self._was_disowned(before["id"]):
+            return one.only("password_hash", "password_changed_at", "pending_email", "pending_email_key", "origin_service_id", "updated_at")
+        # The deactivation by a directory ends where another one brings the person.
+        lifted = before["deactivated_by_org_id"] is not None and after["deactivated_at"] is None and after["deactivated_by_org_id"] is None
+        return lifted and one.only("deactivated_at", "deactivated_by_org_id", "updated_at")
+
+    def _memberships(self, one: Change) -> bool:
+        if one.kind == "changed" or not one.is_of(self.organization):
+            return False
+        return one.one("role") == "member" if one.after is not None else one.one("role") not in {"owner", "admin"}
+
+    def _relations(self, one: Change) -> bool:
+        if one.kind == "changed" or not one.is_of(self.organization, "organization_id"):
+            return False
+        if one.after is not None:
+            return (one.after["relation"], one.after["object_id"]) == ("member", self.organization)
+        return one.one("user_id") is not None and one.one("relation") in {"member", "holder"}
+
+    def _all_organizations(self, one: Change) -> bool:
+        return one.one("id") == self.organization and one.only("member_count")
+
+    def _invitations(self, one: Change) -> bool:
+        """Those to people who leave end."""
+        if one.kind != "changed" or one.before is None or one.after is None or one.after["status"] != "cancelled":
+            return False
+        return one.is_of(self.organization) or (one.before["email_key"] in self._forgotten and one.after["email"] == NOBODY)
+
+    def _provisioned_users(self, one: Change) -> bool:
+        return one.is_of(self.organization)
+
+    _scim_groups = _provisioned_users
+
+    def _former_members(self, one: Change) -> bool:
+        """Goes with an account, too."""
+        return one.is_of(self.organization) or (one.after is None and one.one("user_id") in self._own)
+
+    def _join_requests(self, one: Change) -> bool:
+        if one.one("user_id") in self._own and one.after is None:
+            return True
+        return one.is_of(self.organization) and one.only("status", "decided_at") and (one.after or {})["status"] == "approved"
+
+    def _scim_exchanges(self, one: Change) -> bool:
+        """Written later, and so perhaps those of another directory."""
+        return one.kind != "changed"
+
+    def _all_services(self, one: Change) -> bool:
+        return one.is_of(self.organization) and one.only("user_count")
+
+    def _service_user_marks(self, one: Change) -> bool:
+        return one.one("service_id") in self._services
+
+    def _record(self, one: Change) -> bool:
+        if one.kind != "added":
+            return False
+        told = one.one("organization_id")
+        return told in {None, self.organization} or (one.one("target_type") == "user" and self._was_disowned(one.one("target_id")))
+
+    _audit_entries = _record
+
+    def _events(self, one: Change) -> bool:
+        return self._record(one) or (one.only("personal") and self._may_forget(one.one("organization_id"), one))
+
+    def _audit_personal(self, one: Change) -> bool:
+        if one.kind == "added":
+            return True
+        entry = self._before.entries.get(one.one("entry_id")) or self._after.entries[one.one("entry_id")]
+        return one.after is None and self._may_forget(entry["organization_id"], Change("audit_entries", entry, entry))
+
+    def _may_forget(self, organization: str | None, told: Change) -> bool:
+        """What is said of somebody who is deleted; or is the organization's own."""
+        about = told.one("target_id")
+        invited = {row["id"] for row in self._before.tables["invitations"] if row["email_key"] in self._forgotten}
+        return organization == self.organization or about in self._own or about in invited
+
+    def _privacy_requests(self, one: Change) -> bool:
+        return one.one("user_id") in self._own or one.one("user_id") not in self._before.users
+
+
+def ways_left_behind(before: Accounts, after: Accounts) -> list[str]:
+    """Ways in that go with an address, and are there although it changed."""
+    keys = {user: row["email_key"] for user, row in before.users.items()}
+    moved = {user for user, row in after.users.items() if keys.get(user, row["email_key"]) != row["email_key"]}
+    return [
+        f"{row['user_id']} has kept one of their {table}"
+        for table in ("passkeys", "identities", "sessions")
+        for row in after.tables[table]
+        if row["user_id"] in moved and row.get("revoked_at") is None
+    ]
+
+
+def faults_within(accounts: Accounts, tables: State) -> list[str]:
+    """What is wrong in one state of the database, whoever has brought it about."""
+    found: list[str] = []
+    members: dict[str, list[Row]] = {}
+    for row in accounts.tables["memberships"]:
+        members.setdefault(row["org_id"], []).append(row)
+    for one in accounts.tables["all_organizations"]:
+        here = members.get(one["id"], [])
+        if [row["user_id"] for row in here if row["role"] == "owner"] != [one["owner_user_id"]]:
+            found.append(f"{one['slug']} has not exactly its owner")
+        if one["member_count"] != len(here):
+            found.append(f"{one['slug']} counts {one['member_count']} members of {len(here)}")
+    related = {
+        (row["organization_id"], row["user_id"])
+        for table, row in _decoded(one for one in tables if one[0] == "relations")
+        if row["user_id"]
+    }
+    if related != set(accounts.roles):
+        found.append(f"members and relations differ: {related ^ set(accounts.roles)}")
+    found += [
+        f"is_member is wrong: {row}"
+        for row in accounts.tables["provisioned_users"]
+        if row["is_member"] is not ((row["org_id"], row["user_id"]) in accounts.roles)
+    ]
+    for session in accounts.tables["sessions"]:
+        user = accounts.users[session["user_id"]]
+        if session["revoked_at"] is None and user["deactivated_by_org_id"] is not None:
+            found.append(f"somebody whom a directory has deactivated has a session: {user['email']}")
+    return found
