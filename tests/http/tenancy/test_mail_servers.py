@@ -336,9 +336,18 @@ async def test_of_those_who_find_an_hour_over_one_tells(house: House, server: Ma
     for name in ("one", "two"):
         await house.invite(f"{name}@acme.example")
     house.people.change("update mail_servers set failing_since = now() - interval '2 hours'")
+
+    async def deliver() -> None:
+        while True:
+            try:
+                return await house.deliver()
+            except MailDelayed:
+                # The server has failed at the other mail, which has not told yet.
+                await trio.sleep(0.01)
+
     async with trio.open_nursery() as nursery:
         for _ in range(2):
-            nursery.start_soon(house.deliver)
+            nursery.start_soon(deliver)
     assert len(house.files()) == 2
     assert len(house.audited("organization.smtp.failed")) == 1
     assert len(await Postbox(postern).empty()) == 1
