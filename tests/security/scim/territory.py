@@ -4,7 +4,7 @@ The rules are written from what is promised, not from the statements that keep i
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -142,13 +142,15 @@ class Accounts:
     def runs(self, organization: str, user: str) -> bool:
         return self.roles.get((organization, user)) in {"owner", "admin"}
 
-    def own(self, organization: str) -> set[str]:
-        """Accounts that came to be through this directory, and that nothing else holds; but for those who run the organization."""
+    def own(self, organization: str, asking: Collection[str]) -> set[str]:
+        """Accounts that came to be through this directory, and that nothing else holds; but for those who run the organization. Others who
+        are asking may let go of them at this moment.
+        """
         held = {
             row["user_id"]
             for table in ("memberships", "provisioned_users", "service_users")
             for row in self.tables[table]
-            if row["org_id"] != organization
+            if row["org_id"] not in {organization, *(asking if table != "service_users" else ())}
         }
         held |= {row["owner_user_id"] for row in self.tables["all_organizations"]}
         return {
@@ -165,11 +167,11 @@ class Accounts:
 class Territory:
     """Of one organization, while its directory went from one state to the other."""
 
-    def __init__(self, organization: str, before: Accounts, after: Accounts) -> None:
+    def __init__(self, organization: str, before: Accounts, after: Accounts, asking: Collection[str]) -> None:
         self.organization = organization
         self._before = before
         self._after = after
-        self._own = before.own(organization)
+        self._own = before.own(organization, asking)
         self._known = before.known(organization)
         # What others keep about an address is forgotten with its account, if the person has proved that it is theirs (0055).
         users = before.users
