@@ -448,15 +448,17 @@ LOGINS: Final[LiteralString] = f"""
 
 _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
 
-# Beside these, that of an invitation counts which the person has accepted. What stands in place of forgotten addresses is nobody's: a
-# search for it would find for ever what it has changed.
-_REMEMBER: Final = """
+# With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted. What
+# nobody has proved may be anybody's address: what others have sent there, or keep about it, is not about the person who goes, and two
+# requests would end other tenants' invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for
+# it would find for ever what it has changed.
+REMEMBER: Final[LiteralString] = f"""
     insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
     select %(request)s, id, %(by)s, %(until)s,
            array(
                select distinct key
                  from (
-                          {addresses}
+                          select unnest(array[users.email_key, users.pending_email_key]) where users.email_verified_at is not null
                            union all
                           select invitations.email_key
                             from audit_entries
@@ -464,20 +466,12 @@ _REMEMBER: Final = """
                            where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s
                              and audit_entries.action = 'user.joined'
                       ) as known (key)
-                where key <> '{nobody}'
+                where key <> '{NOBODY}'
            )
       from users
      where id = %(user)s
  returning email_keys
 """
-
-# With the addresses that the person has or is about to have.
-_ADDRESSES: Final = "select unnest(array[users.email_key, users.pending_email_key])"
-REMEMBER: Final[LiteralString] = _REMEMBER.format(addresses=_ADDRESSES, nobody=NOBODY)
-
-# Where a tenant deletes an account that it has made, it also chose the address. While nobody has proved that, it may be anybody's: what
-# others have sent there, or keep about it, is not about the person who goes.
-REMEMBER_PROVED: Final[LiteralString] = _REMEMBER.format(addresses=f"{_ADDRESSES} where users.email_verified_at is not null", nobody=NOBODY)
 
 # The interface asks for it among the person's events.
 _NOTE: Final[LiteralString] = f"""

@@ -10,7 +10,7 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.forgetting import HOLDS
-from adapters.postgres.identity.privacy import REMEMBER_PROVED
+from adapters.postgres.identity.privacy import REMEMBER
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
@@ -254,7 +254,7 @@ DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
     *HOLDS,
     _HOLD_SUBSCRIPTIONS,
     # For the job that forgets what others keep about the person: mails, invitations, what receivers answered.
-    REMEMBER_PROVED,
+    REMEMBER,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",
     _FORGET,

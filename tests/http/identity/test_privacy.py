@@ -645,6 +645,19 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: House)
         await house.finish()
 
 
+@pytest.mark.parametrize("proved", [False, True])
+async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is_proved(house: House, *, proved: bool) -> None:
+    """Or whoever registers with the address of somebody else ends what others have sent there."""
+    await house.invite(OLD, by=house.rival, of=house.globex)
+    somebody = house.people.add(OLD)
+    if proved:
+        house.people.change("update users set email_verified_at = now() where id = %s", somebody.user)
+    (await house.forget(somebody, by=house.governor)).ok()
+    await house.finish()
+    sent = house.people.rows("select status, email from invitations where org_id = %s", house.globex.id)
+    assert [tuple(row.values()) for row in sent] == ([("cancelled", NOBODY)] if proved else [("pending", OLD)])
+
+
 async def test_a_dump_has_nothing_of_what_the_person_had(house: House, database_url: str) -> None:
     bob = await furnish(house)
     before = dump(house.people, database_url)
