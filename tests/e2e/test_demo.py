@@ -34,6 +34,8 @@ def server(e2e_directory: Path, installation: Installation) -> Iterator[Postern]
 @contextmanager
 def demo(server: Postern, *arguments: str) -> Iterator[str]:
     """What it says, while its application runs."""
+    # A shell that runs the tests in the background has them ignore it, and what they start would, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     out = server.data_dir.parent / "demo.out"
     with out.open("wb") as printed:
         process = subprocess.Popen(
