@@ -28,6 +28,8 @@ log = structlog.get_logger()
 _LAST_WORDS: Final = 1.0
 # Our clock and the database's may differ, and another worker may have taken the due job. So never ask again at once.
 _SHORTEST_WAIT: Final = 0.25
+# A ring is often the first of many: what is queued within this time is claimed with it, in one round trip instead of one for each.
+_GATHERING: Final = 0.03
 
 
 class JobRefused(Exception):
@@ -168,10 +170,12 @@ class JobWorker:
         wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
         if due is not None:
             wait = min(wait, max(_SHORTEST_WAIT, (due - self._clock.now()).total_seconds()))
-        with trio.move_on_after(wait):
+        with trio.move_on_after(wait) as waiting:
             async with trio.open_nursery() as bells:
                 for kind in self._kinds:
                     bells.start_soon(self._wait_for_ring, kind, bells.cancel_scope)
+        if not waiting.cancelled_caught:
+            await trio.sleep(_GATHERING)
 
     async def _wait_for_ring(self, kind: str, waiting: trio.CancelScope) -> None:
         await self._doorbell.wait(kind)

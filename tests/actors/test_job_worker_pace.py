@@ -88,14 +88,18 @@ async def test_a_job_is_done_and_goes_away() -> None:
     assert bench.metrics.jobs == [("work", True)]
 
 
-async def test_a_ring_ends_the_wait() -> None:
+async def test_a_ring_ends_the_wait_and_what_is_queued_soon_after_is_claimed_with_it() -> None:
     bench = Bench()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(3)
-        bench.queue.add("other")
-        bench.doorbell.ring("other")
-        await trio.sleep(0.001)
-        assert len(bench.handled) == 1
+        asked = len(bench.queue.times("claim"))
+        for _ in range(3):
+            bench.queue.add("other")
+            bench.doorbell.ring("other")
+            await trio.sleep(0.005)
+        assert len(bench.queue.times("claim")) == asked
+        await trio.sleep(0.02)
+        assert (len(bench.handled), len(bench.queue.times("claim"))) == (3, asked + 1)
 
 
 async def test_without_a_ring_the_next_poll_finds_the_job() -> None:
