@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.liveness import AUTHENTICATES
 from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
@@ -131,7 +132,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            services.client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
            services.service_type,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
-           services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id) as authenticates,
+           {AUTHENTICATES} as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
            organizations.session_hours,

@@ -1,8 +1,9 @@
 """Origins of applications that run in browsers, in PostgreSQL: read from their redirect URIs by an index."""
 
-from typing import Final
+from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.liveness import AUTHENTICATES
 from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -19,15 +20,14 @@ class PostgresClientOrigins:
         return answer.yes
 
 
-_INCLUDES: Final = """
+_INCLUDES: Final[LiteralString] = f"""
     select exists (
                select
                  from services
                  join organizations on organizations.id = services.org_id
                 where services.service_type = 'web'
                   and web_origins(services.redirect_uris) @> array[%(origin)s::text]
-                  and services.jwks is null
                   and organizations.status = 'active'
-                  and not exists (select from client_secrets where client_secrets.service_id = services.id)
+                  and not {AUTHENTICATES}
            ) as yes
 """

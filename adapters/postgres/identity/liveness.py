@@ -1,4 +1,4 @@
-"""When a session counts: the condition that every statement about live sessions carries."""
+"""Conditions that many statements carry: when a session counts, and whether an application can show who it is."""
 
 from typing import Final, LiteralString
 
@@ -32,3 +32,6 @@ SESSION_LIVES: Final[LiteralString] = f"""exists (
                 where sessions.id = %(session)s
                   and {IS_LIVE}
            )"""
+
+# Of `services`: by keys or a secret. Others have only a name, which anybody may say.
+AUTHENTICATES: Final = "(services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))"

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE
 from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
@@ -111,11 +111,9 @@ class PostgresRefreshTokens:
         return rows[0].presented() if rows else None
 
 
-# Of `services`: they have nothing by which they could show who they are.
-_SHOWS_NOTHING: Final = """
-                    services.service_type in ('mobile', 'desktop')
-                 or services.jwks is null and services.jwks_uri is null
-                    and not exists (select from client_secrets where client_secrets.service_id = services.id)"""
+# Of `services`: they have nothing by which they could show who they are, nor will they when their keys have been fetched.
+_SHOWS_NOTHING: Final[LiteralString] = f"""
+                    services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
 # All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
 # changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A

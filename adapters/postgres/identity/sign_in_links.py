@@ -1,9 +1,10 @@
 """What mailed sign-in links depend on, in PostgreSQL."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.identity.liveness import AUTHENTICATES
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, UserId
@@ -49,7 +50,7 @@ _ARE_PERMITTED: Final = """
            ) as permitted
 """
 
-_APPLICATION: Final = """
+_APPLICATION: Final[LiteralString] = f"""
     select services.client_id, named.redirect_uri
       from organizations
       join services on services.org_id = organizations.id
@@ -57,5 +58,5 @@ _APPLICATION: Final = """
      where organizations.slug = %(organization)s and organizations.status = 'active'
        and services.slug = %(service)s and services.service_type in ('web', 'api')
        and named.redirect_uri = any (services.redirect_uris)
-       and (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))
+       and {AUTHENTICATES}
 """

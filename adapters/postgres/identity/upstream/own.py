@@ -8,7 +8,7 @@ from core.domain.identity.upstream.providers import Offer, OwnProviders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRow:
-    """What `OWN` reads."""
+    """What the columns of `own` read."""
 
     own_clients: list[str] | None
     own_providers: list[list[str]] | None

@@ -136,7 +136,7 @@ class SamlSignIn:
         self._ids = ids
         self._secrets = secrets
 
-    async def meet(self, place: ServiceName, browser: Token | None) -> "Met":
+    async def meet(self, place: ServiceName, browser: Token | None) -> Met:
         """What a request by a browser with this session's cookie needs to know, its caller among it, in one look."""
         digest = None if browser is None else browser.digest()
         meeting, caller = await self._lookup.meet_in_browser(place.organization, place.service, digest)
@@ -144,7 +144,7 @@ class SamlSignIn:
             self._presence.seen(caller.session, self._clock.now())
         return Met(place, meeting, caller)
 
-    async def arrive(self, met: "Met", envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
+    async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
         """A request as a browser brings it. What the person has to do first is kept by `begin`. With `waits`, it is not known yet who is
         signed in: the browser comes back for that. Raises `MessageRefused`, `NotFound` and
         `OrganizationNotActive`, which the person is told.
