@@ -1,6 +1,7 @@
 """Short rounds of the event loop. Trio asks who can go on, and then lets all of them go on, one after the other, before it asks again: when
-two hundred requests arrive at once, whoever comes a moment later waits until each of them has begun. So as many go on in a round as it has
-room for, and the others stand in line.
+two hundred can, whoever comes a moment later waits for each of them. So work of some length goes on in a round that has room for it, and
+stands in line in any other. So do a new connection's first request and its end. Further requests wait only where a round is very long:
+those that begin together look things up together, which costs each of them less.
 """
 
 from time import perf_counter
@@ -9,7 +10,9 @@ from typing import Final
 import trio
 
 LONGEST: Final = 0.001
-"""In seconds. Once a round has lasted longer, whoever asks for a turn gets it in a later one."""
+"""In seconds. Once a round has lasted longer, whoever asks for a fair turn gets it in a later one."""
+CROWDED: Final = 0.012
+"""Once it has lasted this long, no request begins in it: more than a hundred have."""
 MOST: Final = 4
 """From the line, in one round."""
 
@@ -29,8 +32,12 @@ class Rounds:
         self._began = perf_counter()
 
     def is_full(self) -> bool:
-        """Whoever comes while there is a line stands behind it."""
+        """For work of some length, and for newcomers. Whoever comes while there is a line stands behind it."""
         return self._runs and (bool(self._line) or perf_counter() - self._began > LONGEST)
+
+    def is_crowded(self) -> bool:
+        """For the beginning of a request on a connection that has brought others."""
+        return self._runs and perf_counter() - self._began > CROWDED
 
     async def next_one(self) -> None:
         """Waits in line, if the round is full."""
@@ -67,7 +74,7 @@ _rounds: Final[trio.lowlevel.RunVar[Rounds]] = trio.lowlevel.RunVar("rounds")
 
 
 async def fair_turn() -> None:
-    """Before work of a good part of a millisecond. Costs nothing in a round that has room for it."""
+    """Before work of a tenth of a millisecond and more. Costs nothing in a round that has room for it."""
     try:
         rounds = _rounds.get()
     except LookupError:

@@ -10,7 +10,7 @@ import trio.testing
 from entrypoints import rounds as rounds_of_the_loop
 from entrypoints.http.server.settings import ServerSettings
 from entrypoints.http.server.wire import Scope
-from entrypoints.rounds import LONGEST, MOST, Rounds, _as_many, fair_turn
+from entrypoints.rounds import CROWDED, LONGEST, MOST, Rounds, _as_many, fair_turn
 from tests.http.running_server import GET, Receive, Send, answer, application, greet, running, until
 
 PROBE = b"GET /health HTTP/1.1\r\nHost: postern.test\r\n\r\n"
@@ -113,6 +113,45 @@ async def test_nobody_waits_where_nobody_calls() -> None:
     assert not rounds.is_full()
     with trio.testing.assert_no_checkpoints():
         await fair_turn()
+
+
+async def test_who_has_come_before_waits_only_in_a_very_long_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(rounds_of_the_loop, "perf_counter", lambda: now)
+    rounds = Rounds()
+    now = CROWDED * 1.01
+    assert not rounds.is_crowded()  # nobody is called
+    rounds._runs = True
+    assert rounds.is_crowded()
+    now = CROWDED * 0.99
+    assert rounds.is_full()
+    assert not rounds.is_crowded()
+
+
+async def test_newcomers_and_ends_wait_for_a_turn_and_further_requests_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_full, in_line = False, list[int]()
+    leave = trio.Event()
+
+    async def wait(_rounds: Rounds) -> None:
+        in_line.append(1)
+        await leave.wait()
+
+    monkeypatch.setattr(Rounds, "is_full", lambda _: is_full)
+    monkeypatch.setattr(Rounds, "next_one", wait)
+    async with running(application(greet)) as server:
+        known, newcomer = await server.connect(), await server.connect()
+        await known.send(GET)
+        assert (await known.answer()).status == 200
+        is_full = True
+        await known.send(GET)
+        assert (await known.answer()).status == 200
+        assert not in_line
+        await newcomer.send(GET)
+        await until(lambda: len(in_line) == 1)
+        await known.stream.aclose()
+        await until(lambda: len(in_line) == 2)
+        leave.set()
+        assert (await newcomer.answer()).status == 200
 
 
 async def test_each_round_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

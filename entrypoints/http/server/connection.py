@@ -331,7 +331,7 @@ class Connection(TCPServer):
         if self._tls is not None:
             self._allow(self._settings.handshake)
             await self._tls.do_handshake()
-        data = b""
+        data, is_new = b"", True
         while True:
             if data:
                 # No longer idle, so a server that stops now lets this request through.
@@ -340,10 +340,12 @@ class Connection(TCPServer):
             else:
                 self._allow(keep_alive)
                 data = await self._read(_HEAD_READ)
+                has_room = not (worker.rounds.is_full() if is_new or not data else worker.rounds.is_crowded())
+                if not has_room and not data.startswith(worker.probing):
+                    await worker.rounds.next_one()
                 if not data:
                     return
-                if worker.rounds.is_full() and not data.startswith(worker.probing):
-                    await worker.rounds.next_one()
+                is_new = False
             parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._settings.most_head_bytes)
             try:
                 request = await self._read_head(parser, data)
