@@ -17,7 +17,7 @@ import trio
 from actors.failures import outage_in, sole
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.jobs import Job, Retry
+from core.domain.jobs import CAN_WAIT, Job, Retry
 from ports.clock import Clock
 from ports.jobs import Doorbell, JobQueue
 from ports.metrics import Metrics
@@ -30,6 +30,9 @@ _LAST_WORDS: Final = 1.0
 _SHORTEST_WAIT: Final = 0.25
 # A ring is often the first of many: what is queued within this time is claimed with it, in one round trip instead of one for each.
 _GATHERING: Final = 0.03
+# After a job that can wait, its hand rests so many times as long as the job took, up to this many seconds.
+_REST: Final = 4
+_LONGEST_REST: Final = 0.2
 
 
 class JobRefused(Exception):
@@ -182,11 +185,14 @@ class JobWorker:
         waiting.cancel()
 
     async def _do(self, job: Job, hand: _Hand) -> None:
+        began = trio.current_time()
         try:
             with structlog.contextvars.bound_contextvars(job=str(job.id), kind=job.kind), hand.whole:
                 await self._work_and_settle(job, hand)
             if hand.whole.cancelled_caught:
                 log.warning("job_left_to_its_lease", job=str(job.id), kind=job.kind)
+            elif job.priority <= CAN_WAIT:
+                await trio.sleep(min(_REST * (trio.current_time() - began), _LONGEST_REST))
         finally:
             self._hands.discard(hand)
             self._hand_free.set()

@@ -109,6 +109,7 @@ class _Claimed:
             created_at=self.created_at,
             leased_until=self.leased_until,
             lease=self.lease,
+            priority=self.priority,
         )
 
     def _opened(self, keyring: KeyRing) -> Mapping[str, Json]:

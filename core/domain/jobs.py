@@ -71,6 +71,7 @@ class Job:
     created_at: datetime
     leased_until: datetime
     lease: UUID
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,9 @@ class KeptQueue:
         self.calls: list[tuple[str, float]] = []
         self.away_until = 0.0
 
-    def add(self, kind: str = "work", *, due_in: float = 0) -> JobId:
+    def add(self, kind: str = "work", *, due_in: float = 0, priority: int = 0) -> JobId:
         now = self.clock.now()
-        job = Job(JobId(uuid4()), kind, {}, 0, now, now, uuid4())
+        job = Job(JobId(uuid4()), kind, {}, 0, now, now, uuid4(), priority)
         self.rows[job.id] = _Row(job, now + timedelta(seconds=due_in))
         return job.id
 

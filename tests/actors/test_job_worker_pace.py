@@ -10,7 +10,7 @@ import trio
 
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
 from core.domain.errors import Unavailable
-from core.domain.jobs import Job, Retry
+from core.domain.jobs import CAN_WAIT, Job, Retry
 from tests.actors.kept_queue import KeptDoorbell, KeptQueue
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
@@ -182,6 +182,29 @@ async def test_no_more_jobs_are_in_hand_than_the_pace_allows() -> None:
         await trio.sleep(8)
     assert most == 3
     assert bench.state() == ["done"] * 20
+
+
+@pytest.mark.parametrize(("priority", "began"), [(0, [0.0, 0.01, 0.02]), (1, [0.0, 0.01, 0.02]), (CAN_WAIT, [0.0, 0.05, 0.1])])
+async def test_after_a_job_that_can_wait_its_hand_rests(priority: int, began: list[float]) -> None:
+    bench = Bench()
+    for _ in began:
+        bench.queue.add(priority=priority)
+    async with at_work(bench.worker(taking(0.01), pace=Pace(concurrency=1))):
+        await trio.sleep(1)
+    assert [at for at, _ in bench.handled] == pytest.approx(began, abs=0.001)
+
+
+async def test_a_rest_is_short_and_ends_with_the_worker() -> None:
+    bench = Bench()
+    for _ in range(2):
+        bench.queue.add(priority=CAN_WAIT)
+    async with at_work(bench.worker(taking(10), pace=Pace(concurrency=1))):
+        await trio.sleep(10.3)
+        assert [at for at, _ in bench.handled] == pytest.approx([0, 10.2], abs=0.01)
+        await trio.sleep(9.95)
+        stopped = trio.current_time()
+    assert bench.state() == ["done", "done"]
+    assert trio.current_time() == pytest.approx(stopped, abs=0.01)
 
 
 async def test_failures_are_tried_again_after_growing_pauses_until_given_up(log: CapturedLog) -> None:

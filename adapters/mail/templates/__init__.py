@@ -77,6 +77,7 @@ def _templates(form: Form, text: Text) -> Environment:
         loader=PackageLoader(__name__, "."),
         autoescape=form == "html",  # noqa: S701 - the text of a mail is no HTML
         undefined=StrictUndefined,
+        auto_reload=False,  # else it looks at each file before it uses what it has read
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -1,7 +1,5 @@
 """SAML: what a sign-in to a service provider costs, and what two hundred of them at once do to others."""
 
-import os
-import threading
 import time
 import zlib
 from base64 import b64encode
@@ -25,6 +23,7 @@ from core.domain.secrets import Token
 from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
 from ops.bench.cases.federation import make_shop
 from ops.bench.cases.identity import people
+from ops.bench.crowd import crowded
 from ops.bench.fill import Person
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearer
@@ -39,7 +38,6 @@ AT_ONCE: Final = 200
 TURNS: Final = 5
 SIGNATURES: Final = 300
 _PAUSE: Final = 0.005
-_NICE: Final = 15
 ENTITY: Final = "https://crm.bench.test/saml"
 CPU: Final = attrgetter("server")
 _PATH: Final = "/api/organizations/acme/services/shop/saml"
@@ -148,27 +146,8 @@ def _two_signatures() -> float:
 
 
 async def _beside(targets: Iterator[Target], answered: Tally, health: Target, seconds: float) -> Summary:
-    """The answers to one who asks by a process of its own: two hundred connections keep the loop of this one busy, too."""
-    over = threading.Event()
-    crowd = threading.Thread(target=trio.run, args=(_crowd, targets, answered, over))
-    crowd.start()
-    try:
+    async def at_once() -> None:
+        await ask_each(islice(targets, AT_ONCE), answered, connections=AT_ONCE)
+
+    async with crowded(at_once):
         return await generate(health, 1, seconds, pause=_PAUSE)
-    finally:
-        over.set()
-        await trio.to_thread.run_sync(crowd.join)
-
-
-async def _crowd(targets: Iterator[Target], answered: Tally, over: threading.Event) -> None:
-    """Two hundred browsers. They have processors of their own, so here they take what the server leaves: a thread's niceness is its own."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-
-    async def ask() -> None:
-        while True:
-            await ask_each(islice(targets, AT_ONCE), answered, connections=AT_ONCE)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask)
-        while not over.is_set():  # noqa: ASYNC110 - another thread sets it
-            await trio.sleep(0.05)
-        nursery.cancel_scope.cancel()
