@@ -94,13 +94,14 @@ class OrganizationUpstreamProviders:
         actor: Actor,
         *,
         name: str | None,
+        issued_by: str | None,
         client: str | None,
         secret: str | None,
         asked: Sequence[str] | None,
         enabled: bool | None,
     ) -> UpstreamProvider:
-        """Fields that are None keep their values. Raises `BadRequest`, `NotFound`."""
-        if all(one is None for one in (name, client, secret, asked, enabled)):
+        """Fields that are None keep their values. Raises `BadRequest`, also for another issuer, and `NotFound`."""
+        if all(one is None for one in (name, issued_by, client, secret, asked, enabled)):
             raise BadRequest("Send at least one of name, client_id, client_secret, scopes and enabled")
         wanted_name = None if name is None else provider_name(name)
         wanted_client = None if client is None else client_id(client)
@@ -108,6 +109,9 @@ class OrganizationUpstreamProviders:
         sealed = None if secret is None else self._sealed(provider, secret)
         async with self._unit_of_work() as uow:
             before = await _held(uow, member, provider)
+            if issued_by is not None and issued_by != before.issuer:
+                # People are known by it: those who are connected would be strangers.
+                raise BadRequest("issuer: it cannot be changed; for another one, make another provider")
             after = replace(
                 before,
                 name=before.name if wanted_name is None else wanted_name,

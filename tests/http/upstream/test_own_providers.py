@@ -56,6 +56,20 @@ async def test_one_is_set_up_listed_changed_and_deleted(house: House) -> None:
     assert names == [f"organization.upstream_provider.{what}" for what in ("created", "updated", "updated", "deleted")]
 
 
+@pytest.mark.parametrize("beside", [{}, {"name": "SSO", "client_id": "another"}])
+async def test_another_issuer_is_refused_and_changes_nothing(house: House, beside: dict[str, Any]) -> None:
+    made = (await house.request("POST", PATH, body(house))).ok(201)
+    path = f"{PATH}/{made['id']}"
+    answer = await house.request("PATCH", path, {**beside, "issuer": "https://another.example"})
+    assert refused(answer) == (400, "BAD_REQUEST")
+    assert "issuer: it cannot be changed" in answer.json()["error"]
+    assert (await house.request("GET", PATH)).json() == [made]
+    # A program may send back what it was told.
+    changed = (await house.request("PATCH", path, {**beside, "issuer": made["issuer"]})).ok()
+    assert {**changed, "updated_at": made["updated_at"]} == {**made, **beside}
+    assert refused(await house.request("PATCH", path, {})) == (400, "BAD_REQUEST")
+
+
 async def test_people_sign_in_through_it_and_its_end_is_theirs(house: House) -> None:
     provider = await house.own_provider()
     house.verified()

@@ -67,10 +67,14 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is. The issuer cannot be changed: for another one, make another provider."""
+    """What you leave out stays as it is. The issuer cannot be changed, since people are known by it: for another one, make
+    another provider.
+    """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
+    issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
+    """As it is. Any other one is refused."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The id of your client there."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
@@ -150,6 +154,7 @@ async def change_upstream_provider(
         UpstreamProviderId(call.path.provider_id),
         call.actor,
         name=given(body.name),
+        issued_by=given(body.issuer),
         client=given(body.client_id),
         secret=given(body.client_secret),
         asked=given(body.scopes),
