@@ -1366,6 +1366,10 @@ create table identities (
 );
 create index identities_by_provider on identities (upstream_provider_id, id) where upstream_provider_id is not null;
 
+-- By which identity somebody has come in who still owes the second factor: their sign-in ends with it.
+alter table preauthentications add column identity_id uuid references identities on delete cascade;
+create index preauthentications_of_identity on preauthentications (identity_id) where identity_id is not null;
+
 create table identity_grants (
     id                   uuid        primary key,
     identity_id          uuid        not null references identities on delete cascade,

@@ -57,8 +57,8 @@ class MfaStore(Protocol):
     async def add_preauthentication(self, preauthentication: Preauthentication) -> None: ...
 
     async def find_preauthentication(self, id: PreauthenticationId) -> Preauthentication | None:  # noqa: A002 - the noun's own word
-        """None when it is consumed, expired, or dead after too many wrong codes. Guesses on the same one queue here until the transaction
-        ends, so that none beyond the limit is ever checked.
+        """None when it is consumed, expired, or dead after too many wrong codes, or the provider of its identity is off. Guesses on the
+        same one queue here until the transaction ends, so that none beyond the limit is ever checked.
         """
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002

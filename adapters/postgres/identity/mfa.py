@@ -10,12 +10,13 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import Parameters, ask
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
 from core.domain.json import Json
@@ -66,6 +67,8 @@ class _Preauthentication:
     expires_at: datetime
     provider: str
     authenticated_by: list[str]
+    identity_id: UUID | None
+    vouched_domains: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,7 @@ class MfaRows:
                 "expires_at": preauthentication.expires_at,
                 "provider": preauthentication.provider,
                 "authenticated_by": list(preauthentication.amr),
+                "identity": preauthentication.identity,
             },
         )
 
@@ -181,6 +185,8 @@ class MfaRows:
             service=None if row.service_id is None else ServiceId(row.service_id),
             provider=row.provider,
             amr=tuple(row.authenticated_by),
+            identity=None if row.identity_id is None else IdentityId(row.identity_id),
+            vouched_domains=None if row.vouched_domains is None else frozenset(row.vouched_domains),
         )
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
@@ -392,16 +398,23 @@ _LOG: Final = """
 
 _ADD_PREAUTHENTICATION: Final = """
     insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at, provider,
-                                   authenticated_by)
+                                   authenticated_by, identity_id)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s, %(provider)s,
-            %(authenticated_by)s)
+            %(authenticated_by)s, %(identity)s)
 """
 
-_FIND_PREAUTHENTICATION: Final = """
-    select user_id, device_id, organization_id, service_id, created_at, expires_at, provider, authenticated_by
-      from preauthentications
-     where id = %(id)s and consumed_at is null and failures < %(most)s and expires_at > now()
-       for update                                      -- of guesses at once, each sees the failures of those before it
+# With an identity that is disconnected, the row goes. An organization's own provider must be on at this moment, too.
+_FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
+    select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
+           waiting.provider, waiting.authenticated_by, waiting.identity_id,
+           case when providers.id is not null then coalesce({proved_domains("providers.org_id")}, '{{}}') end as vouched_domains
+      from preauthentications as waiting
+      left join identities on identities.id = waiting.identity_id
+      left join upstream_providers as providers on providers.id = identities.upstream_provider_id
+      left join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+     where waiting.id = %(id)s and waiting.consumed_at is null and waiting.failures < %(most)s and waiting.expires_at > now()
+       and (providers.id is null or (providers.enabled and organizations.id is not null))
+       for update of waiting                           -- of guesses at once, each sees the failures of those before it
 """
 
 _FAIL_PREAUTHENTICATION: Final = "update preauthentications set failures = failures + 1 where id = %(id)s returning failures"

@@ -7,7 +7,9 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.identifiers import DeviceId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.realms import mail_domain
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
 
@@ -126,6 +128,15 @@ class Preauthentication:
     provider: str = "password"
     amr: tuple[str, ...] = ("pwd",)
     """The first proof's."""
+    identity: IdentityId | None = None
+    """By which the first proof was given at a provider. The sign-in ends with it."""
+    vouched_domains: frozenset[str] | None = None
+    """Whose addresses the word of an organization's own provider counts for, at this moment. None: the proof was another."""
+
+    def counts_for(self, account: Account) -> bool:
+        """Whether the first proof would still let this account in."""
+        domains = self.vouched_domains
+        return domains is None or (not account.is_platform_owner and mail_domain(account.email) in domains)
 
 
 def may_be_shown(made_at: datetime, now: datetime) -> bool:

@@ -199,7 +199,7 @@ class Admission:
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded
             confirmed = await uow.sign_ins.confirm_since(user, awaiting.created_at, awaiting.service)
-            if confirmed is None:
+            if confirmed is None or not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
             context = _context_of(awaiting, confirmed)
             method = await self._checked(uow, user, answer, client)
@@ -296,6 +296,7 @@ class Admission:
                 service=context.service,
                 provider=arrival.proof.provider,
                 amr=arrival.proof.amr,
+                identity=arrival.proof.identity,
             )
             await uow.mfa.add_preauthentication(awaiting)
             await landing.wait(uow, awaiting)
@@ -323,7 +324,9 @@ class Overtaken(Unauthorized):
 
 
 class SignInEnded(Unauthorized):
-    """What began with a first proof cannot be finished: it was finished already, has expired, or had too many wrong codes."""
+    """What began with a first proof cannot be finished: it was finished already, has expired, had too many wrong codes, or the first
+    proof is worth nothing any more.
+    """
 
     text = "This sign-in has ended: start again"
 

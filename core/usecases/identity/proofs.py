@@ -11,7 +11,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
-from core.domain.identifiers import ServiceId
+from core.domain.identifiers import IdentityId, ServiceId
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
@@ -65,6 +65,8 @@ class Proof:
     """Nobody is asked for another one."""
     upstream: str = ""
     """The provider that vouches for the person, as `Realm.provider` names it. Empty for a way of ours."""
+    identity: IdentityId | None = None
+    """By which the provider knows them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,13 @@
 """The rules of codes: what is taken for one, and when a time step is."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
+from core.domain.email import Email
+from core.domain.identifiers import PreauthenticationId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.mfa import (
     BACKUP_CODE_ALPHABET,
     CODES_AT_SET_UP,
@@ -11,6 +15,7 @@ from core.domain.identity.mfa import (
     STEP,
     TOLERANCE,
     MfaEvent,
+    Preauthentication,
     SetUp,
     as_shown,
     backup_code,
@@ -121,3 +126,25 @@ def test_the_log_has_the_interfaces_names() -> None:
 
 def test_a_set_up_does_not_print_its_secret() -> None:
     assert "JBSWY3DP" not in repr(SetUp(Secret("JBSWY3DP"), Secret("otpauth://x?secret=JBSWY3DP"), Secret("<svg>JBSWY3DP</svg>")))
+
+
+@pytest.mark.parametrize(
+    ("domains", "is_owner", "counts"),
+    [
+        (None, False, True),
+        (None, True, True),
+        (frozenset({"example.org"}), False, True),
+        (frozenset({"example.org"}), True, False),
+        (frozenset({"example.com"}), False, False),
+        (frozenset(), False, False),
+    ],
+)
+def test_the_word_of_an_organizations_own_provider_counts_for_its_domains_and_never_for_platform_owners(
+    domains: frozenset[str] | None, is_owner: bool, counts: bool
+) -> None:
+    at = datetime(2026, 7, 1, tzinfo=UTC)
+    ada = Account(UserId(UUID(int=7)), Email("ada@Example.org"), is_owner, at, None, at)
+    awaiting = Preauthentication(
+        PreauthenticationId(UUID(int=8)), ada.id, None, None, created_at=at, expires_at=at, vouched_domains=domains
+    )
+    assert awaiting.counts_for(ada) is counts

@@ -11,7 +11,7 @@ from adapters.postgres.identity.flows import flow_parameters
 from adapters.postgres.identity.mfa import has_second_factor
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.upstream.own import OwnRow, own
-from adapters.postgres.identity.upstream.proved_domains import PROVED_DOMAINS
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.identity.upstream.states import (
     BEGIN_AND_LEAVE,
     FIND_WAY,
@@ -132,7 +132,7 @@ _OWN: Final[LiteralString] = f"select {own('organizations')} from organizations 
 
 
 def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
-    proved = f", {PROVED_DOMAINS} as proved_domains" if of_organization else ""
+    proved = f", {proved_domains('%(organization)s::uuid')} as proved_domains" if of_organization else ""
     return f"""
   select identities.id as identity_id, {ACCOUNT}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,

@@ -234,7 +234,9 @@ class UpstreamSignIn:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self._clock.now()
                 look, demand = self._last_look(known, vouched, way, now), self._demand(known, vouched, way, now)
-                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, upstream=upstream.key)
+                proof = Proof(
+                    ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, upstream=upstream.key, identity=known.identity
+                )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 

@@ -1,0 +1,102 @@
+"""Somebody has come back from a provider and owes the second factor. What ends meanwhile ends their sign-in, from the next request on."""
+
+from collections.abc import Awaitable, Callable
+
+import pyotp
+import pytest
+
+from tests.http.browsing import Tab, Tabs
+from tests.http.people import Person
+from tests.http.signing_in import LOGIN, PASSWORD, VERIFY, enable_mfa
+from tests.http.upstream.house import ADA, House
+
+PROVIDERS = "/api/organizations/acme/upstream-providers"
+
+
+async def awaiting(house: House, word: str, query: str = "") -> tuple[Tabs, Tab]:
+    tabs = house.browser()
+    answer = await house.go(tabs, query, word=word)
+    tab = await tabs.tab().open(answer.header("location") or "")
+    assert tab.place.startswith("/ui/sign-in/second-factor")
+    assert tabs.session is None
+    return tabs, tab
+
+
+async def connected(house: House, word: str, ada: Person | None = None) -> tuple[Person, pyotp.TOTP]:
+    ada = ada or house.verified()
+    totp = await enable_mfa(house.unlimited, house.people, ada)
+    house.sits(word=word if word in house.fakes else "own")
+    return ada, totp
+
+
+async def test_whoever_disconnects_the_identity_ends_the_sign_in_by_it_and_no_other(house: House) -> None:
+    ada, totp = await connected(house, "websuite", await house.people.with_password(PASSWORD, ADA))
+    tabs, tab = await awaiting(house, "websuite")
+    by_password = (await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).ok()
+    token = await house.people.token(ada)
+    assert (await house.unlimited.request("DELETE", "/api/user/identities/websuite", token=token)).status == 204
+    await tab.send(code=totp.now())
+    assert tabs.session is None
+    assert tab.status == 400
+    # Nor was the code used up by it.
+    assert (await house.unlimited.post(VERIFY, {"code": totp.now()}, token=by_password["access_token"])).status == 200
+
+
+async def test_an_identity_that_is_connected_again_does_not_revive_it(house: House) -> None:
+    ada, totp = await connected(house, "websuite")
+    tabs, tab = await awaiting(house, "websuite")
+    house.people.change("delete from identities")
+    again, other = await awaiting(house, "websuite")
+    await tab.send(code=totp.now())
+    assert tabs.session is None
+    await other.send(code=totp.now())
+    assert await house.who(again) == ada.user
+
+
+async def disable(house: House, provider: str) -> None:
+    (await house.request("PATCH", f"{PROVIDERS}/{provider}", {"enabled": False})).ok()
+
+
+async def delete(house: House, provider: str) -> None:
+    assert (await house.request("DELETE", f"{PROVIDERS}/{provider}")).status == 204
+
+
+def by(statement: str) -> Callable[[House, str], Awaitable[None]]:
+    async def change(house: House, _provider: str) -> None:
+        house.people.change(statement)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(disable, id="provider disabled"),
+        pytest.param(delete, id="provider deleted"),
+        pytest.param(by("delete from domains"), id="domain removed"),
+        pytest.param(by("update domains set verified_at = null, next_check_at = null"), id="domain lost"),
+        pytest.param(by("update domains set domain = 'example.com'"), id="another domain"),
+        pytest.param(by("update all_organizations set status = 'suspended'"), id="organization suspended"),
+        pytest.param(by("update users set is_platform_owner = true where email_key = 'ada@example.org'"), id="platform owner"),
+        pytest.param(by("update users set deactivated_at = now() where email_key = 'ada@example.org'"), id="account deactivated"),
+    ],
+)
+async def test_what_an_organizations_own_provider_rests_on_must_still_stand(
+    house: House, change: Callable[[House, str], Awaitable[None]]
+) -> None:
+    provider = await house.own_provider()
+    house.speaker = house.resident(house.acme, "owner", "boss")
+    _, totp = await connected(house, provider)
+    tabs, tab = await awaiting(house, provider, "?org=acme")
+    await change(house, provider)
+    await tab.send(code=totp.now())
+    assert tabs.session is None
+    assert tab.status == 400
+
+
+async def test_as_long_as_it_stands_they_finish(house: House) -> None:
+    provider = await house.own_provider()
+    ada, totp = await connected(house, provider)
+    tabs, tab = await awaiting(house, provider, "?org=acme")
+    await tab.send(code=totp.now())
+    assert await house.who(tabs) == ada.user
