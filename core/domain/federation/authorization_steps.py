@@ -11,7 +11,7 @@ from typing import Final
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
-from core.domain.federation.redirects import proves_nothing
+from core.domain.federation.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 
@@ -91,6 +91,15 @@ def require_open(request: AuthorizationRequest, application: Application) -> Non
     if Prompt.NONE in request.prompts:
         raise AuthorizationRefused(Word.ACCESS_DENIED, "The organization of this application is not active")
     raise OrganizationNotActive("The organization of this application is not active", words="application_closed")
+
+
+def require_redeemable(request: AuthorizationRequest, registered: Registered) -> None:
+    """Nobody is to sign in for a code that nobody can redeem. Raises `AuthorizationRefused`."""
+    in_code = request.recipient.response_mode is not ResponseMode.FRAGMENT
+    if in_code and not registered.authenticates and not registered.may_be_public:
+        raise AuthorizationRefused(
+            Word.UNAUTHORIZED_CLIENT, "A service of the type api needs a client secret or keys: without them it cannot redeem a code"
+        )
 
 
 def next_step(

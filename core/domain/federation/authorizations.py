@@ -18,6 +18,7 @@ class Word(StrEnum):
     """What an application is told when a request fails: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and RFC 9470."""
 
     INVALID_REQUEST = "invalid_request"
+    UNAUTHORIZED_CLIENT = "unauthorized_client"
     ACCESS_DENIED = "access_denied"
     UNSUPPORTED_RESPONSE_TYPE = "unsupported_response_type"
     INVALID_SCOPE = "invalid_scope"
@@ -76,6 +77,8 @@ class Registered:
     """It is installed on people's devices."""
     authenticates: bool
     """It proves who it is at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
+    may_be_public: bool = True
+    """Otherwise it must prove it: without a secret and keys, nobody could redeem its codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,10 +68,12 @@ class RegisteredClient:
 
     @property
     def is_public(self) -> bool:
-        """It has nothing to show who it is: it is installed on everybody's devices, or runs in the browser and has no secret."""
+        """It has nothing to show who it is, and needs nothing: it is installed on everybody's devices, or runs in the browser and has no
+        secret.
+        """
         if not self.service_type.is_confidential:
             return True
-        return self.service_type is ServiceType.WEB and not self.has_secret and self.keys is None
+        return self.service_type.may_be_public and not self.has_secret and self.keys is None
 
     def has_old_keys(self, now: datetime) -> bool:
         return self.keys_fetched_at is None or now - self.keys_fetched_at > KEYS_LIFETIME

@@ -50,6 +50,11 @@ class ServiceType(StrEnum):
         """
         return self in {ServiceType.WEB, ServiceType.API}
 
+    @property
+    def may_be_public(self) -> bool:
+        """It may have nothing to show who it is, because it runs where everybody could read it: on people's devices, or in the browser."""
+        return self is not ServiceType.API
+
 
 class SignInPolicy(StrEnum):
     """Whom a service lets in."""

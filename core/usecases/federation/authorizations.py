@@ -15,6 +15,7 @@ from core.domain.federation.authorization_steps import (
     next_step,
     relies_on_consent,
     require_open,
+    require_redeemable,
 )
 from core.domain.federation.authorizations import (
     AuthorizationRefused,
@@ -133,13 +134,14 @@ class Authorizations:
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
-        `UnknownRecipient` and `BadRequest`, which the person is told.
+        `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person is told.
         """
         met = await self._encounters.find_named(organization, service)
         if met is None:
             raise NotFound("There is no such service", words="service_unknown")
         request = checked_directly(asked, met.application.registered)
         require_open(request, met.application)
+        require_redeemable(request, met.application.registered)
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
@@ -184,6 +186,7 @@ class Authorizations:
         application, signed_in = met.application, met.signed_in
         try:
             require_open(request, application)
+            require_redeemable(request, application.registered)
             step = next_step(request, application, signed_in, progress, self._clock.now())
             if step is not Step.DONE or signed_in is None:
                 return Unfinished(step, request, application, signed_in)

@@ -15,10 +15,11 @@ from core.domain.federation.authorization_steps import (
     Step,
     next_step,
     require_open,
+    require_redeemable,
     wants_second_factor,
 )
 from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
-from core.domain.federation.redirects import Recipient
+from core.domain.federation.redirects import Recipient, ResponseMode
 from core.domain.federation.scopes import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
@@ -212,3 +213,15 @@ def test_an_application_of_a_suspended_organization_is_closed() -> None:
         require_open(REQUEST, closed)
     with pytest.raises(AuthorizationRefused):
         require_open(replace(REQUEST, prompts=NONE), closed)
+
+
+def test_a_server_without_a_secret_and_keys_could_not_redeem_a_code() -> None:
+    server = replace(APPLICATION.registered, may_be_public=False)
+    require_redeemable(REQUEST, server)
+    require_redeemable(REQUEST, replace(server, authenticates=False, may_be_public=True))
+    # Tokens need no redeeming.
+    with_tokens = replace(REQUEST, recipient=replace(REQUEST.recipient, response_mode=ResponseMode.FRAGMENT))
+    require_redeemable(with_tokens, replace(server, authenticates=False))
+    with pytest.raises(AuthorizationRefused) as refusal:
+        require_redeemable(REQUEST, replace(server, authenticates=False))
+    assert refusal.value.word is Word.UNAUTHORIZED_CLIENT

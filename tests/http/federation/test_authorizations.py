@@ -364,6 +364,28 @@ async def test_a_client_with_a_secret_may_do_without_pkce(house: Arriving, ada: 
     assert house.code(told(await browser.request("GET", without))["code"])["code_challenge"] is None
 
 
+async def test_a_server_that_cannot_redeem_a_code_is_refused_before_anybody_signs_in(house: Arriving, ada: Person) -> None:
+    """Unlike a web application, which may run in the browser, it must show who it is."""
+    backend = house.application(house.acme, "backend", CALLBACK, kind="api")
+    for browser in (house.browser(), house.signed_in(ada)):
+        for prompt in (None, "none"):
+            said = told(await browser.request("GET", house.asking(backend, prompt=prompt)))
+            assert (said["error"], said["state"]) == ("unauthorized_client", "a b&c")
+    assert house.people.rows("select id from flows") == []
+    assert house.codes() == []
+    house.secret(backend)
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking(backend))
+    assert "Allow Backend" in tab.page.text
+    # Not by going on with what has begun, either.
+    house.people.change("delete from client_secrets")
+    await tab.send(answer="allow")
+    assert left(tab)["error"] == "unauthorized_client"
+    assert house.codes() == []
+    house.set(backend, jwks='{"keys": []}')
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking(backend))
+    assert "Allow Backend" in tab.page.text
+
+
 async def test_parameters_that_nobody_knows_are_ignored(house: Arriving, ada: Person) -> None:
     house.allow(ada)
     more = urlencode({"extra": "foobar", "display": "popup", "claims_locales": "se", "ui_locales": "se", "resource": "a"})

@@ -135,6 +135,18 @@ async def test_what_is_wrong_is_told_at_once(house: Arriving, changes: dict[str,
     assert house.people.rows("select * from pushed_requests") == []
 
 
+async def test_a_server_with_nothing_to_show_leaves_nothing(house: Arriving, ada: Person) -> None:
+    backend = house.application(house.acme, "backend", CALLBACK, kind="api")
+    answer = await push(house, backend)
+    assert (answer.status, answer.json()["error"]) == (401, "invalid_client")
+    assert house.people.rows("select * from pushed_requests") == []
+    secret = house.secret(backend)
+    request_uri = (await push(house, backend, f"{house.client_id(backend)}:{secret}")).ok(201)["request_uri"]
+    house.people.change("delete from client_secrets")
+    answer = await house.signed_in(ada).request("GET", going(house, request_uri, backend))
+    assert told(answer)["error"] == "unauthorized_client"
+
+
 async def test_an_application_that_has_just_gone_leaves_nothing(house: Arriving) -> None:
     gone = ClientId(house.postern.foundation.ids.new())
     with pytest.raises(UnknownRecipient):

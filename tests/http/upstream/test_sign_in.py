@@ -102,6 +102,16 @@ async def test_what_is_wrong_is_a_page_and_no_redirect(house: House, changes: di
     assert house.people.rows("select from oauth_states") == []
 
 
+async def test_a_server_that_cannot_redeem_a_code_gets_none(house: House) -> None:
+    house.application(house.acme, "backend", CALLBACK, kind="api")
+    house.sits()
+    is_page(await house.browser().request("GET", f"/auth/websuite{house.direct('backend')}"), 400)
+    assert house.people.rows("select from oauth_states") == []
+    # Tokens are something else.
+    answer = await house.go(house.browser(), house.direct("backend", code_challenge="", code_challenge_method=""))
+    assert "access_token=" in (answer.header("location") or "").partition("#")[2]
+
+
 async def test_unknown_places_and_providers(house: House) -> None:
     tabs = house.browser()
     is_page(await tabs.request("GET", f"/auth/websuite{house.direct(service='nothing')}"), 404)
