@@ -277,7 +277,7 @@ class Dispatcher:
 
     def _without_route(self, request: Request) -> Refusing:
         """Who is told that there is no such place."""
-        if request.path.startswith(_OF_DIRECTORIES):
+        if f"{request.path}/".startswith(_OF_DIRECTORIES):
             return self._directories
         return self._people if _is_for_people(request) else self._programs
 

@@ -140,7 +140,7 @@ async def test_a_person_who_finds_nothing_is_shown_a_page(lonely_client: Client,
 
 @pytest.mark.parametrize(
     ("target", "headers"),
-    [("/api/nope", ACCEPT), ("/api/", ACCEPT), ("/nothing-here", []), ("/uikit", []), ("/x", [("accept", "*/*")]), ("/scim/v2", [])],
+    [("/api/nope", ACCEPT), ("/api/", ACCEPT), ("/nothing-here", []), ("/uikit", []), ("/x", [("accept", "*/*")]), ("/scim/v2x", [])],
 )
 async def test_a_program_that_finds_nothing_is_told_so_in_json(lonely_client: Client, target: str, headers: list[tuple[str, str]]) -> None:
     answer = await lonely_client.get(target, headers=headers)

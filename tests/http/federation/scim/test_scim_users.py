@@ -22,7 +22,7 @@ from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
 from ports.federation.scim.users import Order
 from tests.http.client import Client, Received
-from tests.http.federation.scim.directories import GROUPS, PATCH_OP, USER, USERS, Directory, refusal
+from tests.http.federation.scim.directories import BASE, GROUPS, PATCH_OP, USER, USERS, Directory, refusal
 from tests.http.forgetting import finish_forgetting
 from tests.http.identity.test_passkeys import Owner
 from tests.http.people import People, Person
@@ -563,6 +563,20 @@ async def test_an_organization_brings_so_many_people_at_once(directory: Director
     answer = await directory.ask("POST", USERS, {"userName": "b@example.org"})
     assert refusal(answer) == (429, None)
     assert answer.header("retry-after") is not None
+
+
+@pytest.mark.parametrize("place", ["", "/", "/Nothing", "/Users/x/y", "/Users/", "/%ff"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("accept", ["*/*", "application/scim+json", "text/html"])
+async def test_what_is_not_there_is_told_in_the_shape_of_scim(directory: Directory, place: str, method: str, accept: str) -> None:
+    # `ask` looks at the media type.
+    assert refusal(await directory.ask(method, f"{BASE}{place}", headers=[("accept", accept)])) == (404, None)
+    assert refusal(await directory.ask(method, f"{BASE}{place}", headers=[("accept", accept)], token="none")) == (404, None)
+
+
+async def test_a_place_that_only_begins_alike_is_none_of_scim(directory: Directory) -> None:
+    answer = await directory.client.get(f"{BASE}x")
+    assert (answer.status, answer.header("content-type")) == (404, "application/json")
 
 
 async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None:
