@@ -181,8 +181,18 @@ def _until_none_is_left(statement: LiteralString) -> LiteralString:
     """
 
 
-def _mentions(text: LiteralString) -> LiteralString:
-    return f"exists (select from unnest(%(keys)s::text[]) as key where strpos(lower({text}), key) > 0)"
+def _is_theirs(text: LiteralString) -> LiteralString:
+    return f"lower(btrim({text})) = any (%(keys)s::text[])"
+
+
+def _names(document: LiteralString) -> LiteralString:
+    """Whether one of its values, however deep, is an address of theirs. One that merely contains it may be somebody else's."""
+    return f"""
+        exists (
+            select
+              from jsonb_path_query({document}, 'strict $.**') as one
+             where jsonb_typeof(one) = 'string' and {_is_theirs("one #>> '{}'")}
+        )"""
 
 
 # The job's. Each answers with `last`, where the next batch begins, and `rows`, how many it changed.
@@ -217,9 +227,12 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     ),
     # These live for an hour at most, and there is no index of what they say.
     "flows": _until_none_is_left(
-        f"delete from flows where created_at <= %(until)s and {_mentions('email || wanted::text || request::text')}"
+        f"""
+        delete from flows
+         where created_at <= %(until)s and ({_is_theirs("email")} or {_names("wanted")} or {_names("request")})
+        """
     ),
     "pushed_requests": _until_none_is_left(
-        f"delete from pushed_requests where expires_at <= %(until)s + interval '1 hour' and {_mentions('request::text')}"
+        f"delete from pushed_requests where expires_at <= %(until)s + interval '1 hour' and {_names('request')}"
     ),
 }

@@ -1,7 +1,9 @@
 """People's data: who may have it, who may have it forgotten, and that nothing is left then."""
 
+import json
 import re
 import subprocess
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -676,6 +678,42 @@ async def test_a_dump_has_nothing_of_what_the_person_had(house: House, database_
         pass
     await house.postern.record.audit.verify(lambda _name, finding: faults.append(finding), lambda _chain: None)
     assert faults == []
+
+
+_FLOW: Final = """
+    insert into flows (id, browser_digest, purpose, request, wanted, email, created_at, expires_at)
+    values (%s, '', 'account', %s, %s, %s, now(), now() + interval '1 hour')
+"""
+_PUSHED: Final = """
+    insert into pushed_requests (id, digest, service_id, request, expires_at) values (%s, %s, %s, %s, now() + interval '1 minute')
+"""
+
+
+async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(house: House) -> None:
+    """Ann is forgotten, and Joann signs in at this moment."""
+    ann, new = "ann@x.example", house.postern.foundation.ids.new
+    person = house.people.add(ann)
+    house.people.change("update users set email_verified_at = now() where id = %s", person.user)
+    service = house.tenants.service(house.acme, "shop")
+    places: list[Callable[[str], tuple[dict[str, Any], dict[str, Any], str]]] = [
+        lambda email: ({}, {}, email),
+        lambda email: ({}, {"login_hint": email}, ""),
+        lambda email: ({"login_hint": email}, {}, ""),
+        lambda email: ({"participants": [{"name_id": email}, {"name_id": "x"}]}, {}, ""),
+    ]
+    stay: set[UUID] = set()
+    for email in (ann, "Ann@X.example ", "joann@x.example", "ann@x.example.org", "mailto:jo.ann@x.example", "x"):
+        for place in places:
+            request, wanted, typed = place(email)
+            flow, pushed = UUID(str(new())), UUID(str(new()))
+            house.people.change(_FLOW, flow, json.dumps(request), json.dumps(wanted), typed)
+            house.people.change(_PUSHED, pushed, pushed.bytes, service.id, json.dumps({**wanted, **request, "email": typed}))
+            if email.strip().lower() != ann:
+                stay |= {flow, pushed}
+    (await house.forget(person, by=house.governor)).ok()
+    await house.finish()
+    left = house.people.rows("select id from flows union all select id from pushed_requests")
+    assert {one["id"] for one in left} == stay
 
 
 async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, database_url: str) -> None:
