@@ -69,8 +69,8 @@ class OpenId:
             raise BadRequest(f"issuer: {issuer}{_WELL_KNOWN} must answer as OpenID Connect Discovery has it, over https") from None
 
     def wishes(self, asked: Asked) -> Mapping[str, str]:
-        """What the provider is asked for beside the standard's."""
-        return {"prompt": "login"} if asked.fresh else {"prompt": "select_account"} if asked.choose else {}
+        """What the provider is asked for beside the standard's. Who is asked for an age also tells it (OpenID Connect Core, section 2)."""
+        return {"prompt": "login", "max_age": "0"} if asked.fresh else {"prompt": "select_account"} if asked.choose else {}
 
     def scopes_offline(self, asked: Asked) -> tuple[str, ...]:
         return ("offline_access",) if asked.offline else ()
@@ -84,7 +84,8 @@ class OpenId:
         if not isinstance(token, str):
             raise NotVouched("no ID token")
         claims = await self._keys.verified(token, endpoints.jwks_url)
-        require_claims(claims, issuer=endpoints.issuer, client_id=upstream.client.client_id, nonce=asked.nonce, now=self._clock.now())
+        client, now = upstream.client.client_id, self._clock.now()
+        require_claims(claims, issuer=endpoints.issuer, client_id=client, nonce=asked.nonce, now=now, since=asked.since)
         return claims
 
     async def _found(self, upstream: Upstream) -> _Found:

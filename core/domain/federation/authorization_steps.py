@@ -102,6 +102,11 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
         )
 
 
+def insists_on_sign_in(request: AuthorizationRequest) -> bool:
+    """Whoever has signed in somewhere before, here or at a provider, has to do it again."""
+    return Prompt.LOGIN in request.prompts
+
+
 def next_step(
     request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime
 ) -> Step:

@@ -85,6 +85,17 @@ class Wanted:
             return True
         return latest is not None and (latest >= since or now - latest <= timedelta(seconds=self.max_age))
 
+    @property
+    def wants_fresh_sign_in(self) -> bool:
+        """Whether a sign-in somewhere else, from before this flow, may be too old."""
+        return self.prompt is Prompt.LOGIN or self.max_age is not None
+
+    def signed_in_since(self, since: datetime, now: datetime) -> datetime | None:
+        """When the person must have signed in at the earliest, also at a provider, in a flow that began at `since`. None: whenever."""
+        if self.prompt is Prompt.LOGIN:
+            return since
+        return None if self.max_age is None else min(since, now - timedelta(seconds=self.max_age))
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:

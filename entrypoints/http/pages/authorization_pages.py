@@ -8,7 +8,7 @@ import msgspec
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_parameters import Parameters
-from core.domain.federation.authorization_steps import Step, wants_second_factor
+from core.domain.federation.authorization_steps import Step, insists_on_sign_in, wants_second_factor
 from core.domain.federation.authorizations import UnknownRecipient, stored
 from core.domain.federation.direct_requests import THROUGH
 from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
@@ -202,10 +202,11 @@ _PROMPTS: Final = {Step.CREATE: Prompt.CREATE, Step.SIGN_IN: Prompt.LOGIN, Step.
 async def _begun(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Page:
     """A flow that keeps the request while the person does what is left to do."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
+    # Somebody who is signed in already has to sign in all the same.
+    again = unfinished.signed_in is not None or insists_on_sign_in(request)
     wanted = Wanted(
         login_hint=request.login_hint or "",
-        # Somebody who is signed in already has to sign in all the same.
-        prompt=None if unfinished.signed_in is None and step is Step.SIGN_IN else _PROMPTS.get(step),
+        prompt=_PROMPTS.get(step) if again or step is not Step.SIGN_IN else None,
         max_age=request.max_age,
         second_factor=wants_second_factor(request),
         ui_locales=request.ui_locales,

@@ -41,6 +41,24 @@ def test_a_session_is_enough_for_what_is_wanted(wanted: Wanted, proved: Proved, 
     assert wanted.is_met(proved, NOW, NOW + MINUTE / 4) is met
 
 
+@pytest.mark.parametrize(
+    ("wanted", "since"),
+    [
+        (Wanted(), None),
+        (Wanted(second_factor=True), None),
+        (Wanted(prompt=Prompt.CREATE), None),
+        (Wanted(prompt=Prompt.LOGIN), NOW),
+        (Wanted(prompt=Prompt.LOGIN, max_age=600), NOW),
+        (Wanted(max_age=600), NOW - 9 * MINUTE),
+        # Whoever signs in for this flow takes what time they need.
+        (Wanted(max_age=0), NOW),
+    ],
+)
+def test_when_somebody_must_have_signed_in_at_the_earliest(wanted: Wanted, since: datetime | None) -> None:
+    assert wanted.signed_in_since(NOW, NOW + MINUTE) == since
+    assert wanted.wants_fresh_sign_in is (since is not None)
+
+
 def test_a_form_counts_as_sent_twice_for_a_moment_and_only_with_the_same_proof() -> None:
     digest = proof_digest(Token("browser"), Token("proof"))
     signed_in = replace(FLOW, signed_in_at=NOW, proof_digest=digest)

@@ -39,8 +39,12 @@ class Asserted:
         return self.email.rpartition("@")[2].lower()
 
 
-def require_claims(claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: datetime) -> None:
-    """An ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). Raises `NotVouched`."""
+def require_claims(
+    claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: datetime, since: datetime | None = None
+) -> None:
+    """An ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). `since` is when the person must have signed in at the
+    provider at the earliest, if it tells when they did. Raises `NotVouched`.
+    """
     if claims.get("iss") != issued_by(issuer, claims):
         raise NotVouched("another issuer")
     audience = claims.get("aud")
@@ -56,6 +60,8 @@ def require_claims(claims: Mapping[str, Any], *, issuer: str, client_id: str, no
         raise NotVouched("expired")
     if max(issued_at, _seconds(claims, "nbf", issued_at)) > now.timestamp() + LEEWAY.total_seconds():
         raise NotVouched("from the future")
+    if since is not None and "auth_time" in claims and _seconds(claims, "auth_time") < since.timestamp() - LEEWAY.total_seconds():
+        raise NotVouched("the person has signed in there too long ago")
 
 
 def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:

@@ -160,6 +160,8 @@ class Asked:
     login_hint: str = ""
     fresh: bool = False
     """The person must sign in there again, if the provider knows how to ask for it."""
+    since: datetime | None = None
+    """When they must have done so at the earliest, if the provider tells when they did. None: whenever."""
     choose: bool = False
     """The person must at least choose an account there, so that a link alone signs nobody in."""
     offline: bool = False

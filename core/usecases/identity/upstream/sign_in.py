@@ -170,7 +170,7 @@ class UpstreamSignIn:
             begun=flow if begins else None,
             login_hint=login_hint or flow.email,
             choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
-            fresh=wanted.prompt is Prompt.LOGIN or wanted.max_age is not None,
+            fresh=wanted.wants_fresh_sign_in,
         )
         return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
 
@@ -207,7 +207,9 @@ class UpstreamSignIn:
                 raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
             if not is_code(code):
                 raise NotVouched("no code")  # noqa: TRY301
-            asked = await self._asked(taken.provider, state)
+            flow = taken.flow
+            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self._clock.now())
+            asked = replace(await self._asked(taken.provider, state), since=since)
             asserted, tokens = await self._outages.watch(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301

@@ -77,6 +77,20 @@ def test_claims_for_something_else(changes: dict[str, Any]) -> None:
         require(**changes)
 
 
+def test_a_sign_in_at_the_provider_that_is_too_old_where_it_tells() -> None:
+    def told(auth_time: Any, since: datetime | None) -> None:
+        claims = GOOD if auth_time is None else {**GOOD, "auth_time": auth_time}
+        require_claims(claims, issuer=ISSUER, client_id="client", nonce="n", now=NOW, since=since)
+
+    told(0, None)
+    told("whenever", None)
+    for good in (None, AT, AT - 60):
+        told(good, NOW)
+    for old in (AT - 61, 0, "whenever", True):
+        with pytest.raises(NotVouched):
+            told(old, NOW)
+
+
 def test_an_issuer_with_many_tenants() -> None:
     assert issued_by(ISSUER, {}) == ISSUER
     assert issued_by(TENANTS, {"tid": TENANT}) == f"{ISSUER}/{TENANT}/v2.0"

@@ -1,0 +1,100 @@
+"""Where somebody has to sign in again, the provider is asked for it; and what it tells of when they did is believed."""
+
+from time import time
+from typing import Any, Final
+
+import pytest
+
+from tests.http.browsing import Tabs
+from tests.http.federation.arriving import is_page
+from tests.http.people import Person
+from tests.http.upstream.house import House
+
+AGAIN: Final = {
+    "own": ("login", "0"),
+    "officesuite": ("login", "0"),
+    "websuite": ("select_account", None),
+    "codehost": ("select_account", None),
+}
+NOT_AGAIN: Final = (None, None)
+LONG_AGO: Final = 3600.0
+
+
+async def at_provider(house: House, word: str, tabs: Tabs, place: str) -> str:
+    """From a page of ours that asks to sign in."""
+    provider = await house.own_provider() if word == "own" else word
+    tab = await tabs.tab().open(place)
+    flow = tab.place.partition("flow=")[2]
+    assert flow, tab.place
+    return await house.leave(tabs, f"?flow={flow}", word=provider)
+
+
+def signed_in(house: House, person: Person, *, age: float) -> Tabs:
+    house.people.change("update sessions set revoked_at = now() where id = %s", person.session)
+    return house.signed_in(house.people.session_of(person), age=age)
+
+
+@pytest.mark.parametrize("word", AGAIN)
+@pytest.mark.parametrize(
+    ("asked", "is_here", "again"),
+    [
+        ({}, False, False),
+        ({"prompt": "login"}, False, True),
+        ({"prompt": "login"}, True, True),
+        ({"prompt": "login consent"}, False, True),
+        ({"max_age": "60"}, False, True),
+        ({"max_age": "60"}, True, True),
+    ],
+)
+async def test_the_provider_is_asked_for_what_the_application_asks(
+    house: House, word: str, asked: dict[str, str], *, is_here: bool, again: bool
+) -> None:
+    ada = house.verified()
+    house.sits(word=word)
+    tabs = signed_in(house, ada, age=600) if is_here else house.browser()
+    house.fakes[word].consent(await at_provider(house, word, tabs, house.asking(**asked)))
+    sent = house.fakes[word].asked
+    assert (sent.get("prompt"), sent.get("max_age")) == (AGAIN[word] if again else NOT_AGAIN)
+
+
+@pytest.mark.parametrize("word", AGAIN)
+async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(house: House, word: str) -> None:
+    ada = house.verified(password=False)
+    house.sits(word=word)
+    tabs = signed_in(house, ada, age=LONG_AGO)
+    house.fakes[word].consent(await at_provider(house, word, tabs, "/ui/sign-in?again=yes&to=/ui/settings/connections"))
+    sent = house.fakes[word].asked
+    assert (sent.get("prompt"), sent.get("max_age")) == AGAIN[word]
+
+
+@pytest.mark.parametrize("word", ["own", "officesuite", "websuite"])
+@pytest.mark.parametrize(
+    ("asked", "auth_time", "counts"),
+    [
+        ({"prompt": "login"}, LONG_AGO, False),
+        ({"prompt": "login"}, 0, True),
+        ({"prompt": "login"}, None, True),
+        ({"prompt": "login"}, "whenever", False),
+        ({"prompt": "login", "max_age": "7200"}, LONG_AGO, False),
+        ({"max_age": "60"}, LONG_AGO, False),
+        ({"max_age": "7200"}, LONG_AGO, True),
+        ({"max_age": "9999999999"}, LONG_AGO, True),
+        ({}, LONG_AGO, True),
+        ({}, "whenever", True),
+    ],
+)
+async def test_a_sign_in_there_that_was_too_long_ago_does_not_count(
+    house: House, word: str, asked: dict[str, str], auth_time: Any, *, counts: bool
+) -> None:
+    ada = house.verified()
+    fake = house.sits(word=word)
+    tabs = house.browser()
+    leaving = await at_provider(house, word, tabs, house.asking(**asked))
+    fake.wrong["auth_time"] = int(time() - auth_time) if isinstance(auth_time, float | int) else auth_time
+    answer = await tabs.request("GET", fake.consent(leaving))
+    if counts:
+        assert await house.who(tabs) == ada.user
+    else:
+        is_page(answer, 400, "did not work")
+        assert tabs.session is None
+        assert house.people.rows("select from identities") == []
