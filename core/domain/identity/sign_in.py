@@ -7,7 +7,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired
-from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, PreauthenticationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import MEMBERS_ONLY
 from core.domain.identity.devices import Remembered
@@ -177,6 +177,16 @@ class AwaitingSecondFactor:
     expires_in: int
 
 
+@dataclass(frozen=True, slots=True)
+class Preauthenticated:
+    """What a pre-auth token says."""
+
+    id: PreauthenticationId
+    user: UserId
+    state: str = ""
+    """What the sign-in was begun for, in the client's words. Empty: for itself."""
+
+
 def methods(first: tuple[str, ...], second: MfaMethod) -> tuple[str, ...]:
     """How a person proved who they are, in the words of RFC 8176 section 2."""
     return (*first, *_SECOND.get(second, ()), "mfa")
@@ -210,7 +220,9 @@ def is_unusual(sighting: Sighting, *, mfa_enabled: bool) -> bool:
     return sighting.risk.demands_more and not mfa_enabled
 
 
-def preauthentication_claims(user: UserId, token_id: str, *, issuer: str, now: datetime, expires_at: datetime) -> dict[str, str | int]:
+def preauthentication_claims(
+    user: UserId, token_id: str, *, issuer: str, now: datetime, expires_at: datetime, state: str = ""
+) -> dict[str, str | int]:
     """An audience of its own: a server that checks only the audience and the signature does not take it for an access token."""
     return {
         "iss": issuer,
@@ -221,4 +233,5 @@ def preauthentication_claims(user: UserId, token_id: str, *, issuer: str, now: d
         "jti": token_id,
         "sid": token_id,
         "token_use": "mfa_preauth",
+        **({"state": state} if state else {}),
     }

@@ -10,7 +10,14 @@ from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.passkeys import NOBODY, Assertion
 from core.domain.identity.sessions import OpenedSession, TokenUse
-from core.domain.identity.sign_in import AwaitingSecondFactor, Confirmed, ServiceName, SignedIn, preauthentication_claims
+from core.domain.identity.sign_in import (
+    AwaitingSecondFactor,
+    Confirmed,
+    Preauthenticated,
+    ServiceName,
+    SignedIn,
+    preauthentication_claims,
+)
 from core.domain.secrets import Password, Token
 from core.usecases.identity.admission import Admission, Arrived
 from core.usecases.identity.devices import Devices
@@ -78,10 +85,12 @@ class SignIn:
         self._issuer = issuer
 
     async def with_password(
-        self, email: Email, password: Password, client: Client, service: ServiceName | None = None
+        self, email: Email, password: Password, client: Client, service: ServiceName | None = None, *, state: str = ""
     ) -> SignedIn | AwaitingSecondFactor:
-        """On the platform, or in a service, whose user one becomes by it. Raises what `PasswordProofs.make` does."""
-        return await self.with_proof(await self._passwords.make(email, password, client, service))
+        """On the platform, or in a service, whose user one becomes by it. `state` is what this is for: the pre-auth token keeps it. Raises
+        what `PasswordProofs.make` does.
+        """
+        return await self.with_proof(await self._passwords.make(email, password, client, service), state)
 
     async def with_passkey(self, given: Assertion, client: Client, service: ServiceName | None = None) -> SignedIn:
         """The same with a passkey, for a client that has asked for options without a browser of ours. Raises what `PasskeyProofs.make` and
@@ -91,45 +100,39 @@ class SignIn:
         assert isinstance(signed_in, SignedIn)  # noqa: S101 - for the type checker: a passkey shows two factors
         return signed_in
 
-    async def with_proof(self, arrival: Arrival) -> SignedIn | AwaitingSecondFactor:
+    async def with_proof(self, arrival: Arrival, state: str = "") -> SignedIn | AwaitingSecondFactor:
         """A session for somebody who has proved who they are, or a pre-auth token when they owe a second factor. Raises what
         `Admission.admit` does.
         """
         sighting = self._devices.judge(arrival.approach, arrival.named.knowledge)
         admitted = await self._admission.admit(arrival, sighting, self._landing)
         if isinstance(admitted, Preauthentication):
-            return await self._preauthenticated(admitted)
+            return await self._preauthenticated(admitted, state)
         return await self._signed_in(admitted.kept, admitted.remembered)
 
-    async def with_second_factor(self, preauth_token: Token, code: str, client: Client, *, trust_device: bool = False) -> SignedIn:
-        """Exchange a pre-auth token and a code, once, for a session where the first proof was for. Raises `TokenExpired` or `TokenInvalid`
-        for a token that is none of ours, and what `Admission.admit_with_second_factor` does.
-        """
-        preauthentication, user = await self._read(preauth_token)
-        admitted = await self._admission.admit_with_second_factor(
-            preauthentication, user, code, client, self._landing, trust_device=trust_device
-        )
-        return await self._signed_in(admitted.kept, admitted.remembered)
-
-    async def require_preauthentication(self, preauth_token: Token) -> None:
-        """Raises as `with_second_factor` does for a token that is none of ours, without looking it up."""
-        await self._read(preauth_token)
-
-    async def _signed_in(self, opened: OpenedSession, remembered: Remembered) -> SignedIn:
-        return SignedIn(await self._sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
-
-    async def _preauthenticated(self, awaiting: Preauthentication) -> AwaitingSecondFactor:
-        claims = preauthentication_claims(
-            awaiting.user, str(awaiting.id), issuer=self._issuer, now=awaiting.created_at, expires_at=awaiting.expires_at
-        )
-        token = Token(await self._signer.sign_access(claims))
-        return AwaitingSecondFactor(token, int(PREAUTHENTICATION_LIFETIME.total_seconds()))
-
-    async def _read(self, preauth_token: Token) -> tuple[PreauthenticationId, UserId]:
+    async def preauthenticated(self, preauth_token: Token) -> Preauthenticated:
+        """What the token says, without looking it up. Raises `TokenExpired` or `TokenInvalid` for one that is none of ours."""
         claims = await self._verifier.verify_access(preauth_token.reveal())
         if claims.get("token_use") != TokenUse.PREAUTHENTICATION.value:
             raise TokenInvalid(detail="token_use is not mfa_preauth")
         try:
-            return PreauthenticationId(UUID(str(claims.get("jti")))), UserId(UUID(str(claims.get("sub"))))
+            said = PreauthenticationId(UUID(str(claims.get("jti")))), UserId(UUID(str(claims.get("sub"))))
         except ValueError:
             raise TokenInvalid(detail="jti or sub is not an id") from None
+        return Preauthenticated(*said, str(claims.get("state", "")))
+
+    async def with_second_factor(self, by: Preauthenticated, code: str, client: Client, *, trust_device: bool = False) -> SignedIn:
+        """Exchange a pre-auth token and a code, once, for a session where the first proof was for. Raises what
+        `Admission.admit_with_second_factor` does.
+        """
+        admitted = await self._admission.admit_with_second_factor(by.id, by.user, code, client, self._landing, trust_device=trust_device)
+        return await self._signed_in(admitted.kept, admitted.remembered)
+
+    async def _signed_in(self, opened: OpenedSession, remembered: Remembered) -> SignedIn:
+        return SignedIn(await self._sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
+
+    async def _preauthenticated(self, awaiting: Preauthentication, state: str) -> AwaitingSecondFactor:
+        now, expires_at = awaiting.created_at, awaiting.expires_at
+        claims = preauthentication_claims(awaiting.user, str(awaiting.id), issuer=self._issuer, now=now, expires_at=expires_at, state=state)
+        token = Token(await self._signer.sign_access(claims))
+        return AwaitingSecondFactor(token, int(PREAUTHENTICATION_LIFETIME.total_seconds()))

@@ -347,7 +347,7 @@ class _Preauthenticated:
         if request.header(b"authorization") is None:
             return None
         token = Token(bearer_token(request))
-        await postern.identity.sign_in.require_preauthentication(token)
+        await postern.identity.sign_in.preauthenticated(token)
         return token
 
 

@@ -64,7 +64,7 @@ class SecondFactor(msgspec.Struct, frozen=True):
     trust_device: bool = False
     """Whether this device may skip the second factor from now on, for as long as the organization allows."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None = None
-    """The same as at the sign-in, if it was for a SAML request."""
+    """You need not send it: the pre-auth token keeps that of the sign-in."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Tokens(msgspec.Struct, frozen=True):
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """With `saml_state`: where the person's browser goes on to the service provider."""
+    """If the sign-in was for a SAML request: where the person's browser goes on to the service provider."""
 
 
 @endpoint.post(
@@ -111,7 +111,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     body = call.body
     waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
     service = service_named(body.org_slug or "", body.service_slug or "") if waiting is None else waiting.place
-    result = await postern.identity.sign_in.with_password(Email(body.email), body.password, call.client, service)
+    state = "" if waiting is None else str(waiting.flow)
+    result = await postern.identity.sign_in.with_password(Email(body.email), body.password, call.client, service, state=state)
     if isinstance(result, AwaitingSecondFactor):
         return Answer(LoginTokens(result.preauth_token.reveal(), "", result.expires_in, mfa_required=True), 200)
     pair = result.tokens
@@ -137,8 +138,10 @@ async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None
     preauth_token = call.presented or body.preauth_token
     if preauth_token is None:
         raise Unauthorized
-    waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
-    result = await postern.identity.sign_in.with_second_factor(preauth_token, body.code, call.client, trust_device=body.trust_device)
+    by = await postern.identity.sign_in.preauthenticated(preauth_token)
+    state = by.state or None if body.saml_state is None else body.saml_state
+    waiting = None if state is None else await postern.federation.saml_sign_in.waiting(state)
+    result = await postern.identity.sign_in.with_second_factor(by, body.code, call.client, trust_device=body.trust_device)
     onward = UNSET if waiting is None else await postern.federation.saml_sign_in.signed_in(waiting, result.user, result.session)
     pair, trust_token = result.tokens, result.remembered.trust_token
     tokens = Tokens(

@@ -166,7 +166,9 @@ async def test_an_api_client_signs_in_for_a_request(provider: Providing) -> None
     assert plain.status == 400
 
 
-async def test_an_api_client_with_a_second_factor_does_too(provider: Providing) -> None:
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_api_client_with_a_second_factor_does_too(provider: Providing, *, again: bool) -> None:
+    """It may say once more what it signs in for."""
     await provider.ready()
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
     secret = await enable_mfa(provider.unlimited, provider.people, person)
@@ -177,10 +179,25 @@ async def test_an_api_client_with_a_second_factor_does_too(provider: Providing) 
     owed = (await provider.unlimited.post("/api/auth/login", login)).ok()
     assert owed["mfa_required"]
     assert "saml_redirect_url" not in owed
-    verify = {"code": secret.now(), "preauth_token": owed["access_token"], "saml_state": state}
+    verify = {"code": secret.now(), "preauth_token": owed["access_token"], **({"saml_state": state} if again else {})}
     body = (await provider.unlimited.post("/api/auth/mfa/verify", verify)).ok()
     got = sent(await browser.request("GET", body["saml_redirect_url"].removeprefix(BASE_URL)))
     assert got.text(".//a:AuthnContextClassRef") == "https://refeds.org/profile/mfa"
+
+
+async def test_a_request_that_is_over_by_then_does_not_use_the_code_up(provider: Providing) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    secret = await enable_mfa(provider.unlimited, provider.people, person)
+    place = (await provider.browser().request("GET", asking())).header("location") or ""
+    login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
+    owed = (await provider.unlimited.post("/api/auth/login", login)).ok()
+    verify = {"code": secret.now(), "preauth_token": owed["access_token"]}
+    provider.people.change("update flows set expires_at = now() - interval '1 s'")
+    answer = await provider.unlimited.post("/api/auth/mfa/verify", verify)
+    assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "saml_state")
+    provider.people.change("update flows set expires_at = now() + interval '1 minute'")
+    assert "saml_redirect_url" in (await provider.unlimited.post("/api/auth/mfa/verify", verify)).ok()
 
 
 @pytest.mark.parametrize("binding", ["redirect", "post"])
