@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Generic, LiteralString
 
-from psycopg.errors import DivisionByZero
+from psycopg.errors import InvalidTextRepresentation
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
@@ -133,8 +133,8 @@ class Transaction:
         try:
             with translated():
                 await self._transaction.commit()
-        except DivisionByZero:
-            if self._otherwise is None:
+        except InvalidTextRepresentation as error:
+            if self._otherwise is None or ON_PURPOSE not in (error.diag.message_primary or ""):
                 raise
             raise self._otherwise from None
         return topics
@@ -148,6 +148,15 @@ class Transaction:
             raise TransactionOver("this unit of work has ended")
 
 
+# PostgreSQL's log quotes it.
+ON_PURPOSE: Final = "refused on purpose: what is needed has just changed, or a form was sent twice"
+
+
+def required(condition: LiteralString) -> LiteralString:
+    """As a condition of a statement: it fails where this one is not met."""
+    return f"(case when {condition} then '1' else '{ON_PURPOSE}' end)::integer = 1"
+
+
 def demanding(statement: LiteralString) -> LiteralString:
     """The statement, which has a column `id` that is never null, failing when it finds no row: PostgreSQL skips what follows an error, the
     COMMIT too.
@@ -156,13 +165,13 @@ def demanding(statement: LiteralString) -> LiteralString:
         select looked.*
           from (values (true)) as this (look)
           left join ({statement}) as looked on this.look
-         where 1 / (looked.id is not null)::integer = 1
+         where {required("looked.id is not null")}
     """
 
 
-def _also(part: str) -> str:
+def _also(part: LiteralString) -> LiteralString:
     """The same for another part of the statement. It names the row that was looked for, or PostgreSQL would begin with this part."""
-    return f" and 1 / (exists (select from {part} where looked.id is not null))::integer = 1"
+    return f" and {required(f'exists (select from {part} where looked.id is not null)')}"
 
 
 class _Demanded(Generic[Row]):

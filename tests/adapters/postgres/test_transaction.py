@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 import trio
-from psycopg.errors import ForeignKeyViolation
+from psycopg.errors import ForeignKeyViolation, InvalidTextRepresentation
 
 from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
 from adapters.postgres.rows import IdRow
-from adapters.postgres.transaction import Transaction, TransactionOver, demanding
+from adapters.postgres.transaction import ON_PURPOSE, Transaction, TransactionOver, demanding, required
 from tests.adapters.postgres.conftest import Store
 
 USER: Final = "insert into users (id, email, email_key) values (%(id)s, %(email)s, %(email)s)"
@@ -98,9 +98,9 @@ async def test_what_is_demanded_is_known_after_the_commit_in_one_round_trip(stor
 
 async def test_what_is_demanded_may_change_something_itself(store: Store) -> None:
     """Each of its parts stands beside what is told along with it."""
-    statement = """
+    statement: LiteralString = f"""
         with added as (insert into users (id, email, email_key) values (%(id)s, 'c', 'c') on conflict (id) do nothing returning id)
-        select added.id from (values (true)) as this (look) left join added on this.look where 1 / (added.id is not null)::integer = 1
+        select added.id from (values (true)) as this (look) left join added on this.look where {required("added.id is not null")}
     """
     async with transaction(store) as opened:
         round_trips.set(trips := RoundTrips())
@@ -130,6 +130,23 @@ async def test_without_what_is_demanded_nothing_happens(store: Store) -> None:
         await opened.tell(USER, {"id": number(1), "email": "a"})
         await opened.commit()
     assert await store.count("users") == 1
+
+
+async def test_whoever_reads_the_log_of_postgresql_is_told_that_nothing_is_wrong(store: Store) -> None:
+    async with transaction(store) as opened:
+        await opened.demand(IdRow, HELD, NotThere, {"id": number(1)})
+        with pytest.raises(NotThere) as refusal:
+            await opened.commit()
+    error = refusal.value.__context__
+    assert isinstance(error, InvalidTextRepresentation)
+    assert ON_PURPOSE in (error.diag.message_primary or "")
+
+
+async def test_another_error_is_none_of_what_is_demanded(store: Store) -> None:
+    async with transaction(store) as opened:
+        await opened.demand(IdRow, demanding("select 'x'::text::integer as id"), NotThere, {})
+        with pytest.raises(InvalidTextRepresentation):
+            await opened.commit()
 
 
 async def test_after_a_demand_nothing_is_asked(store: Store) -> None:

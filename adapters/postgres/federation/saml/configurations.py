@@ -19,7 +19,7 @@ from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import Transaction, required
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
@@ -290,13 +290,13 @@ _ENTERED: Final[LiteralString] = f"""
                 and (last_signed_at is null or last_signed_at < %(at)s::timestamptz - interval '1 minute')
          )"""
 
-# Without a row, the division fails, and with it the commit.
+# Without a row this fails, and with it the commit.
 _ENTER: Final[LiteralString] = f"""
 {_ENTERED}
   select kept.id
     from (values (true)) as this (look)
     left join kept on this.look
-   where 1 / (kept.id is not null)::integer = 1
+   where {required("kept.id is not null")}
 """
 
 # The account comes first here as well: of the same request twice at once, one waits there, and holds nothing.
@@ -307,7 +307,7 @@ _ENTER_TAKING: Final[LiteralString] = f"""
     from (values (true)) as this (look)
     left join kept on this.look
     left join taken on this.look
-   where 1 / (kept.id is not null and taken.id is not null)::integer = 1
+   where {required("kept.id is not null and taken.id is not null")}
 """
 
 _EXCHANGED: Final = """
