@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.revoking import noticing
+from adapters.postgres.record.named_addresses import names_one_of
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 
 NOBODY: Final = "anonymized@deleted.local"
@@ -181,19 +182,11 @@ def _until_none_is_left(statement: LiteralString) -> LiteralString:
     """
 
 
-def _is_theirs(text: LiteralString) -> LiteralString:
-    return f"lower(btrim({text})) = any (%(keys)s::text[])"
+def _names_them(text: LiteralString) -> LiteralString:
+    return names_one_of("%(keys)s::text[]", text)
 
 
-def _names(document: LiteralString) -> LiteralString:
-    """Whether one of its values, however deep, is an address of theirs. One that merely contains it may be somebody else's."""
-    return f"""
-        exists (
-            select
-              from jsonb_path_query({document}, 'strict $.**') as one
-             where jsonb_typeof(one) = 'string' and {_is_theirs("one #>> '{}'")}
-        )"""
-
+_SAID_IN_FLOWS: Final = "concat_ws(' ', email, wanted::text, request::text)"
 
 # The job's. Each answers with `last`, where the next batch begins, and `rows`, how many it changed.
 PARTS: Final[Mapping[str, LiteralString]] = {
@@ -201,10 +194,11 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     "mfa_events": _batch("mfa_events", _FACTOR),
     **{name: _until_none_is_left(statement) for name, statement in _UNSAID.items()},
     "invitations": _until_none_is_left(_INVITATION),
-    # What a receiver answered may repeat what it was told.
-    "webhook_deliveries": """
+    # What a receiver answered may repeat what it was told: of events about the person, and of those about invitations to them, to which
+    # nothing else leads any more.
+    "webhook_deliveries": f"""
         with batch as (
-                 select id, event_id, response_body is not null as answered
+                 select id, event_id, response_body
                    from webhook_deliveries
                   where id > %(after)s
                   order by id
@@ -214,7 +208,12 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                  select batch.id
                    from batch
                    join events on events.id = batch.event_id
-                  where batch.answered and (events.actor_id = %(user)s or events.target_id = %(target)s)
+                  where batch.response_body is not null
+                    and (
+                            events.actor_id = %(user)s
+                         or events.target_id = %(target)s
+                         or (events.occurred_at <= %(until)s and {_names_them("batch.response_body")})
+                        )
              ),
              gone as (
                  update webhook_deliveries set response_body = null from about where webhook_deliveries.id = about.id returning 1
@@ -226,13 +225,8 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         "update billing_subscriptions set cancel_at = now() where user_id = %(user)s and not is_over and cancel_at is null"
     ),
     # These live for an hour at most, and there is no index of what they say.
-    "flows": _until_none_is_left(
-        f"""
-        delete from flows
-         where created_at <= %(until)s and ({_is_theirs("email")} or {_names("wanted")} or {_names("request")})
-        """
-    ),
+    "flows": _until_none_is_left(f"delete from flows where created_at <= %(until)s and {_names_them(_SAID_IN_FLOWS)}"),
     "pushed_requests": _until_none_is_left(
-        f"delete from pushed_requests where expires_at <= %(until)s + interval '1 hour' and {_names('request')}"
+        f"delete from pushed_requests where expires_at <= %(until)s + interval '1 hour' and {_names_them('request::text')}"
     ),
 }

@@ -2,8 +2,17 @@
 
 from typing import Final, LiteralString
 
+from adapters.postgres.record.named_addresses import names_one_of
+
 IS_GOING: Final = "exists (select from privacy_requests where completed_at is null and privacy_requests.user_id = {user})"
 """As long as rows about the person may be left."""
+
+
+def names_somebody_going(text: LiteralString) -> LiteralString:
+    return f"""
+        exists (
+            select from privacy_requests where completed_at is null and {names_one_of("privacy_requests.email_keys", text)}
+        )"""
 
 
 def target_user(row: LiteralString) -> LiteralString:

@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.going import IS_GOING, target_user
+from adapters.postgres.record.going import IS_GOING, names_somebody_going, target_user
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -147,13 +147,16 @@ def _conditions(wanted: Wanted) -> LiteralString:
     return by_type + (" and delivered_at is not null" if wanted.delivered else " and delivered_at is null")
 
 
+_ABOUT_SOMEBODY_GOING: Final[LiteralString] = f"""
+           ({IS_GOING.format(user="events.actor_id")} or {IS_GOING.format(user=target_user("events"))})"""
+
 # What an organization may know of its event: the details, and what they say about people as long as that is kept. The actor's address is
 # that of today.
 HAPPENED: Final[LiteralString] = f"""
            events.id as event_id, events.name as event_name, events.organization_id, events.actor_id, users.email as actor_email,
            events.details || coalesce(
                -- Of people who are being forgotten, what is still there is not shown.
-               case when not ({IS_GOING.format(user="events.actor_id")} or {IS_GOING.format(user=target_user("events"))})
+               case when not {_ABOUT_SOMEBODY_GOING}
                     then events.personal
                end,
                '{{}}'
@@ -168,8 +171,12 @@ WITH_EVENT: Final = """
 
 _DELIVERIES: Final[LiteralString] = f"""
     select deliveries.id, deliveries.webhook_id, webhooks.name as webhook_name, deliveries.attempts, deliveries.next_at,
-           deliveries.delivered_at, deliveries.status_code, deliveries.response_body, deliveries.error, deliveries.created_at,
-           deliveries.updated_at, {HAPPENED}
+           deliveries.delivered_at, deliveries.status_code,
+           -- It may repeat what the receiver was told.
+           case when not ({_ABOUT_SOMEBODY_GOING} or {names_somebody_going("deliveries.response_body")})
+                then deliveries.response_body
+           end as response_body,
+           deliveries.error, deliveries.created_at, deliveries.updated_at, {HAPPENED}
       from webhook_deliveries as deliveries
       join webhooks on webhooks.id = deliveries.webhook_id
       {WITH_EVENT}

@@ -701,19 +701,75 @@ async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(h
         lambda email: ({"login_hint": email}, {}, ""),
         lambda email: ({"participants": [{"name_id": email}, {"name_id": "x"}]}, {}, ""),
     ]
+    theirs = (
+        *(
+            ann,
+            "Ann@X.example ",
+            "mailto:ann@x.example",
+            "Ann <ann@x.example>.",
+            "https://a.example/?u=ann@x.example&b",
+            "u%3Dann%40x.example",
+        ),
+        *('{"to": "ann@x.example"}', "Dear\nann@x.example, joann@x.example is here"),
+    )
+    others = (
+        "joann@x.example",
+        "jo_ann@x.example",
+        "jo+ann@x.example",
+        "ann@x.example.org",
+        "ann@x.example-a.example",
+        "jo.ann%40x.example",
+        "x",
+    )
     stay: set[UUID] = set()
-    for email in (ann, "Ann@X.example ", "joann@x.example", "ann@x.example.org", "mailto:jo.ann@x.example", "x"):
+    for email in (*theirs, *others):
         for place in places:
             request, wanted, typed = place(email)
             flow, pushed = UUID(str(new())), UUID(str(new()))
             house.people.change(_FLOW, flow, json.dumps(request), json.dumps(wanted), typed)
             house.people.change(_PUSHED, pushed, pushed.bytes, service.id, json.dumps({**wanted, **request, "email": typed}))
-            if email.strip().lower() != ann:
+            if email in others:
                 stay |= {flow, pushed}
     (await house.forget(person, by=house.governor)).ok()
     await house.finish()
     left = house.people.rows("select id from flows union all select id from pushed_requests")
     assert {one["id"] for one in left} == stay
+
+
+async def test_what_receivers_repeat_of_invitations_is_shown_no_more_and_goes(house: House) -> None:
+    """Once the invitation names nobody, nothing leads from the person to its events."""
+    ann = house.people.add("ann@x.example")
+    house.people.change("update users set email_verified_at = now() where id = %s", ann.user)
+    hook = {"name": "hook", "url": "http://127.0.0.1:1/", "events": ["user.invited"]}
+    made = (await house.request("POST", "/api/organizations/globex/webhooks", hook, by=house.rival)).ok()
+    house.log.remember(made["secret"])
+    for email in ("Ann@X.example", "joann@x.example"):
+        await house.invite(email, by=house.rival, of=house.globex)
+        repeated = json.dumps({"invited": email})
+        house.people.change("update webhook_deliveries set response_body = %s where response_body is null", repeated)
+
+    async def shown() -> list[str | None]:
+        path = f"/api/organizations/globex/webhooks/{made['id']}/deliveries"
+        return [one["response_body"] for one in (await house.request("GET", path, by=house.rival)).ok()["deliveries"]]
+
+    assert await shown() == ['{"invited": "joann@x.example"}', '{"invited": "Ann@X.example"}']
+    (await house.forget(ann, by=house.governor)).ok()
+    assert await shown() == ['{"invited": "joann@x.example"}', None]
+    await house.finish()
+    kept = house.people.rows("select response_body from webhook_deliveries order by id desc")
+    assert [one["response_body"] for one in kept] == ['{"invited": "joann@x.example"}', None]
+
+
+async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house: House) -> None:
+    bob = await furnish(house)
+    (made,) = (await house.request("GET", "/api/organizations/globex/webhooks", by=house.rival)).ok()["webhooks"]
+    path = f"/api/organizations/globex/webhooks/{made['id']}/deliveries"
+    house.people.change("update webhook_deliveries set response_body = 'bobs toaster'")
+    for expected in ("bobs toaster", None):
+        (delivery,) = (await house.request("GET", path, by=house.rival)).ok()["deliveries"]
+        assert delivery["response_body"] == expected
+        if expected:
+            (await house.forget(bob, by=house.governor)).ok()
 
 
 async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, database_url: str) -> None:
