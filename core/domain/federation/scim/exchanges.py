@@ -30,6 +30,7 @@ _WORDS: Final = frozenset({"add", "replace", "remove", "true", "false", "work", 
 _SHOWN_AS_THEY_ARE: Final = frozenset({"schemas", "sortby", "sortorder"})
 _NUMBERS: Final = frozenset({"startindex", "count"})
 _COMPARED: Final = re.compile(r"\b(eq|ne|co|sw|ew|gt|ge|lt|le)(\s+)('[^']*'?|[^\s\")\]]+)", re.IGNORECASE)
+_WITH_ADDRESS: Final = re.compile(r"[^\s“”\"',]*@[^\s“”\"',]*")
 _PATHS: Final = frozenset({"path", "filter"})
 _NAME: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_.:$-]{0,99}")
 
@@ -84,7 +85,8 @@ def shown_body(value: Json, name: str = "", depth: int = 0) -> Json:
 
 
 def shown_reason(reason: str) -> str:
-    return reason[:_LONGEST_REASON]
+    """It may quote what a directory has sent in place of an attribute."""
+    return _WITH_ADDRESS.sub(REDACTED, reason)[:_LONGEST_REASON]
 
 
 def _shown_text(name: str, value: str) -> Json:
