@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.branding import POSTERN, Branding
+from core.domain.identifiers import UserId
 from core.domain.languages import Language
 from core.domain.mail import Mail
 
@@ -29,9 +30,17 @@ class MailTemplates(Protocol):
     """
 
     def mail(
-        self, name: str, to: str, *, language: Language | None, branding: Branding = POSTERN, **values: str | bool | datetime | None
+        self,
+        name: str,
+        to: str,
+        *,
+        account: UserId | None,
+        language: Language | None,
+        branding: Branding = POSTERN,
+        **values: str | bool | datetime | None,
     ) -> Mail:
-        """`language` is what the person has chosen or, failing that, what the cause of the mail suggests; None is English.
+        """`account` is whose mail it is, and None for what others send to an address: see `Mail`. `language` is what the person has chosen
+        or, failing that, what the cause of the mail suggests; None is English.
 
         Raises when there is no such template or a value is missing. That is a bug, and a test of ours finds it first.
         """

@@ -288,6 +288,7 @@ _STATE: Final = """
 @dataclass(frozen=True, slots=True)
 class SealedJob:
     id: UUID
+    created_at: datetime
     sealed_payload: bytes
 
 
@@ -298,9 +299,9 @@ class SealedJobs:
         self._pool = pool
         self._keyring = keyring
 
-    async def next(self, kinds: Sequence[str], until: datetime, after: UUID, limit: int) -> Sequence[SealedJob]:
-        """Waiting or dead, by their ids. Those that were queued later are left out."""
-        return await ask(self._pool, SealedJob, _SEALED, {"kinds": list(kinds), "until": until, "after": after, "limit": limit})
+    async def next(self, kinds: Sequence[str], after: UUID, limit: int) -> Sequence[SealedJob]:
+        """Waiting or dead, by their ids."""
+        return await ask(self._pool, SealedJob, _SEALED, {"kinds": list(kinds), "after": after, "limit": limit})
 
     def opened(self, jobs: Sequence[SealedJob]) -> Iterator[tuple[UUID, Mapping[str, Json]]]:
         """Without those that no key in force opens: nobody can read them."""
@@ -314,9 +315,9 @@ class SealedJobs:
 
 
 _SEALED: Final = """
-    select id, sealed_payload
+    select id, created_at, sealed_payload
       from jobs
-     where kind = any (%(kinds)s::text[]) and sealed_payload is not null and created_at <= %(until)s and id > %(after)s
+     where kind = any (%(kinds)s::text[]) and sealed_payload is not null and id > %(after)s
      order by id
      limit %(limit)s
 """

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
+from core.domain.identifiers import UserId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.languages import DEFAULT, Language
 
 MAIL_JOB: Final = "mail"
+_ACCOUNT: Final = "account"
 _PARTS: Final = ("to", "subject", "text", "html")
 
 
@@ -23,15 +26,34 @@ class Mail:
     text: str
     html: str
     language: Language = DEFAULT
+    account: UserId | None = None
+    """Whose mail it is: it was written for this account, and goes when the account is forgotten, even if nobody has proved the address.
+    None for what others send to an address, such as an invitation.
+    """
 
     def as_job(self) -> NewJob:
         """Sealed, because mails carry links that let their holder in."""
-        return NewJob(MAIL_JOB, {part: getattr(self, part) for part in _PARTS} | {"language": self.language.value}, sealed=True)
+        payload = {part: getattr(self, part) for part in _PARTS} | {"language": self.language.value} | naming(self.account)
+        return NewJob(MAIL_JOB, payload, sealed=True)
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "Mail":
-        """The mail that `as_job` made into this payload, or an older process, which did not name the language. Raises `NoMail`."""
+        """The mail that `as_job` made into this payload, or an older process, which named neither language nor account. Raises `NoMail`."""
         to, subject, text, html, language = (payload.get(part) for part in (*_PARTS, "language"))
         if not (isinstance(to, str) and isinstance(subject, str) and isinstance(text, str) and isinstance(html, str)):
             raise NoMail
-        return cls(to, subject, text, html, Language.of(language if isinstance(language, str) else None) or DEFAULT)
+        spoken = Language.of(language if isinstance(language, str) else None) or DEFAULT
+        return cls(to, subject, text, html, spoken, named_account(payload))
+
+
+def naming(account: UserId | None) -> dict[str, str]:
+    """What the payload of a mail, or of what asks for one, says of the account that it is for."""
+    return {} if account is None else {_ACCOUNT: str(account)}
+
+
+def named_account(payload: Mapping[str, Json]) -> UserId | None:
+    """What `naming` has put there."""
+    try:
+        return UserId(UUID(str(payload[_ACCOUNT])))
+    except (KeyError, ValueError):
+        return None

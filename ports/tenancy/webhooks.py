@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId, WebhookId
+from core.domain.identifiers import OrganizationId, UserId, WebhookId
 from core.domain.languages import Language
 from core.domain.tenancy.webhooks import Webhook
 
@@ -15,6 +15,7 @@ from core.domain.tenancy.webhooks import Webhook
 class Owner:
     """Somebody who is told that a webhook was paused."""
 
+    user: UserId
     email: Email
     language: Language | None
     organization_name: str

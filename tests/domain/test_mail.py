@@ -1,7 +1,10 @@
 """A mail in the queue."""
 
+from uuid import UUID
+
 import pytest
 
+from core.domain.identifiers import UserId
 from core.domain.languages import Language
 from core.domain.mail import Mail, NoMail
 
@@ -13,9 +16,16 @@ def test_a_queued_mail_is_sealed_since_it_carries_links() -> None:
     assert job.payload == {"to": "ada@example.com", "subject": "Hello", "text": "text", "html": "<p>text</p>", "language": "en"}
 
 
-def test_a_mail_is_what_its_job_was_made_of() -> None:
-    mail = Mail("ada@example.com", "Hello", "text", "<p>text</p>", Language.FRENCH)
+@pytest.mark.parametrize("account", [None, UserId(UUID(int=1))])
+def test_a_mail_is_what_its_job_was_made_of(account: UserId | None) -> None:
+    mail = Mail("ada@example.com", "Hello", "text", "<p>text</p>", Language.FRENCH, account)
     assert Mail.of_job(mail.as_job().payload) == mail
+
+
+@pytest.mark.parametrize("account", ["", "ada", None, 1])
+def test_what_is_no_account_is_none(account: str | int | None) -> None:
+    payload = dict(Mail("ada@example.com", "Hello", "text", "<p>text</p>").as_job().payload)
+    assert Mail.of_job({**payload, "account": account}).account is None
 
 
 @pytest.mark.parametrize("missing", ["to", "subject", "text", "html"])

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from adapters.compiled_templates import CompiledTemplates
 from core.domain.branding import POSTERN, Branding
+from core.domain.identifiers import UserId
 from core.domain.languages import DEFAULT, Language
 from core.domain.lines import one_line
 from core.domain.mail import Mail
@@ -38,7 +39,9 @@ class ShippedMailTemplates:
         self._texts = texts
         self._origin = origin
 
-    def mail(self, name: str, to: str, *, language: Language | None, branding: Branding = POSTERN, **values: Value) -> Mail:
+    def mail(
+        self, name: str, to: str, *, account: UserId | None, language: Language | None, branding: Branding = POSTERN, **values: Value
+    ) -> Mail:
         spoken = language or DEFAULT
         plain, html = self._texts.of(spoken), self._texts.html(spoken)
         given = {
@@ -57,7 +60,7 @@ class ShippedMailTemplates:
         subject, _, text = text.partition("\n")
         subject = subject.removeprefix(_SUBJECT)
         text = _GAP.sub("\n\n", text.strip()) + "\n"
-        return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}), spoken)
+        return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}), spoken, account)
 
 
 def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> str:

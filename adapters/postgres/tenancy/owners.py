@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.tenancy.roles import BuiltInRole
 from ports.tenancy.webhooks import Owner
@@ -14,6 +15,7 @@ from ports.tenancy.webhooks import Owner
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
+    id: UUID
     email: str
     language: str | None
     name: str
@@ -32,13 +34,14 @@ async def _in_roles(
     transaction: Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
 ) -> Sequence[Owner]:
     parameters = {"organization": organization, "roles": [role.value for role in roles], "most": most}
-    return [Owner(Email(row.email), Language.of(row.language), row.name) for row in await transaction.ask(_Owner, _IN_ROLES, parameters)]
+    rows = await transaction.ask(_Owner, _IN_ROLES, parameters)
+    return [Owner(UserId(row.id), Email(row.email), Language.of(row.language), row.name) for row in rows]
 
 
 MOST_TOLD: Final = 20
 
 _IN_ROLES: Final = """
-    select users.email, users.language, organizations.name
+    select users.id, users.email, users.language, organizations.name
       from memberships
       join users on users.id = memberships.user_id
       join organizations on organizations.id = memberships.org_id

@@ -16,7 +16,7 @@ from adapters.postgres.statements import ask, tell
 from core.domain.email import Email
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.identity.privacy import FORGET_JOB
-from core.domain.mail import MAIL_JOB
+from core.domain.mail import MAIL_JOB, named_account
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from ports.encryption import KeyRing
 from ports.remains import Swept
@@ -75,12 +75,20 @@ class PostgresForgottenRemains:
         return [row.id for row in rows]
 
     async def _sweep_mails(self, going: _Going, after: UUID, limit: int) -> Swept:
-        """Mails to the person that wait to be sent, or were given up: only the key ring can tell to whom they are."""
-        jobs = await self._mails.next(_KINDS, going.requested_at, after, limit)
+        """Mails that wait to be sent, or were given up: those to the person, and those for the account, whose address nobody may have
+        proved. Only the key ring can tell which these are.
+        """
+        jobs = await self._mails.next(_KINDS, after, limit)
         keys = frozenset(going.email_keys)
+        # Since then, somebody else may have the address.
+        at_the_time = {job.id for job in jobs if job.created_at <= going.requested_at}
 
         def to_person() -> list[UUID]:
-            return [job for job, payload in self._mails.opened(jobs) if _addressee(payload) in keys]
+            return [
+                job
+                for job, payload in self._mails.opened(jobs)
+                if named_account(payload) == going.user_id or (job in at_the_time and _addressee(payload) in keys)
+            ]
 
         # Opening hundreds of them takes longer than others should have to wait.
         mails = await trio.to_thread.run_sync(to_person)

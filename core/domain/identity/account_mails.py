@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.email import Email
+from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import MailedTokenPurpose
 from core.domain.jobs import CAN_WAIT, NewJob
 from core.domain.json import Json
 from core.domain.languages import Language
+from core.domain.mail import named_account, naming
 
 ACCOUNT_MAIL_JOB: Final = "account.mail"
 
@@ -78,7 +80,8 @@ NOWHERE: Final = Onward()
 @dataclass(frozen=True, slots=True)
 class AskedMail:
     """An account mail that somebody asks for. It takes its looks from the organization with this slug, and is in this language unless the
-    account has another. One that `can_wait` goes after those that somebody waits for: a directory may cause a hundred thousand.
+    account has another. One that `can_wait` goes after those that somebody waits for: a directory may cause a hundred thousand. The
+    `account` is named by those who know it; strangers name only an address.
     """
 
     kind: AccountMail
@@ -87,13 +90,14 @@ class AskedMail:
     language: Language | None = None
     onward: Onward = NOWHERE
     can_wait: bool = False
+    account: UserId | None = None
 
     def as_job(self) -> NewJob:
         """Sealed, because the addresses that strangers ask about are private."""
         asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
         onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
         wait = {"can_wait": True} if self.can_wait else {}
-        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait}, sealed=True, priority=self.priority)
+        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait, **naming(self.account)}, sealed=True, priority=self.priority)
 
     @property
     def priority(self) -> int:
@@ -107,7 +111,7 @@ class AskedMail:
             raise NoAccountMail
         onward = Onward(**{name: str(payload.get(name, "")) for name in _ONWARD})
         language, can_wait = Language.of(str(payload.get("language"))), payload.get("can_wait") is True
-        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait)
+        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait, named_account(payload))
 
 
 _ONWARD: Final = ("flow", "service", "redirect_uri", "state")

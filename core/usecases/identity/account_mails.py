@@ -74,7 +74,7 @@ class AccountMails:
         token = self._secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
         link = self._links.redeeming(kind.purpose, token, onward)
-        mail = self._templates.mail(kind.value, address.address, language=language, branding=branding or POSTERN, link=link)
+        mail = self._templates.mail(kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self._clock.now()))

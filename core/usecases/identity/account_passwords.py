@@ -145,7 +145,7 @@ class AccountPasswords:
     async def _tell(self, uow: UnitOfWork, user: UserId, account: Account | AccountPassword, actor: Actor, *, how: str) -> None:
         language = account.language or actor.language
         mail = self._templates.mail(
-            "password_changed", account.email.address, language=language, when=self._clock.now(), address=actor.address
+            "password_changed", account.email.address, account=user, language=language, when=self._clock.now(), address=actor.address
         )
         await uow.jobs.add(mail.as_job())
         event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})

@@ -69,7 +69,7 @@ class Accounts:
         async with self._unit_of_work() as uow:
             if not await uow.accounts.add(account, encoded, context.service):
                 raise Conflict("This e-mail address is already registered", words="address_registered")
-            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language).as_job())
+            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, account=user).as_job())
             await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
         return user
@@ -165,7 +165,8 @@ class Accounts:
         if account is None:
             raise refusal_of(None)
         language = account.language or actor.language
-        await uow.jobs.add(self._templates.mail("welcome", email.address, language=language, link=self._links.frontend_url).as_job())
+        mail = self._templates.mail("welcome", email.address, account=user, language=language, link=self._links.frontend_url)
+        await uow.jobs.add(mail.as_job())
         await uow.record(Event("user.email.verified", actor, _target(user)))
 
     async def _change(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
@@ -184,7 +185,8 @@ class Accounts:
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.CHANGE_EMAIL, user, wanted, now))
         link = self._links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
         language = account.language or actor.language
-        await uow.jobs.add(self._templates.mail("email_changed_new", wanted.address, language=language, link=link).as_job())
+        mail = self._templates.mail("email_changed_new", wanted.address, account=user, language=language, link=link)
+        await uow.jobs.add(mail.as_job())
         await self._tell_old_address(uow, account, wanted, actor, done=False)
         await uow.record(Event("user.email.change_requested", actor, _target(user)))
 
@@ -192,6 +194,7 @@ class Accounts:
         mail = self._templates.mail(
             "email_changed_old",
             before.email.address,
+            account=before.id,
             language=before.language or actor.language,
             new_email=new.address,
             done=done,

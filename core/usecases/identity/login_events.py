@@ -124,6 +124,7 @@ class LoginEvents:
         mail = self._templates.mail(
             template,
             account.email.address,
+            account=account.id,
             language=account.language or approach.client.language,
             when=self._clock.now(),
             address=approach.client.address,

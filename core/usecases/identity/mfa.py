@@ -127,7 +127,7 @@ class Mfa:
                 await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
                 # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
                 await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=self._clock.now()))
-                await uow.jobs.add(self._mail("mfa_enabled", caller.email, caller.language, actor).as_job())
+                await uow.jobs.add(self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor).as_job())
             else:
                 await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
             # In both cases: a guess that is not recorded would not count.
@@ -152,7 +152,7 @@ class Mfa:
             for event in (MfaEvent.ENABLED, MfaEvent.BACKUP_CODES_GENERATED):
                 await uow.mfa.log(event, user, actor, success=True)
             await self._changed(uow, user, actor, enabled=True, organization=caller.organization_id)
-            await uow.jobs.add(self._mail("mfa_enabled", caller.email, caller.language, actor).as_job())
+            await uow.jobs.add(self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor).as_job())
             await uow.commit()
         return codes
 
@@ -167,7 +167,7 @@ class Mfa:
         if await uow.mfa.disable(caller.user):
             await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
             await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
-            await uow.jobs.add(self._mail("mfa_disabled", caller.email, caller.language, actor).as_job())
+            await uow.jobs.add(self._mail("mfa_disabled", caller.user, caller.email, caller.language, actor).as_job())
 
     async def force_disable(
         self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "", *, language: Language | None = None
@@ -199,7 +199,7 @@ class Mfa:
         personal = {"reason": reason, **({"operator": operator} if operator else {})}
         await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
         await self._changed(uow, user, actor, enabled=False, organization=organization, details={"forced": True}, personal=personal)
-        await uow.jobs.add(self._mail("mfa_disabled", email, language, actor).as_job())
+        await uow.jobs.add(self._mail("mfa_disabled", user, email, language, actor).as_job())
         return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
@@ -343,9 +343,9 @@ class Mfa:
             await uow.record(event)
         await uow.record_in_every_log(replace(event, name=entry), user)
 
-    def _mail(self, template: str, to: Email, language: Language | None, actor: Actor) -> Mail:
+    def _mail(self, template: str, user: UserId, to: Email, language: Language | None, actor: Actor) -> Mail:
         return self._templates.mail(
-            template, to.address, language=language or actor.language, when=self._clock.now(), address=actor.address
+            template, to.address, account=user, language=language or actor.language, when=self._clock.now(), address=actor.address
         )
 
 

@@ -184,6 +184,7 @@ class PasskeyProofs:
                 self._templates.mail(
                     "passkey_copied",
                     account.email.address,
+                    account=account.id,
                     language=account.language or client.language,
                     passkey=passkey.name,
                     when=self._clock.now(),

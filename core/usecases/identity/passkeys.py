@@ -136,6 +136,7 @@ class Passkeys:
                 self._templates.mail(
                     "passkey_added",
                     caller.email.address,
+                    account=caller.user,
                     language=caller.language or actor.language,
                     passkey=passkey.name,
                     when=now,
@@ -180,6 +181,7 @@ class Passkeys:
                 self._templates.mail(
                     "passkey_removed",
                     caller.email.address,
+                    account=caller.user,
                     language=caller.language or actor.language,
                     passkey=held.passkey.name,
                     when=self._clock.now(),

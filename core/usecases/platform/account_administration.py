@@ -118,7 +118,7 @@ class AccountAdministration:
             sessions = await end_access_counting(uow, account.id, now)
             await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, account.id, account.email, now))
             if by_mail:
-                mail = self._templates.mail("reset", account.email.address, language=account.language, link=link)
+                mail = self._templates.mail("reset", account.email.address, account=account.id, language=account.language, link=link)
                 await uow.jobs.add(mail.as_job())
             details: dict[str, Json] = {"how": "ended", "link": "mailed" if by_mail else "shown", "sessions": sessions}
             await uow.record_in_every_log(_event("security.password.changed", account, operator, details), account.id)

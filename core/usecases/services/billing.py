@@ -228,6 +228,7 @@ class Billing:
             mail = self._templates.mail(
                 name,
                 reader.email.address,
+                account=step.buyer.user,
                 language=reader.language,
                 branding=Branding(reader.organization_name),
                 service=reader.service_name,

@@ -101,6 +101,7 @@ class ServiceUsers:
             mail = self._templates.mail(
                 "email_changed_old",
                 held.account.email.address,
+                account=user,
                 language=held.account.language or actor.language,
                 new_email=email.address,
                 done=True,

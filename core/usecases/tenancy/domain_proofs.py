@@ -120,6 +120,7 @@ class DomainProofs:
             mail = self._templates.mail(
                 template,
                 owner.email.address,
+                account=owner.user,
                 language=owner.language,
                 branding=Branding(owner.organization_name),
                 domain=domain.name,

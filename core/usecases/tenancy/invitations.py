@@ -136,6 +136,7 @@ class Invitations:
             mail = self._templates.mail(
                 "invitation",
                 email.address,
+                account=None,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
                 link=self._links.invitation(token if prospect.has_mail_server else mailed),
@@ -264,7 +265,8 @@ class Invitations:
         elif account.email_verified_at is None:
             await self._accounts.disown_unverified(uow, account.id, actor)
         if account.email_verified_at is None:
-            await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language).as_job())
+            asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
+            await uow.jobs.add(asked.as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         came_by = _came_by(offer, way, actor)
         membership = Membership(

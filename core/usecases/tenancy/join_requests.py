@@ -109,6 +109,7 @@ class JoinByDomain:
             mail = self._templates.mail(
                 "join_requested",
                 administrator.email.address,
+                account=administrator.user,
                 language=administrator.language,
                 branding=candidate.branding,
                 person=email.address,
@@ -154,7 +155,11 @@ class JoinRequests:
             await uow.members.add(membership)
             await uow.record_all([joined_by_request(asking.request, actor), join_approved(asking.request, actor)])
             mail = self._templates.mail(
-                "join_approved", asking.account.email.address, language=asking.account.language, branding=asking.branding
+                "join_approved",
+                asking.account.email.address,
+                account=asking.account.id,
+                language=asking.account.language,
+                branding=asking.branding,
             )
             await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
             await uow.commit()

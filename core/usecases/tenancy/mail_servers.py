@@ -134,7 +134,12 @@ class MailServers:
         server = found.server
         to = member.caller.email.address
         mail = self._templates.mail(
-            "mail_server_test", to, language=member.caller.language or actor.language, host=server.host, when=self._clock.now()
+            "mail_server_test",
+            to,
+            account=member.user,
+            language=member.caller.language or actor.language,
+            host=server.host,
+            when=self._clock.now(),
         )
         try:
             with self._hand(server.organization):
@@ -204,6 +209,7 @@ class MailServers:
                 mail = self._templates.mail(
                     "mail_server_failed",
                     owner.email.address,
+                    account=owner.user,
                     language=owner.language,
                     branding=Branding(owner.organization_name),
                     host=fallen.host,

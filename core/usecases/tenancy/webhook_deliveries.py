@@ -191,6 +191,7 @@ class WebhookDeliveries:
                 mail = self._templates.mail(
                     "webhook_paused",
                     owner.email.address,
+                    account=owner.user,
                     language=owner.language,
                     branding=Branding(owner.organization_name),
                     webhook=paused.name,

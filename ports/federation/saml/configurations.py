@@ -91,6 +91,7 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
+    user: UserId
     email: Email
     language: Language | None
 

@@ -60,7 +60,7 @@ async def test_every_mail_arrives_with_both_parts(language: Language) -> None:
     with mail_server() as server:
         transport = transport_for(server.url(), "Postern <postern@example.org>", clock=SystemClock())
         for number, (name, values) in enumerate(VALUES.items(), start=1):
-            mail = TEMPLATES.mail(name, "ada@example.org", language=language, branding=ACME, **values)
+            mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=language, branding=ACME, **values)
             await transport.send(mail, JobId(uuid4()))
             received = (await server.wait_for(number))[-1]
             assert received.recipients == ["ada@example.org"]
@@ -73,7 +73,7 @@ async def test_every_mail_arrives_with_both_parts(language: Language) -> None:
 @pytest.mark.parametrize("language", Language)
 @pytest.mark.parametrize("name", VALUES)
 def test_a_mail_is_well_made(name: str, language: Language) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", language=language, branding=ACME, **VALUES[name])
+    mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=language, branding=ACME, **VALUES[name])
     assert mail.language is language
     assert mail.subject
     assert "\n" not in mail.subject
@@ -103,7 +103,7 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
 
 @pytest.mark.parametrize("name", VALUES)
 def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", language=None, **VALUES[name])
+    mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=None, **VALUES[name])
     assert not Reader(mail.html).of("img")
     assert POSTERN.color in mail.html
     assert "Acme" not in mail.html
@@ -111,7 +111,7 @@ def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_what_is_not_known_is_left_out(name: str) -> None:
-    mail = TEMPLATES.mail(name, "ada@example.org", language=None, when=None, address=None)
+    mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=None, when=None, address=None)
     assert "When" not in mail.text + mail.html
     assert "Address" not in mail.text
     assert not [table for table in Reader(mail.html).of("table") if table.get("class") == "facts"]
@@ -119,7 +119,8 @@ def test_what_is_not_known_is_left_out(name: str) -> None:
 
 def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for() -> None:
     asked, done = (
-        TEMPLATES.mail("email_changed_old", "a@example.org", language=None, new_email="n@example.org", done=done) for done in (False, True)
+        TEMPLATES.mail("email_changed_old", "a@example.org", account=None, language=None, new_email="n@example.org", done=done)
+        for done in (False, True)
     )
     assert "asked to change" in asked.subject
     assert "was changed" in done.subject
@@ -139,14 +140,16 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_values_stay_text(text: str) -> None:
     mail, honest = (
-        TEMPLATES.mail("new_device", "ada@example.org", language=None, device=one, location=one, address=one, when=datetime.now(UTC))
+        TEMPLATES.mail(
+            "new_device", "ada@example.org", account=None, language=None, device=one, location=one, address=one, when=datetime.now(UTC)
+        )
         for one in (text, "x")
     )
     assert [tag for tag, _ in Reader(mail.html).tags] == [tag for tag, _ in Reader(honest.html).tags]
     assert len(mail.text.splitlines()) == len(honest.text.splitlines())
     assert "49" not in mail.text
     assert len(mail.text) < 3000
-    mail = TEMPLATES.mail("verification", "ada@example.org", language=None, branding=branding(text, text, text), link=LINK)
+    mail = TEMPLATES.mail("verification", "ada@example.org", account=None, language=None, branding=branding(text, text, text), link=LINK)
     assert "\n" not in mail.subject
     assert "\r" not in mail.subject
     assert "onerror=alert(1)>" not in mail.html
@@ -155,6 +158,6 @@ def test_hostile_values_stay_text(text: str) -> None:
 
 def test_a_slip_of_ours_is_noticed() -> None:
     with pytest.raises(TemplateNotFound):
-        TEMPLATES.mail("nothing", "ada@example.org", language=None)
+        TEMPLATES.mail("nothing", "ada@example.org", account=None, language=None)
     with pytest.raises(UndefinedError):
-        TEMPLATES.mail("reset", "ada@example.org", language=None)
+        TEMPLATES.mail("reset", "ada@example.org", account=None, language=None)

@@ -13,6 +13,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.jobs import CAN_WAIT
+from core.domain.mail import named_account
 from core.domain.secrets import Token
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -86,3 +87,9 @@ def test_a_mail_that_can_wait_says_so_to_the_queue() -> None:
     hurried, patient = (AskedMail(AccountMail.SET_PASSWORD, ADA.email, "acme", can_wait=wait) for wait in (False, True))
     assert [one.as_job().priority for one in (hurried, patient)] == [0, CAN_WAIT]
     assert AskedMail.of_job(patient.as_job().payload) == patient
+
+
+def test_the_job_names_the_account_that_it_was_asked_for_by() -> None:
+    asked = AskedMail(AccountMail.SET_PASSWORD, ADA.email, account=ADA.id)
+    assert named_account(asked.as_job().payload) == ADA.id
+    assert AskedMail.of_job(asked.as_job().payload) == asked

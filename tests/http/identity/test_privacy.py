@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -18,12 +19,13 @@ from adapters.postgres.identity.forgetting import NOBODY
 from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from core.domain.email import Email
 from core.domain.errors import NotFound
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, Asker, forget_job
 from core.domain.mail import Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
 from core.domain.record.events import SYSTEM
+from core.domain.tenancy.mail_servers import OrganizationMail
 from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -658,6 +660,46 @@ async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is
     await house.finish()
     sent = house.people.rows("select status, email from invitations where org_id = %s", house.globex.id)
     assert [tuple(row.values()) for row in sent] == ([("cancelled", NOBODY)] if proved else [("pending", OLD)])
+
+
+async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_address(house: House) -> None:
+    """Sent or given up, by whichever server, and even if a request that was under way has queued it a moment later. What others send to
+    the address stays, and so does what is for the next account that has it.
+    """
+    somebody, next_one = house.people.add(EMAIL), house.people.add(OLD)
+    people = house.people
+    own = Mail(EMAIL, "Hello", "Hello", "Hello", account=UserId(somebody.user))
+    of_others = Mail(EMAIL, "Come", "Come", "Come")
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.jobs.add(own.as_job())
+        dead, late = await uow.jobs.add(own.as_job()), await uow.jobs.add(own.as_job())
+        await uow.jobs.add(OrganizationMail(own, OrganizationId(house.acme.id)).as_job())
+        await uow.jobs.add(replace(own, to=NEW).as_job())
+        await uow.jobs.add(AskedMail(AccountMail.SET_PASSWORD, Email(EMAIL), account=UserId(somebody.user)).as_job())
+        stay = {
+            await uow.jobs.add(of_others.as_job()),
+            await uow.jobs.add(OrganizationMail(of_others, OrganizationId(house.globex.id)).as_job()),
+            # As the release before queued it: of one whose address is not proved, nobody can tell whose it is.
+            await uow.jobs.add(AskedMail(AccountMail.RESET, Email(EMAIL)).as_job()),
+            await uow.jobs.add(replace(own, account=UserId(next_one.user)).as_job()),
+        }
+        await uow.commit()
+    people.change("update jobs set state = 'dead', died_at = now() where id = %s", dead)
+    people.change("update jobs set created_at = now() + interval '1 minute' where id = %s", late)
+    (await house.forget(somebody, by=house.governor)).ok()
+    await house.finish()
+    left = people.rows("select id from jobs where kind like '%%mail%%'")
+    assert {one["id"] for one in left} == stay
+
+
+async def test_what_is_sent_to_an_address_later_is_for_whoever_has_it_then(house: House) -> None:
+    bob = house.verified(EMAIL)
+    (await house.forget(bob, by=house.governor)).ok()
+    async with house.postern.foundation.unit_of_work() as uow:
+        later = await uow.jobs.add(Mail(EMAIL, "Hello", "Hello", "Hello").as_job())
+        await uow.commit()
+    await house.finish()
+    assert [one["id"] for one in house.people.rows("select id from jobs where kind = 'mail'")] == [later]
 
 
 async def test_a_dump_has_nothing_of_what_the_person_had(house: House, database_url: str) -> None:

@@ -54,8 +54,10 @@ class SetClock:
 class NamesOnly:
     """The wording of mails has tests of its own."""
 
-    def mail(self, name: str, to: str, *, branding: Branding = POSTERN, **values: str | bool | datetime | None) -> Mail:
-        return Mail(to, name, f"{branding.name} {values['address']}", "")
+    def mail(
+        self, name: str, to: str, *, account: UserId | None, branding: Branding = POSTERN, **values: str | bool | datetime | None
+    ) -> Mail:
+        return Mail(to, name, f"{branding.name} {values['address']}", "", account=account)
 
 
 @dataclass

@@ -40,6 +40,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
+    id: UUID
     email: str
     language: str | None
 
@@ -165,7 +166,7 @@ class SamlRows:
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         rows = await self._transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
-        return [Owner(Email(row.email), Language.of(row.language)) for row in rows]
+        return [Owner(UserId(row.id), Email(row.email), Language.of(row.language)) for row in rows]
 
 
 def _remembered(request: Remembered) -> Mapping[str, Any]:
@@ -371,7 +372,7 @@ _WARNED: Final = """
 """
 
 _OWNERS: Final = """
-    select users.email, users.language
+    select users.id, users.email, users.language
       from memberships
       join users on users.id = memberships.user_id
      where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null

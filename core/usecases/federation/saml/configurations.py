@@ -251,6 +251,7 @@ class Saml:
                 mail = self._templates.mail(
                     "saml_certificate_ends",
                     owner.email.address,
+                    account=owner.user,
                     language=owner.language,
                     branding=Branding(expiring.organization_name),
                     service=expiring.service_name,

@@ -207,11 +207,12 @@ class ScimUsers:
         """With a link to choose a password, which proves the address, for whoever has not proved it. Others need none."""
         uow, holder = enrolment.uow, enrolment.holder
         if account.email_verified_at is None:
-            await uow.jobs.add(_choose_password(holder, account.email, account.language))
+            await uow.jobs.add(_choose_password(holder, account.id, account.email, account.language))
             return
         mail = self._templates.mail(
             "joined",
             account.email.address,
+            account=account.id,
             language=account.language or enrolment.actor.language,
             branding=newcomer.branding,
             link=self._links.frontend_url,
@@ -242,7 +243,7 @@ class ScimUsers:
             events += await enrolment.enter(capacity, [held])
             if held.account.email_verified_at is None:
                 # They may have been created inactive, and never had a link to choose a password.
-                await uow.jobs.add(_choose_password(holder, email, held.account.language))
+                await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
         elif before.active and not after.active:
             events += await enrolment.leave([held], Leaving.DEACTIVATED)
         if has_other_profile(before, after):
@@ -270,10 +271,10 @@ class ScimUsers:
         await hand_over(uow, user, now)
         language = held.account.language or actor.language
         mail = self._templates.mail(
-            "email_changed_old", old.address, language=language, new_email=email.address, done=True, when=now, address=None
+            "email_changed_old", old.address, account=user, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
-        await uow.jobs.add(_choose_password(holder, email, held.account.language))
+        await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
         return [email_changed(user, holder, actor)]
 
     def _email(self, text: str) -> Email:
@@ -284,9 +285,9 @@ class ScimUsers:
             raise InvalidValue("userName: must be an e-mail address", detail=refusal.detail) from None
 
 
-def _choose_password(holder: ScimHolder, email: Email, language: Language | None) -> NewJob:
+def _choose_password(holder: ScimHolder, user: UserId, email: Email, language: Language | None) -> NewJob:
     """Nobody sits before a screen and waits for it."""
-    return AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, language, can_wait=True).as_job()
+    return AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, language, can_wait=True, account=user).as_job()
 
 
 UNKNOWN: Final = "The organization has no such user"

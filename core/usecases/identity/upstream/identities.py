@@ -118,6 +118,7 @@ class Identities:
             mail = self._templates.mail(
                 "identity_unlinked",
                 caller.email.address,
+                account=caller.user,
                 language=caller.language or actor.language,
                 provider=self._providers.name(key, identity.provider_name),
                 when=self._clock.now(),

@@ -340,6 +340,7 @@ class UpstreamSignIn:
         mail = self._templates.mail(
             "identity_linked",
             account.email.address,
+            account=account.id,
             language=account.language or actor.language,
             provider=upstream.name,
             when=identity.linked_at,

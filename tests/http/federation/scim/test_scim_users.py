@@ -26,6 +26,7 @@ from tests.http.federation.scim.directories import BASE, GROUPS, PATCH_OP, USER,
 from tests.http.forgetting import finish_forgetting
 from tests.http.identity.test_passkeys import Owner
 from tests.http.people import People, Person
+from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, Browser
 
 ADA: Final = "ada@example.org"
@@ -53,6 +54,24 @@ def priorities(directory: Directory) -> set[int]:
 def mails(directory: Directory) -> list[str]:
     rows = directory.people.rows("select kind from jobs where kind in ('mail.send', 'account.mail') or kind like '%%mail%%' order by id")
     return [row["kind"] for row in rows]
+
+
+@pytest.mark.parametrize("made", [False, True])
+async def test_the_mail_to_choose_a_password_goes_with_the_account(directory: Directory, globex: Directory, *, made: bool) -> None:
+    """Nobody has proved the address, so what another organization sends there is not the account's, and stays. The mail server is away;
+    when the directory deletes the account, its own mail has been made or is only asked for.
+    """
+    created = await directory.create(ADA)
+    postbox = Postbox(directory.postern)
+    if made:
+        await postbox.asked_for()
+    owner = await globex.people.token(globex.owner)
+    (await globex.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=owner)).ok()
+    assert sorted(mails(directory)) == (["mail", "mail"] if made else ["account.mail", "mail"])
+    assert (await directory.ask("DELETE", f"{USERS}/{created['id']}")).status == 204
+    assert await finish_forgetting(directory.postern, directory.people) == 1
+    assert mails(directory) == ["mail"]
+    assert [(mail.to, "globex" in mail.text.lower()) for mail in await postbox.empty()] == [(ADA, True)]
 
 
 async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directory: Directory) -> None:
