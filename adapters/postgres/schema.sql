@@ -916,7 +916,7 @@ create table flows (
     purpose              text        not null check (purpose in ('account', 'authorize', 'device', 'saml', 'saml_logout')),
     service_id           uuid        references all_services on delete cascade,
     request              jsonb       not null,         -- what the purpose goes on with, and only the purpose reads
-    wanted               jsonb       not null,         -- of the sign-in
+    wanted               jsonb       not null,         -- of the sign-in, and in which way it was made
     email                text        not null default '',
     user_id              uuid        references users on delete cascade,
     preauthentication_id uuid        references preauthentications on delete set null,

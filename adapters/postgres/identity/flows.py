@@ -19,6 +19,9 @@ from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, Sess
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
 
+_SIGNED_IN_BY: Final = "signed_in_by"
+"""In what is kept of the sign-in: the way in which the person did."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
@@ -59,6 +62,7 @@ class FlowRow:
             preauthentication=None if self.flow_preauthentication is None else PreauthenticationId(self.flow_preauthentication),
             session=None if self.flow_session is None else SessionId(self.flow_session),
             signed_in_at=self.flow_signed_in_at,
+            signed_in_by=self.flow_wanted.get(_SIGNED_IN_BY, ""),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             branding=POSTERN if self.flow_brand is None else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color),
@@ -109,6 +113,10 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     }
 
 
+def _way(by: str) -> Mapping[str, Any]:
+    return {"way": Jsonb({_SIGNED_IN_BY: by})}
+
+
 class PostgresFlows:
     """Implements `ports.identity.flows.FlowLookup`."""
 
@@ -135,15 +143,15 @@ class FlowRows:
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
         await self._transaction.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
-    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime) -> bool:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "at": at}
+    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime, *, by: str) -> bool:
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "at": at, **_way(by)}
         return bool(await self._transaction.ask(IdRow, _SIGN_IN, parameters))
 
     async def keep(self, flow: FlowId, session: SessionId) -> None:
         await self._transaction.tell(_KEEP, {"id": flow, "session": session})
 
-    async def demand_sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime) -> None:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at}
+    async def demand_sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str) -> None:
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, **_way(by)}
         await self._transaction.demand_along(_SIGN_IN_TO, parameters)
 
     async def complete(self, flow: FlowId, at: datetime) -> bool:
@@ -195,7 +203,7 @@ _AWAIT_SECOND_FACTOR: Final = """
 
 _SIGN_IN: Final = """
     update flows
-       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s
+       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, wanted = wanted || %(way)s
      where id = %(id)s and signed_in_at is null and expires_at > %(at)s
  returning id
 """
@@ -203,7 +211,8 @@ _SIGN_IN: Final = """
 # The session may be made by the same statement.
 _SIGN_IN_TO: Final = """
     update flows
-       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s
+       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s,
+           wanted = wanted || %(way)s
      where id = %(id)s and signed_in_at is null and expires_at > %(at)s
  returning id
 """

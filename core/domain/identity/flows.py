@@ -117,6 +117,8 @@ class Flow:
     session: SessionId | None = None
     """The browser's session, once the person has signed in by this flow."""
     signed_in_at: datetime | None = None
+    signed_in_by: str = ""
+    """The way in which they did, as the log of sign-ins calls it. Empty: they have not, or by a process of the release before."""
     proof_digest: bytes | None = None
     """Of what the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None

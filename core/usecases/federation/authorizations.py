@@ -28,7 +28,7 @@ from core.domain.federation.authorizations import (
 )
 from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.consents import Consent, consent_given
-from core.domain.federation.direct_requests import THROUGH, DirectRequest
+from core.domain.federation.direct_requests import DirectRequest
 from core.domain.federation.direct_requests import checked as checked_directly
 from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.redirects import Answered, Recipient, ResponseMode, is_registered
@@ -296,10 +296,10 @@ def _allowed(flow: Flow) -> Progress:
 
 
 def _provider(flow: Flow | None, signed_in: SignedIn) -> str:
-    """As the log of sign-ins calls it."""
-    if flow is None or FEDERATED not in signed_in.authenticated_by:
+    """As the log of sign-ins calls it: the way in which the person has signed in for this request, or the session that they had already."""
+    if flow is None or flow.session != signed_in.session:
         return SESSION_PROVIDER
-    return str(flow.request.get(THROUGH, SESSION_PROVIDER))
+    return flow.signed_in_by or SESSION_PROVIDER
 
 
 def _found(met: Encounter | None) -> Encounter:

@@ -39,6 +39,8 @@ class Arrived:
     context: Context
     subscription: SubscriptionState
     proved: Proved
+    provider: str
+    """The way in which they did, as the log of sign-ins calls it."""
 
 
 Kept = TypeVar("Kept")
@@ -126,6 +128,7 @@ class Admission:
                     context=context,
                     subscription=confirmed.subscription,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
+                    provider=proof.provider,
                 ),
             )
             await self.log(
@@ -159,6 +162,7 @@ class Admission:
                     context=PLATFORM,
                     subscription=NO_SUBSCRIPTION,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
+                    provider=proof.provider,
                 )
                 kept = await landing.demand(uow, arrived)
                 await self.log(
@@ -223,6 +227,7 @@ class Admission:
                     context=context,
                     subscription=confirmed.subscription,
                     proved=Proved(awaiting.created_at, now),
+                    provider=awaiting.provider,
                 ),
             )
             await self.log(

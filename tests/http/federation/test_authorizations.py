@@ -8,8 +8,8 @@ import pytest
 
 from adapters.postgres.upkeep.housekeeping import ExpiredPushedRequests as Expired
 from adapters.postgres.upkeep.housekeeping import sweeps
-from tests.http.browsing import PageReader
-from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, Arriving, is_page, left, posted, told
+from tests.http.browsing import PageReader, Tab
+from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD, enable_mfa
 
@@ -69,6 +69,49 @@ async def test_a_sign_in_leads_on_without_a_question_when_everything_is_allowed(
     policy = tab.shown.header("content-security-policy") or ""
     assert "form-action 'self'" in policy
     assert CALLBACK not in policy
+
+
+async def test_the_log_names_the_way_in_which_somebody_signed_in_for_the_request(house: Arriving) -> None:
+    """With a password, on a device that is new and on one that is known, and with a second factor. What a session opened says so, even
+    where a page came between.
+    """
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    browser = house.browser()
+    assert house.code(left(await _with_password(browser.tab(), house.asking()))["code"])["provider"] == "password"
+    assert house.code(told(await browser.request("GET", house.asking()))["code"])["provider"] == "session"
+    chosen = await (await browser.tab().open(house.asking(prompt="select_account"))).send(answer="current")
+    assert house.code(left(chosen)["code"])["provider"] == "session"
+    again = await (await browser.tab().open(house.asking(prompt="login"))).send(password=PASSWORD)
+    assert house.code(left(again)["code"])["provider"] == "password"
+    # A session that is new, on a device that is known, is made in one round trip; the page in between reads the flow again.
+    for asked in ({}, {"prompt": "consent"}):
+        del browser.cookies[SESSION_COOKIE]
+        tab = await _with_password(browser.tab(), house.asking(**asked))
+        assert house.code(left(await tab.send(answer="allow") if asked else tab)["code"])["provider"] == "password"
+    totp = await enable_mfa(house.unlimited, house.people, person)
+    tab = await _with_password(house.browser().tab(), house.asking())
+    await tab.send(code=totp.now())
+    assert house.code(left(tab)["code"])["provider"] == "password"
+
+
+async def test_whoever_signed_in_for_a_request_and_went_on_in_another_session_came_by_that(house: Arriving) -> None:
+    """The flow's own session is not the one that gets the code."""
+    await house.people.with_password(PASSWORD, "ada@example.org")
+    bob = house.people.add("bob@example.org")
+    house.allow(bob)
+    browser = house.browser()
+    tab = await _with_password(browser.tab(), house.asking())
+    assert tab.place.startswith("/ui/consent")
+    browser.cookies[SESSION_COOKIE] = house.signed_in(house.people.session_of(bob)).cookies[SESSION_COOKIE]
+    await tab.open(tab.place)
+    assert [(one["user_id"], one["provider"]) for one in house.codes()] == [(bob.user, "session")]
+
+
+async def _with_password(tab: Tab, address: str) -> Tab:
+    await tab.open(address)
+    await tab.send(email="ada@example.org")
+    return await tab.send(password=PASSWORD)
 
 
 async def test_a_form_may_bring_the_answer(house: Arriving, ada: Person) -> None:

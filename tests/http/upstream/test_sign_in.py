@@ -54,6 +54,29 @@ async def test_an_application_gets_a_code_and_exchanges_it(house: House) -> None
     assert events == [{"provider": "websuite", "there": False}, {"provider": "websuite", "there": True}]
 
 
+async def test_the_organization_learns_through_which_provider_somebody_came_to_an_ordinary_client(house: House) -> None:
+    """By `/oauth/authorize`, and with a code that its server exchanges."""
+    fake, tabs = house.sits(), house.browser()
+    tab = await tabs.tab().open(house.asking())
+    link = next(link for link in tab.page.links if link.startswith("/auth/websuite"))
+    left_for = (await tabs.request("GET", link)).header("location")
+    assert left_for is not None
+    back = await tabs.request("GET", fake.consent(left_for))
+    tab = await tabs.tab().open(back.header("location") or "")
+    assert tab.place.startswith("/ui/consent")
+    tab = await tab.send(answer="allow")
+    for place, provider in ((tab.page.refresh, "websuite"), ((await tabs.request("GET", house.asking())).header("location"), "session")):
+        form = {
+            "grant_type": "authorization_code",
+            "redirect_uri": CALLBACK,
+            "code_verifier": VERIFIER,
+            "client_id": house.client_id(house.app),
+        }
+        (await house.unlimited.post("/auth/token", {**form, "code": answer_in(place)["code"]})).ok()
+        events = house.people.rows("select provider from login_events where organization_id = %s order by id", house.acme.id)
+        assert events[-1]["provider"] == provider
+
+
 async def test_a_challenge_without_a_method_is_one_of_the_only_method(house: House) -> None:
     house.sits()
     told = answer_in((await house.go(house.browser(), house.direct(code_challenge_method=""))).header("location"))
@@ -257,4 +280,4 @@ async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own
     assert ("code=" if mode == "code" else "#access_token=") in tab.page.refresh
     assert len(house.people.rows("select from consents")) == 1
     events = house.people.rows("select provider from login_events where organization_id is not null")
-    assert {row["provider"] for row in events} <= {"session"}
+    assert {row["provider"] for row in events} <= {"password"}

@@ -251,7 +251,7 @@ class SamlSignIn:
         """
         async with self._unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
-            if not await uow.flows.sign_in(waiting.flow, user, digest, self._clock.now()):
+            if not await uow.flows.sign_in(waiting.flow, user, digest, self._clock.now(), by=""):
                 raise _not_waiting()
             await uow.flows.keep(waiting.flow, session)
             await uow.commit()

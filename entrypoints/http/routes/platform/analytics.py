@@ -22,7 +22,11 @@ _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
 _Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
 _Logins = Annotated[int, msgspec.Meta(description="How many sign-ins there were.", examples=[42])]
-_Provider = Annotated[str, msgspec.Meta(description="How people signed in.", examples=["codehost"])]
+_WAY = (
+    "How people signed in: `password`, `passkey`, `link`, or the provider. `session` for those who went on to an application in a session"
+    " that they had already, `device` for a device that showed a code, `saml` for SAML."
+)
+_Provider = Annotated[str, msgspec.Meta(description=_WAY, examples=["codehost"])]
 
 
 class AnalyticsPath(msgspec.Struct, frozen=True):

@@ -46,7 +46,7 @@ async def test_of_many_at_once_one_signs_in_and_one_completes(store: Store) -> N
     async def race(number: int) -> None:
         async with store.unit_of_work() as uow:
             at = store.clock.now()
-            if await uow.flows.sign_in(flow.id, account.id, b"%d" % number, at):
+            if await uow.flows.sign_in(flow.id, account.id, b"%d" % number, at, by="password"):
                 await uow.flows.keep(flow.id, session.id)
                 won.append("signed in")
             if await uow.flows.complete(flow.id, at):
@@ -74,5 +74,5 @@ async def test_nothing_happens_to_a_flow_that_has_expired(store: Store) -> None:
     flow = await add(store, new(store))
     late = flow.expires_at + timedelta(seconds=1)
     async with store.unit_of_work() as uow:
-        assert not await uow.flows.sign_in(flow.id, account.id, b"digest", late)
+        assert not await uow.flows.sign_in(flow.id, account.id, b"digest", late, by="password")
         assert not await uow.flows.complete(flow.id, late)
