@@ -28,9 +28,11 @@ The janitor also deletes, in small batches, what the last column keeps for a sho
 **Forgetting a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, without its
 address, and what it can no longer be signed in with. It reaches every table on this page: rows of the person's own are
 deleted; sign-ins and uses of second factors stay as `0.0.0.0` and `anonymized`; what events and the audit log say about
-the person is erased, and so are mails to them that wait or were given up, the addresses of invitations that were sent
-to them, and what receivers of webhooks answered about them. Only the buckets of rate limits are left to run full, which
-takes hours at most. Backups, and mails that were written to files, are the operator's.
+the person is erased, and so are mails to them that wait or were given up (those for the account even if its address was
+never proved), the addresses of invitations that were sent to them, and what receivers of webhooks answered about them.
+Rows that name nobody stay until their time is over: sign-ins that failed for an address without an account, device
+codes that nobody has approved, and the buckets of rate limits. Backups, and mails that were written to files, are the
+operator's.
 
 **The audit log** is a chain that nobody may alter. What an entry says about a person is therefore kept apart from it
 and can be deleted; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
