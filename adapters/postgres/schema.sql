@@ -1540,6 +1540,31 @@ create table privacy_requests (
 );
 create index privacy_requests_open on privacy_requests (user_id) where completed_at is null;
 
+-- The proved addresses that a person had. What was sent there until then was sent to them; later somebody else may have the address. Kept
+-- when the account is gone, until the request is done.
+create table former_addresses (
+    user_id    uuid        not null,
+    email_key  text        not null,
+    held_until timestamptz not null,
+    primary key (user_id, email_key)
+);
+
+-- Whoever replaces an address, or takes back that it is proved. Mails that tell of it are queued in the same transaction, at `now()`.
+create function remember_address() returns trigger language plpgsql as $$
+begin
+    insert into former_addresses (user_id, email_key, held_until) values (old.id, old.email_key, greatest(new.updated_at, now()))
+        on conflict (user_id, email_key) do update set held_until = excluded.held_until;
+    return null;
+end $$;
+create trigger users_address_given_up after update of email_key, email_verified_at on users
+    for each row
+    when (
+        old.email_verified_at is not null
+        and (new.email_key <> old.email_key or new.email_verified_at is null)
+        and new.anonymized_at is null
+    )
+    execute function remember_address();
+
 -- Unlogged: losing it in a crash of the database opens the buckets once, and each taken token costs no write-ahead log.
 -- No index but the key: the columns change with every request, and only unindexed ones are updated within their page.
 create unlogged table rate_limit_buckets (

@@ -1,8 +1,9 @@
 """What forgetting a person changes in each table. The request itself does as much as is done within a second; the job does all of it, in
 batches, and once more for what requests wrote that were under way.
 
-The parameters: `user`, and `target`, the same id as text; `keys`, the addresses that the person has or had; `until`, since by then somebody
-else may have the address; `limit`; and in the job `after`, the last row of the batch before.
+The parameters: `user`, and `target`, the same id as text; `keys`, the addresses that the person has; `until`, since by then somebody else
+may have the address; `limit`; and in the job `after`, the last row of the batch before. `former_addresses` has those that the person had,
+each with an `until` of its own.
 """
 
 from collections.abc import Mapping
@@ -98,11 +99,19 @@ def _batch(table: LiteralString, change: LiteralString) -> LiteralString:
     """
 
 
-# Those that were sent to the person: to an address of theirs, or accepted by them. One that is pending is closed, since it names them.
+# What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it has changed.
+_THEIRS: Final = f"""
+    select key, %(until)s::timestamptz as until from unnest(%(keys)s::text[]) as key
+     union all
+    select email_key, held_until from former_addresses where user_id = %(user)s and email_key <> '{NOBODY}'
+"""
+
+# Those that were sent to the person: to an address while it was theirs, or accepted by them. One that is pending is closed, since it names
+# them.
 _INVITATIONS: Final = f"""
           select invitations.id, invitations.org_id
-            from invitations
-           where invitations.email_key = any (%(keys)s::text[]) and invitations.created_at <= %(until)s
+            from ({_THEIRS}) as theirs
+            join invitations on invitations.email_key = theirs.key and invitations.created_at <= theirs.until
        union
           select invitations.id, invitations.org_id
             from audit_entries
@@ -182,11 +191,14 @@ def _until_none_is_left(statement: LiteralString) -> LiteralString:
     """
 
 
-def _names_them(text: LiteralString) -> LiteralString:
-    return names_one_of("%(keys)s::text[]", text)
+def _names_them(text: LiteralString, at: LiteralString) -> LiteralString:
+    """Whether a text of that time names an address which was the person's then."""
+    return f"exists (select from ({_THEIRS}) as theirs where {at} <= theirs.until and {names_one_of('array[theirs.key]', text)})"
 
 
 _SAID_IN_FLOWS: Final = "concat_ws(' ', email, wanted::text, request::text)"
+# At the earliest.
+_PUSHED_AT: Final = "expires_at - interval '1 hour'"
 
 # The job's. Each answers with `last`, where the next batch begins, and `rows`, how many it changed.
 PARTS: Final[Mapping[str, LiteralString]] = {
@@ -212,7 +224,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                     and (
                             events.actor_id = %(user)s
                          or events.target_id = %(target)s
-                         or (events.occurred_at <= %(until)s and {_names_them("batch.response_body")})
+                         or {_names_them("batch.response_body", "events.occurred_at")}
                         )
              ),
              gone as (
@@ -225,8 +237,6 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         "update billing_subscriptions set cancel_at = now() where user_id = %(user)s and not is_over and cancel_at is null"
     ),
     # These live for an hour at most, and there is no index of what they say.
-    "flows": _until_none_is_left(f"delete from flows where created_at <= %(until)s and {_names_them(_SAID_IN_FLOWS)}"),
-    "pushed_requests": _until_none_is_left(
-        f"delete from pushed_requests where expires_at <= %(until)s + interval '1 hour' and {_names_them('request::text')}"
-    ),
+    "flows": _until_none_is_left(f"delete from flows where {_names_them(_SAID_IN_FLOWS, 'created_at')}"),
+    "pushed_requests": _until_none_is_left(f"delete from pushed_requests where {_names_them('request::text', _PUSHED_AT)}"),
 }

@@ -448,10 +448,11 @@ LOGINS: Final[LiteralString] = f"""
 
 _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
 
-# With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted. What
-# nobody has proved may be anybody's address: what others have sent there, or keep about it, is not about the person who goes, and two
-# requests would end other tenants' invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for
-# it would find for ever what it has changed.
+# With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted, but
+# for those that they have given up: `former_addresses` has these, and says until when they count. What nobody has proved may be anybody's
+# address: what others have sent there, or keep about it, is not about the person who goes, and two requests would end other tenants'
+# invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it
+# has changed.
 REMEMBER: Final[LiteralString] = f"""
     insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
     select %(request)s, id, %(by)s, %(until)s,
@@ -465,6 +466,11 @@ REMEMBER: Final[LiteralString] = f"""
                             join invitations on invitations.id = (audit_entries.details ->> 'invitation_id')::uuid
                            where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s
                              and audit_entries.action = 'user.joined'
+                             and not exists (
+                                     select
+                                       from former_addresses
+                                      where former_addresses.user_id = users.id and former_addresses.email_key = invitations.email_key
+                                 )
                       ) as known (key)
                 where key <> '{NOBODY}'
            )

@@ -32,6 +32,13 @@ class _Going:
     user_id: UUID
     email_keys: list[str]
     requested_at: datetime
+    former_keys: list[str]
+    held_until: list[datetime]
+
+    def theirs(self, email_key: str | None, at: datetime) -> bool:
+        """Whether an address was the person's at that time. Since then somebody else may have it."""
+        until = dict(zip(self.former_keys, self.held_until, strict=True)) | dict.fromkeys(self.email_keys, self.requested_at)
+        return email_key in until and at <= until[email_key]
 
 
 class PostgresForgottenRemains:
@@ -79,15 +86,13 @@ class PostgresForgottenRemains:
         proved. Only the key ring can tell which these are.
         """
         jobs = await self._mails.next(_KINDS, after, limit)
-        keys = frozenset(going.email_keys)
-        # Since then, somebody else may have the address.
-        at_the_time = {job.id for job in jobs if job.created_at <= going.requested_at}
+        queued_at = {job.id: job.created_at for job in jobs}
 
         def to_person() -> list[UUID]:
             return [
                 job
                 for job, payload in self._mails.opened(jobs)
-                if named_account(payload) == going.user_id or (job in at_the_time and _addressee(payload) in keys)
+                if named_account(payload) == going.user_id or going.theirs(_addressee(payload), queued_at[job])
             ]
 
         # Opening hundreds of them takes longer than others should have to wait.
@@ -102,13 +107,25 @@ def _addressee(payload: Mapping[str, Any]) -> str | None:
     return Email(address).key if isinstance(address, str) else None
 
 
-_OPEN: Final = "select user_id, email_keys, requested_at from privacy_requests where id = %(request)s and completed_at is null"
+_OPEN: Final = """
+    select user_id, email_keys, requested_at,
+           array(select email_key from former_addresses where user_id = privacy_requests.user_id order by email_key) as former_keys,
+           array(select held_until from former_addresses where user_id = privacy_requests.user_id order by email_key) as held_until
+      from privacy_requests
+     where id = %(request)s and completed_at is null
+"""
 
 _FINISH: Final = """
-    update privacy_requests
-       set completed_at = now(), email_keys = '{}'
-     where id = %(request)s and completed_at is null
- returning id
+    with done as (
+             update privacy_requests
+                set completed_at = now(), email_keys = '{}'
+              where id = %(request)s and completed_at is null
+          returning id, user_id
+         ),
+         former as (
+             delete from former_addresses using done where former_addresses.user_id = done.user_id
+         )
+    select id from done
 """
 
 _STRANDED: Final[LiteralString] = """

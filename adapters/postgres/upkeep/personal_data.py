@@ -170,6 +170,12 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         Eraser.DELETION,
         "Until everything else is removed.",
     ),
+    "former_addresses.email_key": Personal(
+        "An address that the person had and had proved, in the form that is compared.",
+        "user_id",
+        Eraser.DELETION,
+        "As long as the account, and until everything else is removed.",
+    ),
     "webhook_deliveries.response_body": Personal(
         "What an organization's receiver answered.",
         None,

@@ -19,7 +19,7 @@ State = frozenset[tuple[str, str]]
 _PASSED_OVER: Final = ("rate_limit_buckets", "schema_migrations")
 _ACCOUNTS: Final = (
     *("users", "memberships", "provisioned_users", "service_users", "all_organizations", "sessions", "all_services", "scim_groups"),
-    *("audit_entries", "invitations", "passkeys", "identities"),
+    *("audit_entries", "invitations", "passkeys", "identities", "former_addresses"),
 )
 # Whatever is in these is of one person, of one of their sessions or of one of their identities.
 _OF_PERSON: Final[Mapping[str, str]] = {
@@ -173,11 +173,10 @@ class Territory:
         self._after = after
         self._own = before.own(organization, asking)
         self._known = before.known(organization)
-        # What others keep about an address is forgotten with its account, if the person has proved that it is theirs (0055).
-        users = before.users
-        self._forgotten = {
-            users[user]["email_key"] for user in self._own - after.users.keys() if users[user]["email_verified_at"] is not None
-        }
+        # What others keep about an address is forgotten with its account, if the person has proved that it is theirs, or was (0055).
+        users, gone = before.users, self._own - after.users.keys()
+        self._forgotten = {users[user]["email_key"] for user in gone if users[user]["email_verified_at"] is not None}
+        self._forgotten |= {row["email_key"] for row in before.tables["former_addresses"] if row["user_id"] in gone}
         self._services = {row["id"] for row in before.tables["all_services"] if row["org_id"] == organization}
 
     def allows(self, one: Change) -> bool:
@@ -304,6 +303,8 @@ class Territory:
 
     def _privacy_requests(self, one: Change) -> bool:
         return one.one("user_id") in self._own or one.one("user_id") not in self._before.users
+
+    _former_addresses = _privacy_requests
 
 
 def ways_left_behind(before: Accounts, after: Accounts) -> list[str]:

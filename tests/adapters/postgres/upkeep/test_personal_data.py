@@ -94,6 +94,7 @@ REACHED: Final = {
     "users": "the row itself is anonymized",
     "jobs": "only the key ring can tell whom they are about",
     "privacy_requests": "the request empties itself when it is done",
+    "former_addresses": "they are looked for until the request is done",
     "rate_limit_buckets": "they live for hours",
 }
 

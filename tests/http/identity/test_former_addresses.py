@@ -1,0 +1,255 @@
+"""Addresses that people have proved and given up: with the person, what was sent there is forgotten, up to the moment they gave it up."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from uuid import UUID
+
+import pytest
+import trio
+
+from adapters.postgres.identity.forgetting import NOBODY
+from core.domain.mail import Mail
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.federation.scim.directories import USERS, Directory
+from tests.http.identity.test_privacy import LEASE, House, dump
+from tests.http.people import People, Person
+from tests.http.postbox import link_in, token_in
+from tests.http.service_interface import USERS as SERVICE_USERS
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenant
+
+OLD, NEW, THIRD = "rita.old@forget-me.example", "rita.new@forget-me.example", "rita.third@forget-me.example"
+
+
+class Moving(House):
+    """Rita has an account at the old address, which she has proved, and another address later."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shop = self.tenants.service(self.acme, "shop")
+
+    async def by_herself(self) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+        rita = self.verified(OLD)
+
+        async def move(email: str) -> None:
+            await self.postbox.empty()
+            (await self.request("PATCH", "/api/user", {"email": email}, by=rita)).ok()
+            (mail,) = [one for one in await self.postbox.empty() if one.to == email and "?token=" in one.text]
+            assert (await self.client.get(f"/auth/verify-email?token={token_in(link_in(mail))}")).status == 200
+
+        return rita, move
+
+    async def by_a_service(self) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+        key = await self.key()
+        made = (await self.client.request("POST", SERVICE_USERS, body={"email": OLD}, headers=key)).ok()
+
+        async def move(email: str) -> None:
+            answer = await self.client.request("PATCH", f"{SERVICE_USERS}/{made['id']}", body={"email": email}, headers=key)
+            assert answer.status == 200, answer.body
+
+        return self.proved(made["id"]), move
+
+    async def by_a_directory(self) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+        self.directory = await Directory(self.postern, self.client, self.people, "initech").connect()
+        self.log.remember(self.directory.token)
+        made = await self.directory.create(OLD)
+
+        async def move(email: str) -> None:
+            answer = await self.directory.patch(made["id"], {"op": "replace", "path": "userName", "value": email})
+            assert answer.status == 200, answer.body
+
+        return self.proved(made["id"]), move
+
+    async def key(self) -> list[tuple[str, str]]:
+        asked = {"name": "key", "permissions": ["read:users", "write:users", "delete:users"]}
+        key: str = (await self.request("POST", "/api/organizations/acme/services/shop/api-keys", asked, by=self.ada)).ok(201)["key"]
+        self.log.remember(key)
+        return [("x-api-key", key)]
+
+    def proved(self, user: str) -> Person:
+        self.people.change("update users set email_verified_at = now() where id = %s", user)
+        return Person(UUID(user), UUID(int=0), OLD)
+
+    async def invites(self, tenant: Tenant, email: str = OLD) -> UUID:
+        by = self.rival if tenant is self.globex else self.ada
+        return UUID((await self.invite(email, by=by, of=tenant))["invitation"]["id"])
+
+    async def goes(self, rita: Person) -> None:
+        (await self.forget(rita, by=self.governor)).ok()
+        await self.finish()
+
+    def invitation(self, invitation: UUID) -> tuple[str, str]:
+        (row,) = self.people.rows("select status, email from invitations where id = %s", invitation)
+        return row["status"], row["email"]
+
+    def said_of(self, invitation: UUID) -> list[str]:
+        """The addresses in what is on record about it."""
+        rows = self.people.rows(
+            "select details ->> 'invited_email' as said from audit_log where target_id = %s"
+            " union all select personal ->> 'invited_email' from events where target_id = %s",
+            str(invitation),
+            str(invitation),
+        )
+        return [row["said"] for row in rows if row["said"] is not None]
+
+    def former(self) -> list[str]:
+        return [row["email_key"] for row in self.people.rows("select email_key from former_addresses order by email_key")]
+
+
+Beginning = Callable[[Moving], Awaitable[tuple[Person, Callable[[str], Awaitable[None]]]]]
+HOWS: Final = [Moving.by_herself, Moving.by_a_service, Moving.by_a_directory]
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> Moving:
+    return Moving(postern, people, unlimited(postern), log)
+
+
+@pytest.mark.parametrize("begin", HOWS)
+async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(house: Moving, begin: Beginning, database_url: str) -> None:
+    rita, move = await begin(house)
+    sent = await house.invites(house.globex)
+    await house.postbox.empty()
+    await move(NEW)
+    assert house.former() == [OLD]
+    assert OLD in dump(house.people, database_url)
+    assert house.said_of(sent) == [OLD, OLD]
+    await house.goes(rita)
+    assert house.invitation(sent) == ("cancelled", NOBODY)
+    assert house.said_of(sent) == []
+    after = dump(house.people, database_url)
+    assert [value for value in (OLD, NEW) if value in after] == []
+
+
+@pytest.mark.parametrize("begin", HOWS)
+async def test_whoever_has_the_address_next_loses_nothing(house: Moving, begin: Beginning) -> None:
+    rita, move = await begin(house)
+    theirs = await house.invites(house.globex)
+    await house.postbox.asked_for()
+    await move(NEW)
+    # As long as nobody has it, too.
+    since = await house.invites(house.acme)
+    next_holder = house.verified(OLD)
+    initrode = house.tenants.add("initrode")
+    chief = house.resident(initrode, "owner", "chief")
+    last = UUID((await house.invite(OLD, by=chief, of=initrode))["invitation"]["id"])
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.jobs.add(Mail(OLD, "Yours", "Hello", "Hello").as_job())
+        await uow.commit()
+    await house.goes(rita)
+    assert house.invitation(theirs) == ("cancelled", NOBODY)
+    assert house.invitation(since) == house.invitation(last) == ("pending", OLD)
+    assert house.said_of(since) == house.said_of(last) == [OLD, OLD]
+    assert (house.row(next_holder)["email"], house.row(next_holder)["deactivated_at"]) == (OLD, None)
+    assert len(await house.own(next_holder)) == 2
+    # Her mails are gone, among them the one that told the old address of the new one; those that came later wait.
+    mails = [Mail.of_job(job.payload) for job in await house.postern.foundation.jobs.claim(["mail", "organization.mail"], 20, LEASE)]
+    assert {mail.to for mail in mails} == {OLD}
+    assert sorted("Yours" in mail.subject for mail in mails) == [False, False, True]
+    assert [mail for mail in mails if NEW in mail.text or "globex" in mail.text.lower()] == []
+
+
+@pytest.mark.parametrize("begin", [Moving.by_a_service, Moving.by_a_directory])
+async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(house: Moving, begin: Beginning, database_url: str) -> None:
+    rita, move = await begin(house)
+    sent = await house.invites(house.globex)
+    await house.postbox.empty()
+    await move(NEW)
+    if begin is Moving.by_a_service:
+        answer = await house.client.request("DELETE", f"{SERVICE_USERS}/{rita.user}", headers=await house.key())
+    else:
+        answer = await house.directory.ask("DELETE", f"{USERS}/{rita.user}")
+    assert answer.status == 204
+    assert house.people.rows("select from users where id = %s", rita.user) == []
+    await house.finish()
+    assert house.invitation(sent) == ("cancelled", NOBODY)
+    after = dump(house.people, database_url)
+    assert [value for value in (OLD, NEW) if value in after] == []
+    # Whoever is invited there later is somebody else.
+    since = await house.invites(house.acme)
+    await house.finish()
+    assert house.invitation(since) == ("pending", OLD)
+
+
+async def test_several_addresses_each_count_until_they_were_given_up(house: Moving, database_url: str) -> None:
+    rita, move = await house.by_herself()
+    await move(NEW)
+    stays = await house.invites(house.globex)
+    goes = await house.invites(house.globex, NEW)
+    await move(THIRD)
+    assert house.former() == [NEW, OLD]
+    await house.goes(rita)
+    assert (house.invitation(stays), house.invitation(goes)) == (("pending", OLD), ("cancelled", NOBODY))
+    after = dump(house.people, database_url)
+    assert [value for value in (NEW, THIRD) if value in after] == []
+
+
+async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(house: Moving, database_url: str) -> None:
+    rita, move = await house.by_herself()
+    await move(NEW)
+    await move(OLD)
+    sent = await house.invites(house.globex)
+    await house.goes(rita)
+    assert house.invitation(sent) == ("cancelled", NOBODY)
+    assert [value for value in (OLD, NEW) if value in dump(house.people, database_url)] == []
+    # And what they gave up twice, up to the second time.
+    ruth, move = await house.by_herself()
+    await move(NEW)
+    await move(OLD)
+    sent = await house.invites(house.globex)
+    await move(NEW)
+    await house.goes(ruth)
+    assert house.invitation(sent) == ("cancelled", NOBODY)
+
+
+async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(house: Moving) -> None:
+    rita, move = await house.by_herself()
+    await house.invites(house.acme)
+    (mail,) = await house.postbox.empty()
+    assert (await house.accept(token_in(link_in(mail)))).status == 200
+    await move(NEW)
+    house.verified(OLD)
+    since = await house.invites(house.globex)
+    await house.goes(rita)
+    assert house.invitation(since) == ("pending", OLD)
+
+
+async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: Moving) -> None:
+    sent = await house.invites(house.globex)
+    rita, move = await house.by_a_directory()
+    house.people.change("update users set email_verified_at = null where id = %s", rita.user)
+    house.people.change("delete from former_addresses")
+    await move(NEW)
+    assert house.former() == []
+    await house.goes(rita)
+    assert house.invitation(sent) == ("pending", OLD)
+
+
+async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(house: Moving) -> None:
+    """The service has chosen another spelling."""
+    rita, move = await house.by_a_service()
+    sent = await house.invites(house.globex)
+    await move(OLD.upper())
+    assert house.row(rita)["email_verified_at"] is None
+    since = await house.invites(house.acme)
+    await house.goes(rita)
+    assert (house.invitation(sent), house.invitation(since)) == (("cancelled", NOBODY), ("pending", OLD))
+
+
+async def test_forgetting_gives_up_no_address(house: Moving) -> None:
+    """What the request takes away, it remembers itself."""
+    rita = house.verified(OLD)
+    (await house.forget(rita, by=house.governor)).ok()
+    assert house.former() == []
+
+
+async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(house: Moving) -> None:
+    rita, move = await house.by_herself()
+    sent = await house.invites(house.globex)
+    await move(NEW)
+    house.people.change("update former_addresses set email_key = %s, held_until = now() + interval '1 day'", NOBODY)
+    house.people.change("update invitations set email = %s, email_key = %s, status = 'cancelled', closed_at = now()", NOBODY, NOBODY)
+    with trio.fail_after(20):
+        await house.goes(rita)
+    assert house.invitation(sent) == ("cancelled", NOBODY)
