@@ -58,8 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_SERVER_VARIABLE] = urlsplit(given)._replace(path="/{database}").geturl()
     else:
         directory = Path(tempfile.mkdtemp(prefix="postern-tests-"))
-        # Nothing here outlives the run, so nothing needs to reach the disk.
-        server = EmbeddedPostgres(directory, settings={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
+        # Nothing here outlives the run, so nothing needs to reach the disk. Tests that look at plans say themselves when a table is
+        # analyzed: a moment of the server's own choice could change what they see.
+        settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+        server = EmbeddedPostgres(directory, settings=settings)
         server.start()
         _started.append((server, directory))
         os.environ[_SERVER_VARIABLE] = server.url("{database}")
