@@ -85,6 +85,9 @@ class People:
     def sealed(self, text: str, context: str) -> bytes:
         return self._postern.foundation.keyring.seal(text.encode(), context)
 
+    def opened(self, sealed: bytes, context: str) -> str:
+        return self._postern.foundation.keyring.open(sealed, context).decode()
+
     def connect(self, person: Person, provider: str = "websuite", issuer: str = "https://provider.example", subject: str = "ada") -> None:
         """The account of the person to one at a provider."""
         self.change(

@@ -4,11 +4,15 @@ The rules are written from what is promised, not from the statements that keep i
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from uuid import UUID
 
 from adapters.postgres.identity.forgetting import NOBODY
+from adapters.postgres.jobs import sealing_context
+from core.domain.email import Email
+from core.domain.identifiers import JobId
 from tests.http.people import People
 
 Row = dict[str, Any]
@@ -37,7 +41,7 @@ _DISOWNED: Final = frozenset(
     {"passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"}
 )
 # These are only ever added to.
-_ADDED: Final = frozenset({"audit_pending", "jobs", "webhook_deliveries", "logout_notices"})
+_ADDED: Final = frozenset({"audit_pending", "webhook_deliveries", "logout_notices"})
 _OWN_USER: Final = frozenset(
     {
         *("email", "email_key", "email_verified_at", "password_hash", "pending_email", "pending_email_key", "deactivated_at"),
@@ -68,6 +72,13 @@ class Reader:
 
     def read(self) -> State:
         return frozenset((one["of"], one["row"]) for one in self._people.rows(self._statement))
+
+    def mail_of(self, job: Row) -> tuple[str | None, str | None]:
+        """Of a waiting mail, or of what asks for one: the account that it is for, and the address in the form that is compared."""
+        sealed = bytes.fromhex(job["sealed_payload"].removeprefix("\\x"))
+        payload = json.loads(self._people.opened(sealed, sealing_context(JobId(UUID(job["id"])))))
+        address = payload.get("to", payload.get("email"))
+        return payload.get("account"), None if address is None else Email(address).key
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +178,23 @@ class Accounts:
 class Territory:
     """Of one organization, while its directory went from one state to the other."""
 
-    def __init__(self, organization: str, before: Accounts, after: Accounts, asking: Collection[str]) -> None:
+    def __init__(
+        self,
+        organization: str,
+        before: Accounts,
+        after: Accounts,
+        asking: Collection[str],
+        mail_of: Callable[[Row], tuple[str | None, str | None]],
+    ) -> None:
         self.organization = organization
+        self._mail_of = mail_of
         self._before = before
         self._after = after
         self._own = before.own(organization, asking)
         self._known = before.known(organization)
         # What others keep about an address is forgotten with its account, if the person has proved that it is theirs, or was (0055).
-        users, gone = before.users, self._own - after.users.keys()
+        users, self._gone = before.users, self._own - after.users.keys()
+        gone = self._gone
         self._forgotten = {users[user]["email_key"] for user in gone if users[user]["email_verified_at"] is not None}
         self._forgotten |= {row["email_key"] for row in before.tables["former_addresses"] if row["user_id"] in gone}
         self._services = {row["id"] for row in before.tables["all_services"] if row["org_id"] == organization}
@@ -186,6 +206,13 @@ class Territory:
         if one.table in _OF_PERSON:
             return self._of_person(one)
         return one.table in _ADDED and one.kind == "added"
+
+    def _jobs(self, one: Change) -> bool:
+        """Mails for an account go with it, and so do those to an address that was proved to be its person's."""
+        if one.kind != "removed" or one.one("sealed_payload") is None:
+            return one.kind == "added"
+        account, address = self._mail_of(one.before or {})
+        return account in self._gone or address in self._forgotten
 
     def _was_disowned(self, user: str) -> bool:
         account = self._before.users.get(user)

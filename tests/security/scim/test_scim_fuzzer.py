@@ -105,7 +105,7 @@ class Round:
         was, self.accounts = self.accounts, Accounts(self.state)
         found = changes(before, self.state, self.reader.keys)
         asking = {one.id for one in askers}
-        territories = [Territory(one, was, self.accounts, asking) for one in sorted(asking)]
+        territories = [Territory(one, was, self.accounts, asking, self.reader.mail_of) for one in sorted(asking)]
         trespasses = [one for one in found if not any(territory.allows(one) for territory in territories)]
         assert trespasses == [], "\n".join(map(str, trespasses))
         assert ways_left_behind(was, self.accounts) == []
