@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.exchanges import Exchange
@@ -25,7 +24,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
-from core.domain.languages import Language
+from ports.tenancy.webhooks import Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +86,6 @@ class Expiring:
     organization_name: str
     service_slug: str
     service_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    user: UserId
-    email: Email
-    language: Language | None
 
 
 class SamlStore(Protocol):

@@ -19,8 +19,8 @@ from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction, required
-from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
@@ -28,21 +28,13 @@ from core.domain.federation.saml.messages import NameId, Remembered
 from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
-from core.domain.languages import Language
-from core.domain.tenancy.roles import BuiltInRole
-from ports.federation.saml.configurations import Entering, NotEntered, Owner, Participant
+from ports.federation.saml.configurations import Entering, NotEntered, Participant
+from ports.tenancy.webhooks import Owner
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
     configuration: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    id: UUID
-    email: str
-    language: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +157,7 @@ class SamlRows:
         return bool(await self._transaction.ask(IdRow, _WARNED, {"id": certificate, "days": days}))
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
-        rows = await self._transaction.ask(_Owner, _OWNERS, {"organization": organization, "owner": BuiltInRole.OWNER.value})
-        return [Owner(UserId(row.id), Email(row.email), Language.of(row.language)) for row in rows]
+        return await owners(self._transaction, organization)
 
 
 def _remembered(request: Remembered) -> Mapping[str, Any]:
@@ -369,12 +360,4 @@ _WARNED: Final = """
        set warned_days = %(days)s
      where id = %(id)s and state = 'active' and (warned_days is null or warned_days > %(days)s)
  returning id
-"""
-
-_OWNERS: Final = """
-    select users.id, users.email, users.language
-      from memberships
-      join users on users.id = memberships.user_id
-     where memberships.org_id = %(organization)s and memberships.role = %(owner)s and users.deactivated_at is null
-     order by users.id
 """
