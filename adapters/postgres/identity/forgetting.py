@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.revoking import noticing
-from adapters.postgres.record.named_addresses import names_one_of
+from adapters.postgres.record.named_addresses import names
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 
 NOBODY: Final = "anonymized@deleted.local"
@@ -101,9 +101,13 @@ def _batch(table: LiteralString, change: LiteralString) -> LiteralString:
 
 # What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it has changed.
 _THEIRS: Final = f"""
-    select key, %(until)s::timestamptz as until from unnest(%(keys)s::text[]) as key
-     union all
-    select email_key, held_until from former_addresses where user_id = %(user)s and email_key <> '{NOBODY}'
+    select key, until
+      from (
+               select unnest(%(keys)s::text[]), %(until)s::timestamptz
+                union all
+               select email_key, held_until from former_addresses where user_id = %(user)s
+           ) as had (key, until)
+     where key <> '{NOBODY}'
 """
 
 # Those that were sent to the person: to an address while it was theirs, or accepted by them. One that is pending is closed, since it names
@@ -193,7 +197,7 @@ def _until_none_is_left(statement: LiteralString) -> LiteralString:
 
 def _names_them(text: LiteralString, at: LiteralString) -> LiteralString:
     """Whether a text of that time names an address which was the person's then."""
-    return f"exists (select from ({_THEIRS}) as theirs where {at} <= theirs.until and {names_one_of('array[theirs.key]', text)})"
+    return f"exists (select from ({_THEIRS}) as theirs where {at} <= theirs.until and {names(text, 'theirs.key')})"
 
 
 _SAID_IN_FLOWS: Final = "concat_ws(' ', email, wanted::text, request::text)"

@@ -2,20 +2,27 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.record.named_addresses import names_one_of
+from adapters.postgres.record.named_addresses import names
 
 IS_GOING: Final = "exists (select from privacy_requests where completed_at is null and privacy_requests.user_id = {user})"
 """As long as rows about the person may be left."""
 
 
 # The former ones for a moment too long, if somebody else has one of them by now.
-_THEIRS: Final = """
-    (privacy_requests.email_keys
-     || array(select email_key from former_addresses where former_addresses.user_id = privacy_requests.user_id))"""
+_ADDRESSES_OF_THEIRS: Final = """
+    select unnest(privacy_requests.email_keys)
+     union all
+    select email_key from former_addresses where former_addresses.user_id = privacy_requests.user_id"""
 
 
 def names_somebody_going(text: LiteralString) -> LiteralString:
-    return f"exists (select from privacy_requests where completed_at is null and {names_one_of(_THEIRS, text)})"
+    return f"""
+        exists (
+            select
+              from privacy_requests
+             cross join lateral ({_ADDRESSES_OF_THEIRS}) as theirs (key)
+             where privacy_requests.completed_at is null and {names(text, "theirs.key")}
+        )"""
 
 
 def target_user(row: LiteralString) -> LiteralString:

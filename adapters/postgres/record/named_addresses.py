@@ -1,17 +1,16 @@
-"""Whether a text names somebody's address, as a part of any statement with parameters."""
+"""Whether a text names an address, as a part of any statement with parameters."""
 
 from typing import LiteralString
 
 
-def names_one_of(keys: LiteralString, text: LiteralString) -> LiteralString:
-    """`keys` are addresses in small letters; the text may have them percent-encoded, as in a link. One that merely contains such an
+def names(text: LiteralString, key: LiteralString) -> LiteralString:
+    """`key` is an address in small letters; the text may have them percent-encoded, as in a link. One that merely contains the
     address is another: as joann@acme.example contains ann@acme.example, and ann@acme.example.org does.
     """
     return rf"""
         exists (
             select
-              from unnest({keys}) as known (key)
-             cross join lateral (values (known.key), (replace(known.key, '@', '%%40'))) as written (form)
+              from (values ({key}), (replace({key}, '@', '%%40'))) as written (form)
              cross join lateral (
                        select piece, lead(piece) over (order by place) as next_piece
                          from unnest(string_to_array(lower({text}), written.form)) with ordinality as pieces (piece, place)

@@ -9,7 +9,7 @@ from uuid import UUID
 import trio
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.forgetting import CREDENTIALS, NOBODY, PARTS
+from adapters.postgres.identity.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.jobs import SealedJobs
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, tell
@@ -35,10 +35,9 @@ class _Going:
     former_keys: list[str]
     held_until: list[datetime]
 
-    def theirs(self, email_key: str | None, at: datetime) -> bool:
-        """Whether an address was the person's at that time. Since then somebody else may have it."""
-        until = dict(zip(self.former_keys, self.held_until, strict=True)) | dict.fromkeys(self.email_keys, self.requested_at)
-        return email_key in until and at <= until[email_key]
+    def addresses(self) -> Mapping[str | None, datetime]:
+        """Each with the moment until which it was the person's. Since then somebody else may have it."""
+        return {**dict(zip(self.former_keys, self.held_until, strict=True)), **dict.fromkeys(self.email_keys, self.requested_at)}
 
 
 class PostgresForgottenRemains:
@@ -58,8 +57,7 @@ class PostgresForgottenRemains:
         parameters = {
             "user": going.user_id,
             "target": str(going.user_id),
-            # Requests of earlier releases may name it, and would never be done.
-            "keys": [key for key in going.email_keys if key != NOBODY],
+            "keys": going.email_keys,
             "until": going.requested_at,
             "after": after or _BEFORE_ALL,
             "limit": limit,
@@ -86,14 +84,14 @@ class PostgresForgottenRemains:
         proved. Only the key ring can tell which these are.
         """
         jobs = await self._mails.next(_KINDS, after, limit)
-        queued_at = {job.id: job.created_at for job in jobs}
+        queued_at, theirs = {job.id: job.created_at for job in jobs}, going.addresses()
+
+        def is_theirs(job: UUID, payload: Mapping[str, Any]) -> bool:
+            until = theirs.get(_addressee(payload))
+            return named_account(payload) == going.user_id or (until is not None and queued_at[job] <= until)
 
         def to_person() -> list[UUID]:
-            return [
-                job
-                for job, payload in self._mails.opened(jobs)
-                if named_account(payload) == going.user_id or going.theirs(_addressee(payload), queued_at[job])
-            ]
+            return [job for job, payload in self._mails.opened(jobs) if is_theirs(job, payload)]
 
         # Opening hundreds of them takes longer than others should have to wait.
         mails = await trio.to_thread.run_sync(to_person)
