@@ -340,8 +340,8 @@ class Connection(TCPServer):
             else:
                 self._allow(keep_alive)
                 data = await self._read(_HEAD_READ)
-                has_room = not (worker.rounds.is_full() if is_new or not data else worker.rounds.is_crowded())
-                if not has_room and not data.startswith(worker.probing):
+                stands_in_line = worker.rounds.is_full() if is_new or not data else worker.rounds.is_crowded()
+                if stands_in_line and not data.startswith(worker.probing):
                     await worker.rounds.next_one()
                 if not data:
                     return
