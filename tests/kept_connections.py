@@ -2,8 +2,8 @@
 knows no table yet, and most tests end before it has learned them: that took more time than the statements themselves.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 import psycopg
@@ -18,6 +18,7 @@ from adapters.postgres.driver.pool import Pool
 MOST_KEPT: Final = 12
 
 _lent: dict[str, list[psycopg.Connection[DictRow]]] = {}
+_beside: dict[str, list[Connection]] = {}
 
 
 @contextmanager
@@ -31,6 +32,22 @@ def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
             _lent[database].append(connection)
         else:
             connection.close()
+
+
+@asynccontextmanager
+async def connection_beside(database: str) -> AsyncIterator[Connection]:
+    """The same for a test that runs in the event loop."""
+    kept = _beside.get(database, [])
+    while kept and not kept[-1].usable():
+        kept.pop().abort()
+    connection = kept.pop() if kept else await Connection.connect(database)
+    try:
+        yield connection
+    finally:
+        if database in _beside and connection.usable():
+            kept.append(connection)
+        else:
+            connection.abort()
 
 
 def _kept(database: str) -> psycopg.Connection[DictRow] | None:
@@ -81,9 +98,10 @@ def kept_connections(database: str) -> Iterator[None]:
         patch.setattr(pool_module, "Connection", KeptFirst)
         patch.setattr(Pool, "aclose", leave)
         lent = _lent[database] = []
+        beside = _beside[database] = []
         yield
-        del _lent[database]
-    while kept:
-        kept.pop().pgconn.finish()
+        del _lent[database], _beside[database]
+    for connection in (*kept, *beside):
+        connection.pgconn.finish()
     while lent:
         lent.pop().close()

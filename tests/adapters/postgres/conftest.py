@@ -14,7 +14,6 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.doorbell import PostgresDoorbell
-from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds
@@ -23,6 +22,7 @@ from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
 from ports.unit_of_work import UnitOfWorkFactory
+from tests.kept_connections import connection_beside
 
 Rows = list[dict[str, Any]]
 
@@ -43,7 +43,7 @@ class Store:
 
     async def query(self, statement: str, parameters: dict[str, Any] | None = None) -> Rows:
         """On a connection outside the pool, so that the pool's state and counters stay what the test made them."""
-        async with await Connection.connect(self.url) as connection:
+        async with connection_beside(self.url) as connection:
             cursor = connection.cursor(row_factory=dict_row)
             await cursor.execute(statement.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []

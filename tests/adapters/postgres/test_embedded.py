@@ -43,6 +43,8 @@ def directory() -> Iterator[Path]:
     """One data directory for all tests here: each leaves it stopped and whole, which is what they are about."""
     # Not under pytest's own directory: pytest closes that one to other users, and root's PostgreSQL runs as one.
     with tempfile.TemporaryDirectory(prefix="postern-embedded-") as name:
+        # Whichever test comes first: a start that has to do this says so, where some tests read what the server's owner says.
+        Path(name).chmod(0o711)
         yield Path(name) / "data"
 
 
