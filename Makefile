@@ -5,12 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker waits for PostgreSQL and for time a third of the while: three keep two processors busy.
-WORKERS ?= 3
+# A worker waits for PostgreSQL and for time half of the while: four keep two processors busy.
+WORKERS ?= 4
 # For `make test`: one file or folder; and a PostgreSQL to use instead of the embedded one, as one of its superusers.
 T        ?=
 DATABASE ?=
-PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS)
+PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint format types contracts bench lock wheels clean
@@ -22,7 +22,7 @@ run: $(VENV)/ready  ## Run Postern on its embedded PostgreSQL, at http://127.0.0
 	@exec $(BIN)/postern serve
 
 test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run every test; T=tests/http: only these; DATABASE=postgresql://…: on that server
-	$(PYTEST) $(if $(T),$(T),--cov --cov-report=term-missing:skip-covered --cov-fail-under=100)
+	$(PYTEST) $(if $(T),$(T),--coverage)
 
 check: lint types contracts test  ## What CI runs: lint, format check, types, import contracts, tests
 
@@ -56,7 +56,7 @@ wheels: $(VENV)/ready-dev  ## Check that what is locked has wheels for each plat
 	$(BIN)/python -m ops.wheels
 
 clean:  ## Remove the virtual environment and caches; data under .postern stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 # The environment is usable once its stamp exists. A changed lock installs again.
 $(BIN)/python:

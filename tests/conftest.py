@@ -3,13 +3,11 @@
 The databases are on an embedded PostgreSQL of the run's own, or on the one whose address is in `POSTERN_TEST_DATABASE`.
 """
 
-import atexit
 import gc
 import logging
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -31,8 +29,8 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from core.domain.secrets import Secret
 from entrypoints.logs import LibraryHandler
 from tests.kept_connections import kept_connections
-from tests.measured import Measuring
 from tests.migrated import migrate_template
+from tests.places import directory_of_a_run
 
 # How the workers of one run find the server that their controller started.
 _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
@@ -43,30 +41,28 @@ _numbers = count(1)
 # An example may take as long as the machine lets it: what must be quick is measured by tests of its own.
 hypothesis.settings.register_profile("postern", deadline=None)
 hypothesis.settings.load_profile("postern")
-_started: list[tuple[EmbeddedPostgres, Path]] = []
+_of_the_run: Final = ExitStack()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput") or config.option.dist == "no":
-        config.pluginmanager.register(Measuring())
     if hasattr(config, "workerinput") or config.option.collectonly or _SERVER_VARIABLE in os.environ:
         return
     # The tests start Python more than a hundred times: compiling the same files each time would take a second each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    _trust_one_authority()
+    directory = _of_the_run.enter_context(directory_of_a_run())
+    _trust_one_authority(directory)
+    _of_the_run.callback(os.environ.pop, _SERVER_VARIABLE, None)
     if given := os.environ.get(_GIVEN_VARIABLE):
         os.environ[_SERVER_VARIABLE] = urlsplit(given)._replace(path="/{database}").geturl()
+        _of_the_run.callback(_drop_template)
     else:
-        directory = Path(tempfile.mkdtemp(prefix="postern-tests-"))
         # Nothing here outlives the run, so nothing needs to reach the disk. Tests that look at plans say themselves when a table is
         # analyzed: a moment of the server's own choice could change what they see.
         settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
-        server = EmbeddedPostgres(directory, settings=settings)
-        server.start()
-        _started.append((server, directory))
+        server = _of_the_run.enter_context(EmbeddedPostgres(directory / "shared", settings=settings))
         os.environ[_SERVER_VARIABLE] = server.url("{database}")
+    _drop_template()
     with _administration() as connection:
-        connection.execute(f"drop database if exists {_TEMPLATE} with (force)")
         connection.execute(f"create database {_TEMPLATE} encoding 'UTF8' template template0")
     migrate_template(_url(_TEMPLATE))
 
@@ -82,28 +78,26 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        # A test makes and drops more than a server that rests between requests.
+        gc.set_threshold(20_000)
         gc.enable()
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if os.environ.get(_GIVEN_VARIABLE) and _SERVER_VARIABLE in os.environ and not hasattr(config, "workerinput"):
-        with _administration() as connection:
-            connection.execute(f"drop database if exists {_TEMPLATE} with (force)")
-        os.environ.pop(_SERVER_VARIABLE)
-    while _started:
-        server, directory = _started.pop()
-        server.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-        os.environ.pop(_SERVER_VARIABLE, None)
+def pytest_unconfigure() -> None:
+    _of_the_run.close()
 
 
-def _trust_one_authority() -> None:
+def _drop_template() -> None:
+    with _administration() as connection:
+        connection.execute(f"drop database if exists {_TEMPLATE} with (force)")
+
+
+def _trust_one_authority(directory: Path) -> None:
     """Where a process trusts the machine's authorities, it reads them first, which takes 20 ms. Nothing that a test calls is certified by
     one of them: here the machine has one, and nobody holds its key.
     """
-    directory = Path(tempfile.mkdtemp(prefix="postern-trust-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    directory.chmod(0o755)
+    directory = directory / "trust"
+    directory.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority of the tests")])
     now = datetime.now(UTC)

@@ -23,18 +23,17 @@ def commands(*arguments: str) -> list[str]:
 
 def test_all_tests_are_counted_for_coverage() -> None:
     (command,) = commands("test")
-    assert command.startswith(".venv/bin/python -m pytest -n 3 --cov ")
-    assert "--cov-fail-under=100" in command
+    assert command == ".venv/bin/python -m pytest -n 4 --dist worksteal --coverage"
 
 
 def test_one_file_or_folder_is_run_without_coverage() -> None:
-    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 3 tests/domain"]
+    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 4 --dist worksteal tests/domain"]
 
 
 def test_the_tests_can_be_given_a_database() -> None:
     address = "postgresql://postgres:secret@127.0.0.1:5432/postgres?sslmode=disable"
-    (command,) = commands("test", f"DATABASE={address}", "T=tests/adapters", "WORKERS=4")
-    assert command == f"POSTERN_TEST_DATABASE='{address}' .venv/bin/python -m pytest -n 4 tests/adapters"
+    (command,) = commands("test", f"DATABASE={address}", "T=tests/adapters", "WORKERS=5")
+    assert command == f"POSTERN_TEST_DATABASE='{address}' .venv/bin/python -m pytest -n 5 --dist worksteal tests/adapters"
 
 
 def test_help_says_what_there_is() -> None:

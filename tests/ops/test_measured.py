@@ -1,0 +1,27 @@
+"""`--coverage` fails a run whose tests miss a line of `core`, and says which."""
+
+import re
+import subprocess
+import sys
+
+from tests.places import ROOT
+
+
+def test_a_run_that_misses_a_line_fails_and_names_it() -> None:
+    # In the only process that there is, and in workers.
+    for workers in ("0", "1"):
+        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--coverage", "tests/domain/test_email.py"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert " passed" in done.stdout
+        missed = dict(re.findall(r"^(core/\S+): (.+)$", done.stdout, re.MULTILINE))
+        assert "core/domain/email.py" not in missed
+        assert "-> " in missed["core/domain/rate_limits.py"]
+        assert re.search(r"^Of the \d+ lines and branches of core, tests reach all but \d+\.$", done.stdout, re.MULTILINE)
+
+
+def test_a_run_that_does_not_measure_says_nothing_of_it() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/domain/test_email.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lines and branches" not in done.stdout
