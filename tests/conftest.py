@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         # Nothing here outlives the run, so nothing needs to reach the disk. Tests that look at plans say themselves when a table is
         # analyzed: a moment of the server's own choice could change what they see.
-        settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+        settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "128MB"}
         server = _of_the_run.enter_context(EmbeddedPostgres(directory / "shared", settings=settings))
         os.environ[_SERVER_VARIABLE] = server.url("{database}")
     _drop_template()

@@ -69,12 +69,12 @@ class Measuring:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._all = self._measured.get_coverage()
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[PACKAGE] = json.dumps(self._all)
+            session.config.workeroutput[PACKAGE] = json.dumps(self._measured.get_coverage())
             return
-        for of_worker in self._of_workers:
-            slipcover.merge_coverage(self._all, of_worker)
+        self._all, *others = self._of_workers or [self._measured.get_coverage()]
+        for other in others:
+            slipcover.merge_coverage(self._all, other)
         if self._missed() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

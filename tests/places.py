@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,9 +11,13 @@ from typing import Final
 
 ROOT = Path(__file__).parent.parent
 MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
-# Where a machine keeps files in memory, and what a run may need of it.
+# Where a machine keeps files in memory. A run makes up to a gigabyte there, beside the three that its processes need.
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
-_MOST_NEEDED: Final = 4 << 30
+_FILES: Final = 2 << 30
+_EVERYTHING: Final = 8 << 30
+# What a container may use in all, by either generation of the kernel's control groups.
+_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_KILLED_BEFORE: Final = 3600.0
 
 
 @contextmanager
@@ -39,17 +44,26 @@ def directory_of_a_run() -> Iterator[Path]:
 
 def _has_room(memory: Path) -> bool:
     try:
-        free = os.statvfs(memory)
-    except OSError:
+        files = os.statvfs(memory)
+        available = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())["MemAvailable:"]
+    except (OSError, KeyError):
         return False
-    return os.access(memory, os.W_OK | os.X_OK) and free.f_bavail * free.f_frsize >= _MOST_NEEDED
+    if not os.access(memory, os.W_OK | os.X_OK) or files.f_bavail * files.f_frsize < _FILES:
+        return False
+    limits = [int(available) << 10]
+    for file in _LIMITS:
+        with suppress(OSError, ValueError):  # where nothing is limited, it says "max"
+            limits.append(int(file.read_text()))
+    return min(limits) >= _EVERYTHING
 
 
 def _remove_leavings(memory: Path) -> None:
     """What runs left that were killed, so that it does not fill the memory."""
     for directory in memory.glob("postern-tests-*-*"):
         number = directory.name.split("-")[2]
-        if number.isdecimal() and not Path(f"/proc/{number}").exists():
+        # Another container's processes cannot be seen from here: its run may be going on.
+        old = directory.stat().st_mtime < time.time() - _KILLED_BEFORE
+        if old and number.isdecimal() and not Path(f"/proc/{number}").exists():
             shutil.rmtree(directory, ignore_errors=True)
 
 
