@@ -22,24 +22,27 @@ _KILLED_BEFORE: Final = 3600.0
 
 @contextmanager
 def directory_of_a_run() -> Iterator[Path]:
-    """Where `tempfile` makes its files during the run, in this process and in those that it starts. In memory, if there is enough: to make
-    a database and to drop it costs the disk's file system far more processor time.
+    """Gone after the run. If there is enough memory, it is there, and `tempfile` makes its files in it, here and in the processes that are
+    started: to make a database and to drop it costs the disk's file system far more processor time.
     """
-    before = tempfile.gettempdir()
     with suppress(OSError):
         _remove_leavings(_MEMORY)
-    parent = _MEMORY if _has_room(_MEMORY) else Path(before)
-    directory = Path(tempfile.mkdtemp(prefix=f"postern-tests-{os.getpid()}-", dir=parent))
-    # As open as the directory that it stands for: other users run servers in it.
-    directory.chmod(0o1777)
-    tempfile.tempdir = os.environ["TMPDIR"] = str(directory)
-    # What tests wrote is looked at after a failure: pytest keeps that itself, for its last three runs.
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", before)
-    try:
-        yield directory
-    finally:
+    before = tempfile.gettempdir()
+    in_memory = _has_room(_MEMORY)
+    prefix = f"postern-tests-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=_MEMORY if in_memory else None, ignore_cleanup_errors=True) as name:
+        if not in_memory:
+            # Another user's server passes through.
+            Path(name).chmod(0o711)
+            yield Path(name)
+            return
+        # As open as the directory that it stands for.
+        Path(name).chmod(0o1777)
+        tempfile.tempdir = os.environ["TMPDIR"] = name
+        # What tests wrote is looked at after a failure: pytest keeps that itself, for its last three runs.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", before)
+        yield Path(name)
         tempfile.tempdir = os.environ["TMPDIR"] = before
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _has_room(memory: Path) -> bool:
