@@ -7,6 +7,7 @@ import pytest
 
 from tests import places
 
+pytestmark = pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs /proc")
 NOBODY = 1 << 30  # no process has this number
 
 
