@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker waits for PostgreSQL and for time half of the while: four keep two processors busy.
+# A worker often waits, for PostgreSQL, a browser or time: four keep two processors busy.
 WORKERS ?= 4
 # For `make test`: one file or folder; and a PostgreSQL to use instead of the embedded one, as one of its superusers.
 T        ?=

@@ -37,17 +37,24 @@ def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
 @asynccontextmanager
 async def connection_beside(database: str) -> AsyncIterator[Connection]:
     """The same for a test that runs in the event loop."""
-    kept = _beside.get(database, [])
-    while kept and not kept[-1].usable():
-        kept.pop().abort()
-    connection = kept.pop() if kept else await Connection.connect(database)
+    connection = _usable(_beside.get(database, [])) or await Connection.connect(database)
     try:
         yield connection
     finally:
         if database in _beside and connection.usable():
-            kept.append(connection)
+            _beside[database].append(connection)
         else:
             connection.abort()
+
+
+def _usable(kept: list[Connection]) -> Connection | None:
+    """One of those that are kept, which is not among them any more. Tests cut connections: such go."""
+    while kept:
+        connection = kept.pop()
+        if connection.usable():
+            return connection
+        connection.abort()
+    return None
 
 
 def _kept(database: str) -> psycopg.Connection[DictRow] | None:
@@ -80,12 +87,9 @@ def kept_connections(database: str) -> Iterator[None]:
     class KeptFirst:
         @staticmethod
         async def connect(conninfo: str, **parameters: Any) -> Connection:
-            while conninfo == database and kept:
-                connection = kept.pop()
-                if connection.usable():
-                    connection.recovery, connection.round_trips = RECOVERY, 0
-                    return connection
-                connection.abort()
+            if conninfo == database and (connection := _usable(kept)) is not None:
+                connection.recovery, connection.round_trips = RECOVERY, 0
+                return connection
             return await Connection.connect(conninfo, **parameters)
 
     async def leave(pool: Pool, *arguments: Any, **named: Any) -> None:

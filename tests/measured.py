@@ -7,7 +7,7 @@ all of Python half as slow again, also where nothing is measured.
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -79,14 +79,17 @@ class Measuring:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        missed = 0
-        for file, reached in sorted(self._all["files"].items()):
-            if of_file := [*reached["missing_lines"], *("{} -> {}".format(*branch) for branch in reached["missing_branches"])]:
-                terminalreporter.write_line(f"{file}: {', '.join(map(str, of_file))}", red=True)
-            missed += len(of_file)
-        summary = self._all["summary"]
-        reached = summary["covered_lines"] + summary["covered_branches"]
-        terminalreporter.write_line(f"Of the {reached + missed} lines and branches of {PACKAGE}, tests reach all but {missed}.")
+        missed, summary = self._missed(), self._all["summary"]
+        for file, of_file in missed.items():
+            terminalreporter.write_line(f"{file}: {', '.join(of_file)}", red=True)
+        count = sum(map(len, missed.values()))
+        counted = count + summary["covered_lines"] + summary["covered_branches"]
+        terminalreporter.write_line(f"Of the {counted} lines and branches of {PACKAGE}, tests reach all but {count}.")
 
-    def _missed(self) -> bool:
-        return bool(self._all["summary"]["missing_lines"] or self._all["summary"]["missing_branches"])
+    def _missed(self) -> Mapping[str, Sequence[str]]:
+        """Of each file that misses some, the numbers of lines, and of both ends of a branch."""
+        missed = {
+            file: [*map(str, found["missing_lines"]), *("{} -> {}".format(*branch) for branch in found["missing_branches"])]
+            for file, found in sorted(self._all["files"].items())
+        }
+        return {file: of_file for file, of_file in missed.items() if of_file}

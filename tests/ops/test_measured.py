@@ -1,5 +1,6 @@
 """`--coverage` fails a run whose tests miss a line of `core`, and says which."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,11 +8,17 @@ import sys
 from tests.places import ROOT
 
 
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    """A run of its own, which does not take itself for a worker of the one that this test belongs to."""
+    command = [sys.executable, "-m", "pytest", "-q", *options, "tests/domain/test_email.py"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_a_run_that_misses_a_line_fails_and_names_it() -> None:
     # In the only process that there is, and in workers.
     for workers in ("0", "1"):
-        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--coverage", "tests/domain/test_email.py"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = run("-n", workers, "--coverage")
         assert done.returncode == 1, done.stdout + done.stderr
         assert " passed" in done.stdout
         missed = dict(re.findall(r"^(core/\S+): (.+)$", done.stdout, re.MULTILINE))
@@ -21,7 +28,6 @@ def test_a_run_that_misses_a_line_fails_and_names_it() -> None:
 
 
 def test_a_run_that_does_not_measure_says_nothing_of_it() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/domain/test_email.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run("-n", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lines and branches" not in done.stdout
