@@ -21,7 +21,8 @@ from tests.browser.chromium import PROGRAMS, Chromium, installed, started
 from tests.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern
 from tests.http.people import BASE_URL
-from tests.http.running_server import Certificate, Receive, Send, running, tool
+from tests.http.running_server import Certificate, Receive, Send, running
+from tests.tools import place_of
 
 __all__ = ["client", "database_url", "people", "postern"]  # fixtures
 
@@ -37,7 +38,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="session")
 def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     directory: Path = tmp_path_factory.mktemp("chromium")
-    with started(installed() or tool(PROGRAMS[0]), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
+    with started(installed() or place_of(PROGRAMS[0]), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
         yield chromium
 
 

@@ -3,19 +3,17 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from entrypoints.http.routes import ROUTES
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy, environment, free_port
 from tests.places import ROOT
+from tests.tools import needs
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDES = ROOT / "docs" / "guides"
@@ -65,7 +63,7 @@ def follow(guide: Path, installation: Installation, directory: Path, **variables
     return done.stdout, server.err.read_text()
 
 
-@pytest.mark.skipif(shutil.which("oathtool") is None or shutil.which("jq") is None, reason="oathtool or jq is missing")
+@needs("oathtool", "jq")
 def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
     shown, log = follow(FIRST_SIGN_IN, installation, e2e_directory)
     for part in ("access_token", "backup_codes", "device_trust_token", '"token_type": "Bearer"', '"is_current": true'):
@@ -76,7 +74,7 @@ def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_
         assert secret not in log
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
+@needs("jq")
 def test_a_first_organization_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
     password = installation.owner_password
     shown, log = follow(FIRST_ORGANIZATION, installation, e2e_directory, OWNER_PASSWORD=password)
@@ -91,7 +89,7 @@ def test_a_first_organization_goes_as_its_guide_says(installation: Installation,
         assert secret not in log
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
+@needs("jq")
 def test_the_service_interface_answers_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
     shown, log = follow(SERVICE_INTERFACE, installation, e2e_directory)
     for part in ('"default_plan": "Free"', '"name": "Acme Shop"', '"plan": "Pro"', '"status": "cancelled"', '"total_users": 2'):

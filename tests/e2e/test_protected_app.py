@@ -2,25 +2,24 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.e2e.browser import browser
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import environment, free_port, until
 from tests.e2e.test_guides import GUIDES, blocks, served
+from tests.tools import needs
 
 GUIDE = GUIDES / "protect-your-app.md"
 PASSWORD = "three wet matches"
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is missing")
+@needs("jq")
 def test_a_person_signs_in_to_the_application_of_the_guide(installation: Installation, e2e_directory: Path) -> None:
     app, api = free_port(), free_port()
     shown = e2e_directory / "protected-app.out"

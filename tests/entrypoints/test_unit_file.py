@@ -1,14 +1,12 @@
 """The systemd unit says what the program does."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from entrypoints.failures import ALREADY_SERVED, USAGE
 from tests.places import ROOT
+from tests.tools import needs
 
 UNIT = (ROOT / "ops" / "postern.service").read_text(encoding="utf-8")
 
@@ -21,7 +19,7 @@ def test_it_waits_for_our_word_and_does_not_repeat_what_cannot_help() -> None:
     assert "ExecStart=/opt/postern/.venv/bin/postern serve" in lines
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
+@needs("systemd-analyze")
 def test_systemd_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
     unit = tmp_path / "postern.service"
     unit.write_text(UNIT.replace("/opt/postern/.venv/bin/postern", sys.executable), encoding="utf-8")

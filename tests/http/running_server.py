@@ -1,7 +1,5 @@
 """A server of ours on loopback, and a client that sees every byte."""
 
-import os
-import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import h11
-import pytest
 import trio
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -226,14 +223,3 @@ class Certificate:
 
     def trusted(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.certificate))
-
-
-def tool(name: str) -> str:
-    """Where a program is that a test drives the server with. In CI its absence is a failure, elsewhere a reason to skip."""
-    found = shutil.which(name)
-    if found is None:
-        message = f"{name} is not installed; ops/install-test-tools installs it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return found

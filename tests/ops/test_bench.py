@@ -25,6 +25,7 @@ from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
 from ops.bench.record import PAGE, record, renewed
 from ops.bench.report import Figure, Outcome, at_least, at_most, hardware, machine, table
+from tests.tools import needs
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 
@@ -158,7 +159,7 @@ async def test_the_generators_agree_on_what_they_tell(monkeypatch: pytest.Monkey
     assert 0 < by_ours.p50 <= by_ours.p99 <= by_ours.slowest < 1
 
 
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
+@needs("wrk")
 async def test_each_header_of_a_file_is_asked_with_at_its_path(tmp_path: Path) -> None:
     heard = set[bytes]()
 

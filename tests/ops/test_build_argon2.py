@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,10 +15,10 @@ from adapters.crypto.argon2_binding import RECORD as READERS_RECORD
 from ops import build_argon2
 from ops.build_argon2 import RECORD, Processor, StayWithTheWheel, needed_features, pinned, this_processor
 from tests.places import ROOT
+from tests.tools import needs
 
 SCRIPT = ROOT / "ops" / "build_argon2.py"
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-HAS_COMPILER = shutil.which("cc") is not None
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +53,7 @@ def test_elsewhere_than_on_linux_the_wheel_stays(tmp_path: Path) -> None:
         this_processor(tmp_path / "none")
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+@needs("cc")
 def test_what_a_baseline_needs_is_told_in_the_kernels_words() -> None:
     v3 = needed_features("cc", "x86-64-v3")
     assert {"avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm", "popcnt", "sse4_2", "ssse3", "pni"} <= v3
@@ -113,7 +112,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pip:
     return Pip(monkeypatch, tmp_path)
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+@needs("cc")
 def test_a_build_is_made_from_the_pinned_source_once_and_recorded(pip: Pip, tmp_path: Path) -> None:
     assert build_argon2.build("native", HERE)
     (command,) = pip.calls
@@ -127,7 +126,7 @@ def test_a_build_is_made_from_the_pinned_source_once_and_recorded(pip: Pip, tmp_
     assert set(record["needs"]) <= HERE.features | build_argon2._LEVELS
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+@needs("cc")
 def test_another_processor_or_another_baseline_is_another_build(pip: Pip) -> None:
     assert build_argon2.build("x86-64-v2", HERE)
     assert not build_argon2.build("x86-64-v2", HERE)
@@ -136,7 +135,7 @@ def test_another_processor_or_another_baseline_is_another_build(pip: Pip) -> Non
     assert len(pip.calls) == 3
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+@needs("cc")
 def test_a_build_that_computes_something_else_gives_way_to_the_wheel(pip: Pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_argon2, "_SELF_TEST", "import os; os.abort()")
     with pytest.raises(StayWithTheWheel, match="does not compute what it should"):
@@ -155,7 +154,7 @@ def test_a_foreign_build_that_cannot_be_replaced_gives_way_to_the_wheel(pip: Pip
     assert command[command.index("--only-binary") + 1] == ":all:"
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+@needs("cc")
 def test_a_build_that_fails_says_the_reason_that_pip_gave(pip: Pip) -> None:
     pip.fails = True
     with pytest.raises(StayWithTheWheel, match=r"its build failed \(error: two\)"):

@@ -1,5 +1,6 @@
 """The script that sees to the tools: quick when all is there, quiet about nothing that will be skipped, an error in CI only."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.places import ROOT
+from tests.tools import NOT_OURS_TO_INSTALL, needs, place_of
 
 SCRIPT = ROOT / "ops" / "install-test-tools"
-TOOLS = ("h2load", "wrk", "promtool", "openssl", "oathtool", "jq", "chromium-headless-shell")
+TOOLS = ("h2load", "wrk", "promtool", "openssl", "oathtool", "jq", "xmlsec1", "chromium-headless-shell")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,6 +41,34 @@ def test_it_is_a_valid_script_that_can_be_run() -> None:
     subprocess.run(["/bin/sh", "-n", str(SCRIPT)], check=True)
 
 
+def test_it_installs_every_tool_that_a_test_needs() -> None:
+    """A machine where somebody installed one by hand would not show that it is missing elsewhere."""
+    wanted = {
+        word.value
+        for file in (ROOT / "tests").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in {needs.__name__, place_of.__name__}
+        for word in call.args
+        if isinstance(word, ast.Constant)
+    }
+    lines = SCRIPT.read_text(encoding="utf-8").partition('tools="\\\n')[2].partition('"')[0].splitlines()
+    assert {line.split()[0] for line in lines} == set(TOOLS)
+    assert {"jq", "xmlsec1"} <= wanted
+    assert wanted <= {*TOOLS, *NOT_OURS_TO_INSTALL}
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_test_without_its_tool_fails_in_ci_and_is_skipped_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(outcome, match="xmlsec1 missing"):
+        place_of("xmlsec1")
+    assert needs("xmlsec1", "jq").mark.args == (ci != "true",)
+    assert needs("kubectl").mark.args == (True,)
+
+
 def test_nothing_is_done_and_nothing_said_when_all_is_there(run: Run) -> None:
     done = run(*TOOLS, apt="exit 1", user=0)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -50,7 +80,7 @@ def test_a_chromium_with_windows_will_do(run: Run) -> None:
 
 
 def test_without_root_it_says_what_will_be_skipped_and_goes_on(run: Run) -> None:
-    done = run("wrk", "openssl", "oathtool", "jq", "chromium-headless-shell", apt="exit 0")
+    done = run("wrk", *TOOLS[3:], apt="exit 0")
     assert done.returncode == 0
     assert "apt-get install nghttp2-client prometheus" in done.stderr
     assert "h2load: HTTP/2 clients that leave" in done.stderr
@@ -66,7 +96,7 @@ def test_as_root_it_installs_what_is_missing_and_only_that(run: Run) -> None:
     apt = (
         'echo "$@" >>"$TOOLS/asked"; for name in h2load promtool; do printf "#!/bin/sh\\n" >"$TOOLS/$name"; chmod 755 "$TOOLS/$name"; done'
     )
-    done = run("wrk", "openssl", "oathtool", "jq", "chromium-headless-shell", apt=apt, user=0, CI="true")
+    done = run("wrk", *TOOLS[3:], apt=apt, user=0, CI="true")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Installing what the tests need: nghttp2-client prometheus\n"
     assert done.stderr == ""
@@ -74,6 +104,6 @@ def test_as_root_it_installs_what_is_missing_and_only_that(run: Run) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it writes where only root may, as apt-get does")
 def test_no_network_fails_nothing(run: Run) -> None:
-    done = run("wrk", "openssl", "oathtool", "jq", "chromium-headless-shell", apt="exit 100", user=0)
+    done = run("wrk", *TOOLS[3:], apt="exit 100", user=0)
     assert done.returncode == 0
     assert "That did not work" in done.stderr

@@ -1,6 +1,5 @@
 """The Kubernetes manifests: they refer to each other correctly, and the pods may do nothing that they need not."""
 
-import shutil
 import subprocess
 from typing import Any
 
@@ -9,6 +8,7 @@ import yaml
 
 from entrypoints.settings import DECLARATIONS, read
 from tests.places import ROOT
+from tests.tools import needs
 
 FOLDER = ROOT / "ops" / "kubernetes"
 
@@ -33,7 +33,7 @@ def test_the_kustomization_names_every_manifest_and_no_secret() -> None:
     assert named == there
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@needs("kubectl")
 def test_kustomize_builds_it() -> None:
     built = subprocess.run(["kubectl", "kustomize", str(FOLDER)], capture_output=True, text=True, check=True).stdout
     kinds = [document["kind"] for document in yaml.safe_load_all(built)]

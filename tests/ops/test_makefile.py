@@ -1,14 +1,12 @@
 """What `make` would run, as it says itself, without running it."""
 
 import os
-import shutil
 import subprocess
 
-import pytest
-
 from tests.places import ROOT
+from tests.tools import needs
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 
 
 _HANDED_ON = {"MAKEFLAGS", "MAKEOVERRIDES", "DATABASE", "T", "WORKERS"}

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from typing import Any
 
@@ -12,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.metrics.prometheus import PrometheusMetrics
 from tests.places import ROOT
+from tests.tools import needs
 
 ALERTS = ROOT / "ops" / "prometheus" / "alerts.yaml"
 CASES = ROOT / "tests" / "ops" / "alerts_cases.yaml"
@@ -103,7 +103,7 @@ def test_every_alert_is_shown_firing() -> None:
     assert shown == {rule["alert"] for rule in rules()}
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+@needs("promtool")
 @pytest.mark.parametrize(
     "command",
     [

@@ -10,7 +10,8 @@ from quart_trio import QuartTrio
 
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
-from tests.http.running_server import GET, Certificate, Client, Receive, Send, answer, application, echo, running, tool
+from tests.http.running_server import GET, Certificate, Client, Receive, Send, answer, application, echo, running
+from tests.tools import place_of
 
 HOST = b"Host: postern.test\r\n"
 SOON = ServerSettings(watch_interval=0.05)
@@ -133,7 +134,7 @@ async def test_clients_that_leave_at_any_point_do_not_end_the_server(sent: bytes
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain port", "TLS"])
 async def test_h2load_clients_that_leave_in_the_middle_do_not_end_the_server(tmp_path: Any, *, secure: bool) -> None:
-    h2load = tool("h2load")
+    h2load = place_of("h2load")
     made = Certificate.make(tmp_path)
     settings = ServerSettings(certificate=made.certificate, certificate_key=made.key) if secure else ServerSettings()
     quart = QuartTrio(__name__)

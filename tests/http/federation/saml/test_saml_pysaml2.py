@@ -1,6 +1,5 @@
 """pysaml2 as the service provider: a library of others reads our metadata, sends people here, and takes what we answer."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,11 +13,12 @@ from saml2.metadata import entity_descriptor
 from tests.http.browsing import PageReader, Tabs
 from tests.http.federation.providing import ACS, SLO, SP, Pair, Providing, pair, slo, sso
 from tests.http.people import BASE_URL, Person
+from tests.tools import needs, place_of
 
 _IDP = f"{BASE_URL}/saml/acme/app"
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("xmlsec1") is None, reason="pysaml2 needs xmlsec1"),
+    needs("xmlsec1"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -31,7 +31,7 @@ def _config(directory: Path, own: Pair, idp: bytes | None, *, signs: bool, encry
     key = {"key_file": str(directory / "sp.key"), "cert_file": str(directory / "sp.pem")}
     settings: dict[str, Any] = {
         "entityid": SP,
-        "xmlsec_binary": shutil.which("xmlsec1"),
+        "xmlsec_binary": place_of("xmlsec1"),
         "allow_unknown_attributes": True,
         "service": {
             "sp": {

@@ -1,0 +1,35 @@
+"""Programs of others that tests use. `ops/install-test-tools` installs them. Where one is missing its tests are skipped, and fail in CI."""
+
+import os
+import shutil
+from typing import Final
+
+import pytest
+
+NOT_OURS_TO_INSTALL: Final = {"cc", "kubectl", "make", "systemd-analyze"}
+"""Debian's `kubectl` is older than our manifests; the others belong to the machine. Without one its tests are skipped in CI, too."""
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Marks a test, or a module's tests."""
+    missing = [program for program in programs if _is_skipped_without(program)]
+    return pytest.mark.skipif(bool(missing), reason=_sentence(*missing))
+
+
+def place_of(program: str) -> str:
+    found = shutil.which(program)
+    if found is not None:
+        return found
+    if _is_skipped_without(program):
+        pytest.skip(_sentence(program))
+    pytest.fail(_sentence(program))
+
+
+def _is_skipped_without(program: str) -> bool:
+    if os.environ.get("CI") == "true" and program not in NOT_OURS_TO_INSTALL:
+        return False
+    return shutil.which(program) is None
+
+
+def _sentence(*programs: str) -> str:
+    return f"{' and '.join(programs)} missing: see ops/install-test-tools"
