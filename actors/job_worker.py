@@ -18,6 +18,7 @@ from actors.failures import outage_in, sole
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.jobs import Doorbell, JobQueue
 from ports.metrics import Metrics
@@ -49,8 +50,7 @@ class JobDelayed(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Frozen):
     """How one kind of job is done. The handler is cancelled after `timeout`."""
 
     kind: str
@@ -59,8 +59,7 @@ class Task:
     timeout: timedelta = timedelta(minutes=2)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Frozen):
     """How a worker goes about it."""
 
     concurrency: int = 4
@@ -77,8 +76,7 @@ class Pace:
 DEFAULT_PACE: Final = Pace()
 
 
-@dataclass(frozen=True, slots=True)
-class Workplace:
+class Workplace(Frozen):
     """What every worker works with. `spread` draws from 0 to 1, so that processes that start together do not act together."""
 
     queue: JobQueue

@@ -12,6 +12,7 @@ import trio
 from actors.failures import outage_in, sole, without_cancellation
 from actors.outages import Outage
 from core.domain.jobs import Retry
+from core.frozen import Frozen
 from ports.metrics import Metrics
 
 log = structlog.get_logger()
@@ -44,8 +45,7 @@ class ActorNotReady(Exception):
 _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=30))
 
 
-@dataclass(frozen=True, slots=True)
-class Restarts:
+class Restarts(Frozen):
     """When failures end the process. With these numbers, an actor that fails at once, every time, is given up after about two minutes."""
 
     pauses: Retry = _PAUSES

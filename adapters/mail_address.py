@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final, Self
+
+from core.frozen import Frozen
 
 # How an RFC 2047 encoded word begins. The standard library decodes it wherever it stands in a value that we set, and writes what comes out,
 # line breaks and all: `=?utf-8?q?=0D=0ABcc:...` would be a header.
@@ -29,8 +30,7 @@ class MalformedAddress(ValueError):
     """Not an address that mail can be sent to. The text says why, without quoting the address."""
 
 
-@dataclass(frozen=True, slots=True)
-class MailAddress:
+class MailAddress(Frozen):
     """An address as SMTP writes it: the local part in NFC, as RFC 6532 section 3.1 asks, the domain in ASCII."""
 
     local: str

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from actors.supervisor import Actor
+from core.frozen import Frozen
 from entrypoints.assembly.actors import assemble_actors
 from entrypoints.assembly.federation import Federation, assemble_federation
 from entrypoints.assembly.foundation import Foundation, open_foundation
@@ -16,8 +16,7 @@ from entrypoints.assembly.tenancy import Tenancy, assemble_tenancy
 from entrypoints.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postern:
+class Postern(Frozen, kw_only=True):
     """What the entrances use. A serving process runs `actors` and the doorbell's `run`; a command does not."""
 
     foundation: Foundation

@@ -4,7 +4,6 @@ import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Final, cast
 
 import structlog
@@ -12,6 +11,7 @@ import trio
 
 from actors.supervisor import ActorsFailed, Supervisor
 from core.domain.errors import Refusal
+from core.frozen import replace
 from entrypoints import certificates
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed

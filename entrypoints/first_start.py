@@ -2,11 +2,11 @@
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TextIO
 
 from core.domain.errors import BadRequest
 from core.domain.secrets import Password, Secret
+from core.frozen import Frozen
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
@@ -15,8 +15,7 @@ from entrypoints.settings import Settings, SettingsError
 _LINE: Final = "─"
 
 
-@dataclass(frozen=True, slots=True)
-class FirstOwner:
+class FirstOwner(Frozen):
     """`password` is set only when we made it, and can be shown only now."""
 
     email: str

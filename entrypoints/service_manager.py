@@ -8,17 +8,17 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Self
 
 import trio
+
+from core.frozen import Frozen
 
 # Twice within the interval that systemd gives us, as sd_watchdog_enabled(3) advises.
 _PINGS_PER_INTERVAL: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceManager:
+class ServiceManager(Frozen):
     address: str | None = None
     watchdog: float | None = None  # it wants to hear from us at least once in this many seconds
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from core.domain.secrets import Password, Secret
+from core.frozen import Frozen
 from entrypoints import settings_forms as forms
 from entrypoints.settings_forms import Address, Form, Malformed, ip_or_none
 
@@ -27,8 +28,7 @@ class SettingsError(Exception):
     """A setting is unknown, malformed or missing: one sentence that names it, and never shows the value of a secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Frozen):
     """One setting. `default` is written as an operator would write it. When it is None, `unset` says what happens without a value."""
 
     name: str

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -11,6 +10,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from core.domain.secrets import Password, Secret
+from core.frozen import Frozen
 
 T = TypeVar("T")
 
@@ -28,14 +28,12 @@ class Malformed(Exception):
     """The message completes the sentence "POSTERN_X must be …"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
+class Form(Frozen, Generic[T]):
     parse: Callable[[str], T]
     write: Callable[[T], str] = str
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Frozen):
     """Where to listen: a host and a port, or the path of a Unix socket."""
 
     host: str

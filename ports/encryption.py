@@ -1,8 +1,9 @@
 """Encryption of what the database keeps: authenticated, under a ring of keys, and bound to the place where it is stored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from core.frozen import Frozen
 
 
 class KeyRing(Protocol):
@@ -25,8 +26,7 @@ class CannotOpen(Exception):
     """A sealed value could not be opened. That is a fault of configuration or storage, never the caller's."""
 
 
-@dataclass(frozen=True, slots=True)
-class SealedValue:
+class SealedValue(Frozen):
     """One sealed value where it is stored: the row's primary key as text, and the context that it was sealed with."""
 
     row: str

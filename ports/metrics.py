@@ -1,15 +1,14 @@
 """What is counted and timed. Nothing here waits or fails. Labels are bounded: routes are templates, reasons and kinds are our own words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from core.domain.jobs import QueueState
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolState(Frozen):
     """The connection pool at this moment. `connections` is the sum of idle, in use and being opened."""
 
     connections: int
@@ -18,8 +17,7 @@ class PoolState:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
+class Population(Frozen):
     """Counts over the whole installation."""
 
     active_users: int

@@ -1,13 +1,13 @@
 """Calls to destinations: those that tenants have named, and those that the operator has."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from core.domain.outbound.destinations import Destination
+from core.frozen import Frozen, field
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -29,8 +29,7 @@ class OutboundFailed(Exception):
         super().__init__(failure.value)
 
 
-@dataclass(frozen=True, slots=True)
-class OutboundRequest:
+class OutboundRequest(Frozen):
     """A POST, unless something else is said."""
 
     destination: Destination
@@ -38,8 +37,7 @@ class OutboundRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class OutboundAnswer:
+class OutboundAnswer(Frozen):
     """The names of headers are in lower case. `body` is the beginning of the answer, if that is long."""
 
     status: int

@@ -1,14 +1,14 @@
 """What is left of things that are deleted at once and removed in batches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
+from core.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Swept:
+
+class Swept(Frozen):
     """One batch. The next begins after `last`, which is None when nothing was left."""
 
     last: UUID | None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from threading import Thread
@@ -13,6 +13,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
 from core.domain.json import Json
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ISSUER = "https://id.example.org"

@@ -8,10 +8,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Final
+
+from core.frozen import Frozen
 
 DISTRIBUTION: Final = "argon2-cffi-bindings"
 RECORD: Final = "argon2-build.json"
@@ -22,8 +23,7 @@ class BuiltForAnotherProcessor(Exception):
     """The build in use would end the process. The sentence says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Frozen):
     """`baseline` is the compiler's name for the processor, `native` the builder's own. None when the wheel is in use. `missing` is what the
     build needs and this processor lacks.
     """

@@ -1,12 +1,12 @@
 """Common passwords: a shipped list, with the endings and spellings that people give to a few hundred words of it."""
 
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
 from core.domain.secrets import Password
+from core.frozen import Frozen
 
 _ENDINGS: Final = (
     *("", "!", "!!", "!1", "?", ".", "*", "#1", "@1", "s"),
@@ -25,8 +25,7 @@ _SPELLINGS: Final = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Common:
+class _Common(Frozen):
     """`whole` passwords, and `words` in all spellings. Each word is common with every ending. The parts are kept, not the combinations."""
 
     whole: frozenset[str]

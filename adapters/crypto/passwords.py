@@ -12,7 +12,6 @@ import time
 import unicodedata
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -24,6 +23,7 @@ from adapters.crypto.hashing_threads import HashingThreads
 from core.domain.errors import Overloaded
 from core.domain.identity.precedence import Precedence
 from core.domain.secrets import Password
+from core.frozen import Frozen
 from ports.metrics import Metrics
 
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
@@ -49,8 +49,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Argon2Parameters:
+class Argon2Parameters(Frozen):
     """OWASP's first choice by default. More memory, passes or lanes make each guess more expensive, and each sign-in too."""
 
     memory_kib: int = 19456

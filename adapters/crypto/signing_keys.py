@@ -6,7 +6,6 @@ import hashlib
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +21,7 @@ from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state, sealing_context
+from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
 
 log = structlog.get_logger()
@@ -68,22 +68,19 @@ class CryptoKeyMaker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationKey:
+class VerificationKey(Frozen):
     id: KeyId
     algorithm: str
     public_key: PublicKey
     retires_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _SigningHalf:
+class _SigningHalf(Frozen):
     id: KeyId
     private_key: PrivateKey
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Frozen):
     """One reading of the stored keys."""
 
     stored: Sequence[SigningKey]

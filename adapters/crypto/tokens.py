@@ -9,7 +9,6 @@ import json
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
@@ -28,6 +27,7 @@ from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
 from core.domain.signing_keys import KeyPurpose
+from core.frozen import Frozen
 from ports.clock import Clock
 
 LARGEST_TOKEN: Final = 8 * 1024
@@ -102,8 +102,7 @@ _ES256_NUMBER: Final = 32
 _RS256_PADDING: Final = PKCS1v15()
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
+class _Verified(Frozen):
     claims: Mapping[str, Json]
     key: KeyId
     expires_at: datetime

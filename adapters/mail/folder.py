@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.errors import HeaderParseError
@@ -10,6 +9,8 @@ from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
+
+from core.frozen import Frozen
 
 _SUFFIX: Final = ".eml"
 # No mail of ours is a tenth as long.
@@ -22,8 +23,7 @@ class FolderUnreadable(Exception):
     """One sentence that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptMail:
+class KeptMail(Frozen):
     """A mail as its file has it. `id` is the file's name, without its ending; `sent_at` None: the file does not say."""
 
     id: str

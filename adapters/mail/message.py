@@ -2,7 +2,6 @@
 
 import re
 from binascii import b2a_qp
-from dataclasses import dataclass
 from datetime import datetime
 from email.errors import MessageError
 from email.header import Header
@@ -15,6 +14,7 @@ from typing import Final, Self
 from adapters.mail_address import ENCODED_WORD, MailAddress, MalformedAddress
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail
+from core.frozen import Frozen
 from ports.mail import MailRefused
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -32,8 +32,7 @@ _HEADERS: Final = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Frozen):
     """Who the mails come from."""
 
     address: MailAddress
@@ -59,8 +58,7 @@ _LONGEST_LINE: Final = 78
 _BOUNDARY: Final = "=_part"
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(Frozen):
     """A composed mail with its envelope. An international one needs a server that speaks SMTPUTF8 (RFC 6531)."""
 
     sender: str

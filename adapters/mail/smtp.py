@@ -10,7 +10,6 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Final
 
@@ -21,6 +20,7 @@ from adapters.mail.message import Letter, Sender, compose
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.mail import MailDelayed, MailRefused
 
@@ -38,8 +38,7 @@ class Security(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class SmtpServer:
+class SmtpServer(Frozen):
     """Where mail is handed in. `verified_by` None means the system's authorities. `is_ours`: the operator mends what is wrong with it."""
 
     host: str
@@ -62,8 +61,7 @@ class SmtpServer:
         return context
 
 
-@dataclass(frozen=True, slots=True)
-class TimeOuts:
+class TimeOuts(Frozen):
     """In seconds. `whole` stops a server that answers every step, but drop by drop. It is shorter than the mailer's own timeout."""
 
     connect: float = 10.0

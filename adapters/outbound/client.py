@@ -5,7 +5,6 @@ while. No redirects, no proxies of the environment, no compression, short answer
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.trust import Trust
 from core.domain.outbound.destinations import Destination
+from core.frozen import Frozen
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
 LONGEST_ANSWER: Final = 64 << 10
@@ -111,8 +111,7 @@ class PlainClient(GuardedClient):
         return await self._answered(_Asked(method, request.destination, headers, request.body or None, LONGEST_PAGE), timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Frozen):
     """`longest`: how much of the answer is read."""
 
     method: str

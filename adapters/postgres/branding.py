@@ -1,15 +1,14 @@
 """The looks of organizations, from PostgreSQL."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from core.domain.branding import Branding, branding
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Looks:
+class _Looks(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None

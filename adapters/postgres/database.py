@@ -1,6 +1,5 @@
 """The database as a whole."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -13,6 +12,7 @@ from adapters.postgres.failures import translated
 from adapters.postgres.statements import ask
 from adapters.postgres.writes import Writes
 from core.domain.errors import RetryLater
+from core.frozen import Frozen
 from ports.metrics import PoolState, Population
 
 PING_DEADLINE: Final = 1.0
@@ -21,13 +21,11 @@ PING_DEADLINE: Final = 1.0
 COUNTED_EXACTLY: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
+class _Time(Frozen):
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
+class _Count(Frozen):
     counted: int
     estimated: float
 

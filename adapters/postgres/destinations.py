@@ -7,7 +7,6 @@ and `leased_until`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
@@ -18,6 +17,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.tenancy.webhook_deliveries import Outcome
+from core.frozen import Frozen
 
 # Destinations with something pending that one claim looks at. The next one goes on where it stopped.
 _LOOKED_AT: Final = 500
@@ -28,8 +28,7 @@ _FIRST: Final = UUID(int=0)
 AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(Frozen, kw_only=True):
     """`waiting`: the table of what waits; `of`: its column for the destination. `destinations`: the table of those; `key`: its column for
     the same. `may_be_called` is a condition on the destination and what `joins` finds for it.
     """

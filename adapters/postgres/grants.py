@@ -4,13 +4,13 @@ A dump carries no grants that another cluster could use, and a new database has 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from psycopg import errors, sql
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection
+from core.frozen import Frozen
 
 # Entries are added and never changed: an intruder with the server's role cannot rewrite what they did.
 APPEND_ONLY: Final = ("audit_entries", "audit_links")
@@ -22,8 +22,7 @@ class GrantsImpossible(Exception):
     """The message is one sentence for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(Frozen):
     """What rights a role has on our tables. `owns`: they are its own, or it is a superuser; then nothing restricts it."""
 
     role: str
@@ -75,15 +74,13 @@ def _some(rights: Sequence[str]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(Frozen):
     connects: bool
     uses_schema: bool
     owns: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Right:
+class _Right(Frozen):
     table: str
     kind: str
     right: str
@@ -91,8 +88,7 @@ class _Right:
     partly: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Frozen):
     database: str
     owner: str
 

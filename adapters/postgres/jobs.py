@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -18,6 +17,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import JobId
 from core.domain.jobs import Job, NewJob, QueueState
 from core.domain.json import Json
+from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
 from ports.ids import Ids
 
@@ -86,8 +86,7 @@ _ADD_ONLY_FOR: Final = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Claimed:
+class _Claimed(Frozen):
     id: UUID
     kind: str
     priority: int
@@ -119,8 +118,7 @@ class _Claimed:
         return opened
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Frozen):
     run_at: datetime | None
 
 
@@ -285,8 +283,7 @@ _STATE: Final = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SealedJob:
+class SealedJob(Frozen):
     id: UUID
     created_at: datetime
     sealed_payload: bytes

@@ -1,16 +1,15 @@
 """How many connections the server has room for, and how many of our processes share them."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import APPLICATION_NAME
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(Frozen):
     room: int
     """What this role may open in this database, including those that are open."""
     processes: int

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from core.frozen import Frozen
 
 OLDEST_SERVER: Final = 14
 
@@ -47,8 +47,7 @@ class MigrationFailed(SchemaMismatch):
     """A migration was rolled back; those before it stay applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Frozen):
     number: int
     name: str
     sql: str
@@ -74,8 +73,7 @@ class Migration:
         return f"{self.number:04}_{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedMigration:
+class AppliedMigration(Frozen):
     number: int
     name: str
     checksum: str
@@ -86,8 +84,7 @@ class AppliedMigration:
         return f"{self.number:04}_{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Frozen):
     """What stands in the database, and what `migrate` would do to it."""
 
     applied: Sequence[AppliedMigration]

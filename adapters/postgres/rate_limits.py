@@ -1,21 +1,20 @@
 """The shared half of a rate limit: token buckets as rows, by the database's clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.transaction import Transaction
 from core.domain.rate_limits import Place, RateLimit
+from core.frozen import Frozen
 
 FORGOTTEN_AT_ONCE: Final = 1_000
 # `_TAKE_AROUND` names as many.
 _MOST_AROUND: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Frozen):
     limit_name: str
     key: str
     wait: float

@@ -1,21 +1,19 @@
 """Rows that many statements answer with: an id, a number, a yes or no."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from core.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class IdRow:
+
+class IdRow(Frozen):
     """What `returning id` says."""
 
     id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class CountRow:
+class CountRow(Frozen):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(Frozen):
     yes: bool

@@ -1,11 +1,11 @@
 """Server secrets in PostgreSQL: created at their first use, sealed by the key ring, and kept in the process's memory from then on."""
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.encryption import KeyRing
 
@@ -16,8 +16,7 @@ def sealing_context(purpose: str) -> str:
     return f"server_secrets.sealed_secret:{purpose}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     sealed_secret: bytes
 
 

@@ -1,7 +1,6 @@
 """Signing keys in PostgreSQL. The private halves arrive and leave sealed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,10 +11,10 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     id: str
     purpose: str
     state: str
@@ -38,8 +37,7 @@ class _Row:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
+class _Identity(Frozen):
     id: str
 
 

@@ -1,7 +1,6 @@
 """OpenID Connect, the authorization code flow: any provider that speaks it, found by its issuer. Two of the three differ in little."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from adapters.upstream.calls import Calls
@@ -13,14 +12,14 @@ from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid
 from core.domain.identity.upstream.providers import Endpoints, Upstream
 from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
 from core.domain.secrets import Secret, Token
+from core.frozen import Frozen
 from ports.clock import Clock
 
 SCOPES: Final = ("openid", "email", "profile")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Frozen):
     endpoints: Endpoints
     basic: bool
 

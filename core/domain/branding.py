@@ -1,10 +1,10 @@
 """Branding: the name, logo and colour that an organization lends to mails and pages."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from core.domain.lines import one_line
+from core.frozen import Frozen
 
 LONGEST_NAME: Final = 100
 # What WCAG 2.2 asks for at level AA: of text (1.4.3), and of what one has to recognise, such as the edge of a field (1.4.11).
@@ -16,8 +16,7 @@ _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Branding:
+class Branding(Frozen):
     """`logo` is a path of ours. Nothing is shown from another address, which would learn who reads."""
 
     name: str

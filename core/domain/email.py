@@ -1,11 +1,11 @@
 """E-mail addresses: when two of them are the same. A library behind `ports/identity/accounts.py` decides which are well formed."""
 
 import unicodedata
-from dataclasses import dataclass
+
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Email:
+class Email(Frozen):
     """An address as its owner wrote it, with the key for comparisons: NFKC, case folded."""
 
     address: str

@@ -1,7 +1,6 @@
 """Jobs: work that no request waits for, and the rules for trying again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -9,6 +8,7 @@ from uuid import UUID
 
 from core.domain.identifiers import JobId, UserId
 from core.domain.json import Json
+from core.frozen import Frozen
 
 # The priority of what can wait until nothing else is queued.
 CAN_WAIT: Final = -1
@@ -19,8 +19,7 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Frozen):
     """Exponential pauses: `first`, doubled each time up to `longest`. The job is given up once it is `give_up_after` old, or after
     `most_attempts`.
     """
@@ -44,8 +43,7 @@ class Retry:
         return self.give_up_after is not None and next_at - created_at > self.give_up_after
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(Frozen):
     """A job to be queued. `sealed` stores the payload encrypted; a payload with a usable link or token must be. `priority` is 1 for what
     goes first, 0 for most, `CAN_WAIT` for what can wait. With `only_for` it is queued only if there is an account of this id.
     """
@@ -58,8 +56,7 @@ class NewJob:
     only_for: UserId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Frozen):
     """A claimed job. `attempts` includes this one. The id stays the same over all attempts, so that receivers can recognise a repeat. Each
     claim has its own lease, and a worker that has lost its lease can no longer change the job.
     """
@@ -74,8 +71,7 @@ class Job:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueState(Frozen):
     """What an operator wants to know about one kind of job."""
 
     kind: str

@@ -1,7 +1,6 @@
 """A mail, ready to be sent: every mail has a text and an HTML part."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from core.domain.identifiers import UserId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.languages import DEFAULT, Language
+from core.frozen import Frozen
 
 MAIL_JOB: Final = "mail"
 _ACCOUNT: Final = "account"
@@ -19,8 +19,7 @@ class NoMail(Exception):
     """The payload of this job is not a mail."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
+class Mail(Frozen):
     to: str
     subject: str
     text: str

@@ -1,8 +1,9 @@
 """Pages of a list: where one begins, and how many rows there are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from core.frozen import Frozen
 
 DEFAULT_LIMIT: Final = 50
 LARGEST_LIMIT: Final = 100
@@ -12,8 +13,7 @@ MOST_COUNTED: Final = 10_000
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Frozen):
     """What the caller asks for. The first page is 1."""
 
     number: int = 1
@@ -24,8 +24,7 @@ class Page:
         return (self.number - 1) * self.limit
 
 
-@dataclass(frozen=True, slots=True)
-class Listed(Generic[Item]):
+class Listed(Frozen, Generic[Item]):
     """One page of a list, and how many rows there are in all."""
 
     items: Sequence[Item]

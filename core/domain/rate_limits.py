@@ -1,13 +1,13 @@
 """Rate limits: token buckets, one per policy and key. The same arithmetic runs in the process and, in SQL, across all processes."""
 
 import ipaddress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from core.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+
+class RateLimit(Frozen):
     """`burst` requests at once, then one more every `seconds_per_request`."""
 
     name: str
@@ -15,8 +15,7 @@ class RateLimit:
     seconds_per_request: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(Frozen):
     """How full a bucket was, and when. A full bucket need not be kept."""
 
     tokens: float
@@ -39,8 +38,7 @@ def give_back(limit: RateLimit, bucket: Bucket) -> Bucket:
     return Bucket(min(float(limit.burst), bucket.tokens + 1), bucket.at)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """Where clients come from, and how many times one client's limit all those together have who come from there."""
 
     key: str

@@ -4,13 +4,13 @@ it before it signs. `outgoing` keys still verify until the last token that they 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
+from core.frozen import Frozen
 
 # How long an outgoing key still verifies: the longest life of a token (86 400 s), and as long again for processes that learn late of a
 # rotation and for clocks that differ.
@@ -40,8 +40,7 @@ class KeyState(StrEnum):
     OUTGOING = "outgoing"
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
+class SigningKey(Frozen):
     id: KeyId
     purpose: KeyPurpose
     state: KeyState
@@ -59,8 +58,7 @@ class SigningKey:
         return self.retires_at is None or now < self.retires_at
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Frozen):
     """What a rotation did for one purpose: `activated` signs from now on, `added` is the next key, `outgoing` still
     verifies for a while.
     """

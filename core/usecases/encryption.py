@@ -3,12 +3,12 @@ go.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from core.domain.jobs import NewJob
+from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
 
 log = structlog.get_logger()
@@ -24,8 +24,7 @@ class RingIsBehind(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Reencrypted:
+class Reencrypted(Frozen):
     """What became of one column. `unreadable` values stay as they are, because no key of the ring opens them."""
 
     column: str

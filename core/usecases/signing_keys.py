@@ -1,12 +1,12 @@
 """Signing keys: made at the first start, published, and rotated without any token failing."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from core.domain.errors import Conflict
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, Rotation, SigningKey, in_state, key_set, missing
+from core.frozen import replace
 from ports.clock import Clock
 from ports.signing_keys import KeyMaker, KnownSigningKeys
 from ports.unit_of_work import UnitOfWorkFactory

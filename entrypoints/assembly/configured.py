@@ -4,7 +4,6 @@ import re
 import ssl
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
 from core.domain.identity.upstream.providers import ClientAtProvider, Endpoints, Installed, Provider
 from core.domain.secrets import Secret
+from core.frozen import names_of
 from core.usecases.services.billing import Receiving
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
@@ -126,7 +126,7 @@ def _installed(settings: Settings, provider: Provider) -> Installed:
     if bool(client_id) != (secret is not None):
         prefix = f"POSTERN_{provider.value.upper()}"
         raise SettingsError(f"{prefix}_CLIENT_ID and {prefix}_CLIENT_SECRET belong together: set both, or neither")
-    endpoints = Endpoints(**{field.name: of(field.name) for field in fields(Endpoints)})
+    endpoints = Endpoints(**{name: of(name) for name in names_of(Endpoints)})
     return Installed(endpoints, ClientAtProvider(client_id, secret) if client_id and secret is not None else None)
 
 

@@ -1,7 +1,5 @@
 """Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
 
-from dataclasses import dataclass
-
 from actors.presence import PresenceWriter
 from actors.scim_recorder import ScimRecorder
 from adapters.crypto.client_assertions import JwtClientAssertions
@@ -25,6 +23,7 @@ from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.metadata import assertion_audiences
 from core.domain.identifiers import ScimTokenId
+from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_origins import ClientOrigins
@@ -51,8 +50,7 @@ from entrypoints.rounds import fair_turn
 from entrypoints.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Federation:
+class Federation(Frozen, kw_only=True):
     clients: Clients
     client_origins: ClientOrigins
     authorization_codes: AuthorizationCodes

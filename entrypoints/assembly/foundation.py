@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
@@ -34,6 +33,7 @@ from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
 from adapters.upstream.calls import Calls
 from core.domain.identity.links import Links
+from core.frozen import Frozen
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
@@ -61,8 +61,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foundation:
+class Foundation(Frozen, kw_only=True):
     version: str
     public_url: str
     clock: Clock

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import trio
 
@@ -33,6 +32,7 @@ from core.domain.branding import POSTERN
 from core.domain.identifiers import SessionId
 from core.domain.identity.passkeys import relying_party
 from core.domain.identity.precedence import FamiliarAddresses
+from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.account_summaries import AccountSummaries
@@ -67,8 +67,7 @@ from entrypoints.settings import Settings
 from ports.passwords import CommonPasswords, PasswordHasher
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Frozen, kw_only=True):
     passwords: PasswordHasher
     common_passwords: CommonPasswords
     accounts: Accounts

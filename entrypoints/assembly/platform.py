@@ -1,7 +1,5 @@
 """The platform: what platform owners govern, and how they help people."""
 
-from dataclasses import dataclass
-
 from adapters.postgres.identity.alerts import PostgresSuspiciousActivity
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
@@ -9,6 +7,7 @@ from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.turns import FairTurns
+from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.governance import Governance
@@ -19,8 +18,7 @@ from entrypoints.assembly.identity import Identity
 from ports.platform.analytics import LoginCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Platform:
+class Platform(Frozen, kw_only=True):
     governance: Governance
     platform_users: PlatformUsers
     platform_owners: PlatformOwners

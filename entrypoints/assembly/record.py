@@ -1,15 +1,13 @@
 """The record: what happened, kept so that nobody can alter it quietly."""
 
-from dataclasses import dataclass
-
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
+from core.frozen import Frozen
 from core.usecases.record.audit import Audit
 from entrypoints.assembly.foundation import Foundation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Frozen, kw_only=True):
     audit: Audit
 
 

@@ -1,7 +1,5 @@
 """Services: the applications of organizations, their plans and users, and the API keys of their own servers."""
 
-from dataclasses import dataclass
-
 from actors.billing_turns import BillingTurns
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import PostgresApiKeys, PostgresKeyUse
@@ -15,6 +13,7 @@ from adapters.postgres.services.services import PostgresServiceRegister, Postgre
 from adapters.postgres.services.subscriptions import PostgresSubscriptions
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
+from core.frozen import Frozen
 from core.usecases.services.api_keys import ApiKeys
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_checkouts import Checkouts
@@ -33,8 +32,7 @@ from entrypoints.settings import Settings
 from ports.services.billing import BillingInbox, PaymentProvider
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Frozen, kw_only=True):
     services: OrganizationServices
     registered_services: RegisteredServices
     client_secrets: ClientSecrets

@@ -1,7 +1,5 @@
 """Tenancy: organizations, their members, and what each member may do."""
 
-from dataclasses import dataclass
-
 import trio
 
 from adapters.crypto.heads import Es256HeadSigner
@@ -24,6 +22,7 @@ from adapters.postgres.tenancy.upstream_providers import PostgresUpstreamProvide
 from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
 from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
 from adapters.postgres.tenancy.webhooks import PostgresWebhooks
+from core.frozen import Frozen
 from core.usecases.tenancy.access import Access
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
@@ -50,8 +49,7 @@ from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenancy:
+class Tenancy(Frozen, kw_only=True):
     callers: Callers
     organizations: Organizations
     members: Members

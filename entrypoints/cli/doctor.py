@@ -5,7 +5,6 @@ import os
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from ipaddress import ip_address
@@ -23,6 +22,7 @@ from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
+from core.frozen import Frozen
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.daemon import require_certificate
@@ -50,8 +50,7 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     verdict: Verdict
     text: str
 

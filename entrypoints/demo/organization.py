@@ -1,6 +1,5 @@
 """The organization of the demo with its people and its service: made at the first run, found again at every other."""
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.email import Email
@@ -16,6 +15,7 @@ from core.domain.tenancy.members import Membership
 from core.domain.tenancy.organizations import Organization, OrganizationStatus, organization_created
 from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.tiers import FREE
+from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
 from ports.unit_of_work import UnitOfWork
@@ -27,8 +27,7 @@ OWNER: Final = "ada@demo.postern.local"
 MEMBER: Final = "bob@demo.postern.local"
 
 
-@dataclass(frozen=True, slots=True)
-class Demo:
+class Demo(Frozen):
     organization: Organization
     service: Service
     password: Password

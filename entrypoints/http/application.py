@@ -1,13 +1,13 @@
 """The application: declared endpoints and pages, put together from services and settings, behind the ASGI call that the server makes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 
+from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description.description import Description
 from entrypoints.http.machinery.addresses import ClientAddresses, Network
@@ -94,8 +94,7 @@ PAGES: Final = Endpoints.of(
 """Pages for people. They are no part of the API."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpSettings:
+class HttpSettings(Frozen, kw_only=True):
     base_url: str
     frontend_url: str
     version: str

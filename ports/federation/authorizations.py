@@ -1,7 +1,6 @@
 """Who meets whom when an application sends somebody here, and where pushed requests are kept."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -9,10 +8,10 @@ from core.domain.federation.authorization_steps import Application, SignedIn
 from core.domain.identifiers import ClientId, PushedRequestId, ServiceId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Encounter:
+class Encounter(Frozen):
     application: Application
     signed_in: SignedIn | None
     """The caller that was asked with, as the application will know them."""

@@ -3,7 +3,6 @@ one, they take no place from those for others. They are written by the statement
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -13,10 +12,10 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import Listed, Page
 from core.domain.services.services import IdTokenAlgorithm
 from core.domain.tenancy.webhook_deliveries import Outcome
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedService:
+class ClaimedService(Frozen, kw_only=True):
     """A service under a lease. `is_failing`: its last attempt failed."""
 
     service: ServiceId

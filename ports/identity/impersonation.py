@@ -1,6 +1,5 @@
 """Where impersonations are kept."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, SessionId, UserId
@@ -8,10 +7,10 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.sessions import NO_SUBSCRIPTION, Parent, SubscriptionState
 from core.domain.identity.sign_in import Destination
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipHeld:
+class MembershipHeld(Frozen):
     """Of the user in the requested organization."""
 
     organization: OrganizationId
@@ -20,8 +19,7 @@ class MembershipHeld:
     """The status of the organization, not of the membership."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonable:
+class Impersonable(Frozen):
     account: Account
     membership: MembershipHeld | None
     opener: Parent | None

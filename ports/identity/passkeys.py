@@ -1,7 +1,6 @@
 """Where passkeys are kept, and what reads the answers of authenticators."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,10 +8,10 @@ from core.domain.identifiers import PasskeyId, UserId
 from core.domain.identity.passkeys import Assertion, NewKey, Passkey, ReadAssertion, Registration, RelyingParty
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Frozen):
     """What an answer to a challenge is about: the passkey and its account, or neither where nobody has such a passkey."""
 
     is_fresh: bool
@@ -20,8 +19,7 @@ class Taken:
     named: NamedAccount | None
 
 
-@dataclass(frozen=True, slots=True)
-class HeldPasskey:
+class HeldPasskey(Frozen):
     passkey: Passkey
     ends_second_factor: bool
     """Without it, the person has no second factor any more."""

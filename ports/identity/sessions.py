@@ -1,6 +1,5 @@
 """Where sessions are kept."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -8,10 +7,10 @@ from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Opener:
+class Opener(Frozen):
     """A live session that another one is opened from, and its person."""
 
     account: Account

@@ -1,7 +1,6 @@
 """Where the audit log is read, and where its chains are kept. Entries are written by `ports.unit_of_work.UnitOfWork.record`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +8,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import Finding, StoredLink
+from core.frozen import Frozen
 
 
 class AuditLog(Protocol):
@@ -23,8 +23,7 @@ class AuditLog(Protocol):
         """The newest first. At most `MOST_COUNTED` entries are counted; a total of that size means "at least this many"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
+class Backlog(Frozen):
     """Entries that wait to be linked. `pending` counts up to a limit."""
 
     pending: int

@@ -1,7 +1,6 @@
 """Billing: where news and subscriptions of the payment provider are kept, and what is asked of the provider itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
@@ -12,6 +11,7 @@ from core.domain.identifiers import OrganizationId, PlanId, ServiceId, Subscript
 from core.domain.languages import Language
 from core.domain.services.billing import Buyer, Managed, OfferedPlan
 from core.domain.services.billing_news import News, Snapshot
+from core.frozen import Frozen
 
 
 class Outcome(StrEnum):
@@ -22,16 +22,14 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Frozen):
     """Whose subscription it seems to be. `is_user` is False for somebody who has not used the service before buying."""
 
     buyer: Buyer
     is_user: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Frozen):
     """A subscription at the provider, locked, with all others of the same person and service. `buyer` is None until it is known whose it
     is. `news` is what waits, oldest first.
     """
@@ -43,8 +41,7 @@ class Held:
     plans: Sequence[OfferedPlan]
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Frozen):
     """How an event ended. `reason` is for operators."""
 
     event: str
@@ -52,8 +49,7 @@ class Settled:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Customer:
+class Customer(Frozen):
     """An organization as the payment provider's customer. `attempt` counts the requests that may have made it there, the last
     of them at `asked_at`.
     """
@@ -66,8 +62,7 @@ class Customer:
     asked_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Frozen):
     """A checkout that somebody began. `external_id` is None until the provider has answered. `has_led_somewhere`: we have heard of a
     subscription since, so it may have been paid long ago.
     """
@@ -79,8 +74,7 @@ class Checkout:
     has_led_somewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Frozen):
     """What is known when somebody wants to buy a plan of a service. `plan` is None when there is no such plan anywhere."""
 
     organization: OrganizationId
@@ -95,16 +89,14 @@ class Offer:
     last: Checkout | None
 
 
-@dataclass(frozen=True, slots=True)
-class Portal:
+class Portal(Frozen):
     """The organization's customer at the provider, if it is one, and where its services send people."""
 
     customer: str | None
     redirect_uris: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Frozen):
     """Who gets a mail about a subscription, and whose service it is."""
 
     email: Email
@@ -162,8 +154,7 @@ class BillingStore(Protocol):
         """False when the person has begun another one meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedEvent:
+class ListedEvent(Frozen):
     """An event, for operators."""
 
     id: str
@@ -176,8 +167,7 @@ class ListedEvent:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Frozen):
     """How many events have not been applied, and since when the oldest has waited."""
 
     events: int
@@ -248,8 +238,7 @@ class PaymentUnavailable(Exception):
         super().__init__(reason)
 
 
-@dataclass(frozen=True, slots=True)
-class NewCheckout:
+class NewCheckout(Frozen):
     """`key` is the same for every try of the same request."""
 
     key: str
@@ -262,14 +251,12 @@ class NewCheckout:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedCheckout:
+class OpenedCheckout(Frozen):
     id: str
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Frozen):
     """Subscriptions as they are at the provider, at this time there. `cursor` leads to the next page; None: this is the last one."""
 
     subscriptions: Mapping[str, Snapshot]

@@ -1,17 +1,16 @@
 """Where subscriptions are kept. A user's current one is the active or past-due one, otherwise the newest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.subscriptions import Expired, OwnSubscription, Subscription, SubscriptionStatus
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(Frozen):
     """A user of a service, whose subscriptions to it stay as they are until the unit of work ends. `current` is as it was last written
     down.
     """

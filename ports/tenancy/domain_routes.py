@@ -1,17 +1,16 @@
 """Where the domain routes of organizations are kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domain_routes import NO_PROVIDER, DomainRoute, NamedProvider
+from core.frozen import Frozen
 from ports.tenancy.domains import ProofStore
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Frozen):
     """What speaks against another route."""
 
     count: int
@@ -19,8 +18,7 @@ class Standing:
     """The organization has a route for the domain."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRoute:
+class HeldRoute(Frozen):
     route: DomainRoute
     provider_is_known: bool
     """The one that was asked about."""

@@ -1,7 +1,6 @@
 """Where invitations are kept."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,17 +8,16 @@ from core.domain.email import Email
 from core.domain.identifiers import InvitationId, OrganizationId, SessionId, UserId
 from core.domain.pages import Page
 from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, Lapsed, Offer, OwnInvitation, Prospect
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class ByToken:
+class ByToken(Frozen):
     """By the digest of what the link carries."""
 
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ById:
+class ById(Frozen):
     """With an organization, only if the invitation belongs to it. With a session, only while that session lives."""
 
     id: InvitationId
@@ -27,8 +25,7 @@ class ById:
     session: SessionId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedInvitation:
+class ListedInvitation(Frozen):
     """`inviter` is None when the account is gone."""
 
     invitation: Invitation

@@ -1,7 +1,6 @@
 """Where the mail servers of organizations are kept, and how mail is handed in there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +8,7 @@ from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import MailServer
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
@@ -32,8 +32,7 @@ class MailServerStore(Protocol):
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SealedMailServer:
+class SealedMailServer(Frozen):
     server: MailServer
     sealed_password: bytes
 

@@ -1,7 +1,6 @@
 """Where memberships are kept, and the relations that follow from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -10,10 +9,10 @@ from core.domain.identity.accounts import Account
 from core.domain.pages import Page
 from core.domain.tenancy.members import Entry, MemberList, Membership
 from core.domain.tenancy.roles import Assignable, Capability
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class KnownMember:
+class KnownMember(Frozen):
     account: Account
     membership: Membership
     capabilities: frozenset[Capability]

@@ -1,17 +1,16 @@
 """Where organizations are kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.organizations import Organization, OrganizationOverview
 from core.domain.tenancy.tiers import Tier, UserLimit, user_limit
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Frozen):
     """An organization that stays as it is until the unit of work ends, with the numbers that its limits come from."""
 
     organization: Organization
@@ -23,8 +22,7 @@ class Held:
         return user_limit(self.organization.max_users, self.tier.default_max_users)
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Frozen):
     """The same owner has `owned` other organizations, and `waiting` of them wait for approval."""
 
     waiting: int

@@ -3,7 +3,6 @@ organization is on its way at a time, and those of others wait for none of it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
@@ -11,22 +10,20 @@ from uuid import UUID
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import Health, Provider, SiemConfiguration
 from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Frozen):
     configuration: SiemConfiguration
     sealed_credentials: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Frozen):
     configuration: SiemConfiguration
     health: Health
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedExport:
+class ClaimedExport(Frozen, kw_only=True):
     """Under a lease, which ends when a member changes the configuration. `failures` since the last success. `due_at`: since
     when something of it might have been sent.
     """
@@ -41,8 +38,7 @@ class ClaimedExport:
     cursors: Mapping[Stream, Cursor]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Frozen):
     """Where a batch may go at this moment, under a lease that has just begun anew."""
 
     endpoint_url: str

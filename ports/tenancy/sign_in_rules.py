@@ -1,14 +1,13 @@
 """Where an organization's sign-in rules are kept."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.sign_in_rules import SignInRules
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRules:
+class HeldRules(Frozen):
     """The rules of an organization that is held, and whether the person who asks has a second factor."""
 
     rules: SignInRules

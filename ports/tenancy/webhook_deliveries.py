@@ -3,7 +3,6 @@ deliveries wait for one, they take no place from those for others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
@@ -11,18 +10,17 @@ from uuid import UUID
 from core.domain.identifiers import OrganizationId, WebhookDeliveryId, WebhookId
 from core.domain.pages import Listed, Page
 from core.domain.tenancy.webhook_deliveries import Delivery, DueDelivery, Outcome, Replayed
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """Which deliveries to list. None: all."""
 
     event_type: str | None = None
     delivered: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(Frozen, kw_only=True):
     """A destination under a lease. `is_failing`: its last attempt failed."""
 
     webhook: WebhookId

@@ -1,7 +1,6 @@
 """Where webhooks are kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,10 +8,10 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId, WebhookId
 from core.domain.languages import Language
 from core.domain.tenancy.webhooks import Webhook
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Frozen):
     """Somebody who is told that a webhook was paused."""
 
     user: UserId

@@ -3,7 +3,7 @@ tested on PostgreSQL.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
@@ -13,6 +13,7 @@ import trio
 from core.domain.errors import Unavailable
 from core.domain.identifiers import JobId
 from core.domain.jobs import Job, QueueState
+from core.frozen import replace
 
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.jobs import Job, NewJob, Retry
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
 from tests.conftest import CapturedLog

@@ -1,6 +1,5 @@
 """Signing keys: which sign, which verify, which are missing."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from core.domain.signing_keys import (
     key_set,
     missing,
 )
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NEXT = SigningKey(

@@ -1,7 +1,6 @@
 """`postern access`: what it prints, and what its exit status says. What it reads is tested with the relations in PostgreSQL."""
 
 import argparse
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from core.domain.errors import NotFound
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import replace
 from entrypoints.cli.access import lines, run, status
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import read

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -20,6 +19,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.platform.governance import GovernedOrganization, OrganizationOwner
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
+from core.frozen import replace
 from entrypoints.cli import main, organization
 from entrypoints.cli.organization import NothingToChange, lines, override, table
 from entrypoints.failures import StartFailed

@@ -1,7 +1,6 @@
 """`postern service`: what it takes, and what it prints."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import NotFound
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.services.services import RegisteredService, Service, ServiceType
+from core.frozen import replace
 from entrypoints.cli import main, service
 from entrypoints.cli.service import lines, table
 from entrypoints.settings import read

@@ -4,7 +4,6 @@ tests/usecases/platform/test_account_administration.py and tests/e2e/test_comman
 
 import getpass
 import os
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from core.frozen import replace
 from entrypoints.cli.printing import printable
 from entrypoints.cli.user import _lines, operator
 

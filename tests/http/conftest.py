@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.signing_keys import KeyPurpose
+from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.http.application import HttpSettings, PosternApplication, build_application
 from entrypoints.http.machinery.endpoints import Endpoints

@@ -1,7 +1,6 @@
 """Accounts, sessions and tokens, made as later work will make them by signing in."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
@@ -12,14 +11,14 @@ import psycopg
 import trio
 
 from core.domain.secrets import Password
+from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from tests.kept_connections import lent_connection
 
 BASE_URL = "https://id.example.org"
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Frozen):
     user: UUID
     session: UUID
     email: str

@@ -1,11 +1,11 @@
 """Somebody at the door: signs in, keeps what it is given, and comes back with it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pyotp
 
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import HttpSettings, build_application
 from tests.http.client import Client, Received

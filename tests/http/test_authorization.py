@@ -1,7 +1,6 @@
 """The walk over every declared route as every kind of caller: only what the declaration allows gets in."""
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.roles import Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.accepts import Form

@@ -1,12 +1,12 @@
 """Health and readiness: exactly what probes are promised."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import trio
 
 from adapters.postgres.driver.connection import Connection
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from tests.http.client import Client, Received

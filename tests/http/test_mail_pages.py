@@ -1,12 +1,12 @@
 """`/dev/mail`: there for people who try Postern out on this machine, and for nobody else."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.daemon import http_settings
 from entrypoints.http.application import build_application

@@ -1,13 +1,13 @@
 """The metrics page over HTTP: what it says, who may read it, and where."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
 
 from core.domain.secrets import Secret
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.metrics_application import MetricsApplication

@@ -3,12 +3,12 @@ a crowd of sign-ins is answered in bounded memory or told to come back. Known de
 """
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import trio
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.http import conftest as http
 from tests.http.people import People

@@ -3,7 +3,7 @@ fails, and so does one that admits a kind that it does not name.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from core.domain.federation.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.accepts import Json

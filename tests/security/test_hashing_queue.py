@@ -4,13 +4,13 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import count
 
 import pytest
 import trio
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.http import conftest as http
 from tests.http.client import Client, Received

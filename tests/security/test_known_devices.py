@@ -1,6 +1,5 @@
 """Known devices: a guesser is slowed down, over all addresses, and the owner still gets in from a known device."""
 
-from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
@@ -10,6 +9,7 @@ from psycopg.rows import dict_row
 from adapters.crypto.passwords import Argon2Passwords
 from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE, TRIES_FROM_DEVICE
 from core.domain.secrets import Password
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from tests.http import conftest as http

@@ -1,7 +1,6 @@
 """`POSTERN_RATE_LIMITS=off` lifts every limit: by address, by account, by device and by API key."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyotp
@@ -13,6 +12,7 @@ from core.domain.identity.mfa import CODES_AT_SET_UP
 from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE
 from core.domain.services.service_users import ADDITIONS
 from core.domain.signing_keys import KeyPurpose
+from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.http.application import build_application
 from entrypoints.settings import read

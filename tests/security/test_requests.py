@@ -4,7 +4,6 @@ import itertools
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 import pytest
 
 from core.domain.errors import BadRequest
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PAGES, PosternApplication
 from entrypoints.http.machinery.accepts import Form

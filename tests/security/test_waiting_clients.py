@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import h11
 import pytest
 import trio
 
+from core.frozen import replace
 from entrypoints import daemon
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication

@@ -1,7 +1,6 @@
 """What an authorization request needs to know, in PostgreSQL, in one round trip; and the requests that applications push."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -21,11 +20,11 @@ from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.sign_in_rules import session_lifetime
+from core.frozen import Frozen
 from ports.federation.authorizations import Encounter
 
 
-@dataclass(frozen=True, slots=True)
-class EncounterRow:
+class EncounterRow(Frozen):
     """The columns of `ENCOUNTER`, in their order; those of the person are all null when nobody is signed in."""
 
     client_id: UUID

@@ -1,7 +1,6 @@
 """Consents in PostgreSQL: given, demanded and taken back; and the applications that can act for somebody."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -13,11 +12,11 @@ from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction, demanding
 from core.domain.federation.consents import Access, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+from core.frozen import Frozen
 from ports.federation.consents import ConsentTakenBack
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(Frozen):
     service_id: UUID
     organization_id: UUID
     organization_name: str

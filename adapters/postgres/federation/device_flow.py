@@ -1,6 +1,5 @@
 """Device codes in PostgreSQL: asked for, polled, decided about, and exchanged once."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -33,10 +32,10 @@ from core.domain.identifiers import ClientId, DeviceCodeId, OrganizationId, Serv
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
 from core.domain.tenancy.sign_in_rules import session_lifetime
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Frozen):
     is_open: bool
     device_activation_uri: str | None
     is_added: bool
@@ -56,8 +55,7 @@ def _poll(client: UUID, *columns: Any) -> Poll:
     return Poll(client=registered, code=PolledCode(state=found, expires_at=expires_at, is_slowed=is_slowed, approved=decision))
 
 
-@dataclass(frozen=True, slots=True)
-class _Entered:
+class _Entered(Frozen):
     id: UUID
     state: str
     scopes: list[str]
@@ -95,8 +93,7 @@ class _Entered:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Approval:
+class _Approval(Frozen):
     scopes: list[str]
     proved_at: datetime | None
     second_factor_at: datetime | None

@@ -1,7 +1,6 @@
 """The sessions of applications in PostgreSQL, looked up together with the client that asks about them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -17,6 +16,7 @@ from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
 from core.domain.federation.clients import RegisteredClient
 from core.domain.federation.given_sessions import GivenSession, LivingSession
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.frozen import Frozen
 
 _Asked = tuple[ClientId, bytes | None, SessionId, UserId]
 _Found = tuple[RegisteredClient, LivingSession | None]
@@ -37,8 +37,7 @@ def _pair(place: int, *columns: Any) -> tuple[int, ClientRow, _Living]:
     return place, ClientRow(*columns[:of_client]), _Living(*columns[of_client:])
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Frozen):
     session_id: UUID
     user_id: UUID
     email: str

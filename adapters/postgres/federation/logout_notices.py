@@ -1,7 +1,6 @@
 """Logout notices in PostgreSQL: their queue, and what became of them. `identity/revoking.py` writes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
@@ -16,11 +15,11 @@ from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, Se
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.services.services import IdTokenAlgorithm
 from core.domain.tenancy.webhook_deliveries import Outcome
+from core.frozen import Frozen
 from ports.federation.logout_notices import ClaimedService
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Frozen):
     """One row of nulls when nothing was claimed."""
 
     last: UUID | None
@@ -31,21 +30,18 @@ class _Claim:
     id_token_alg: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Frozen):
     id: UUID
     attempts: int
     session_id: UUID
     user_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
+class _Settled(Frozen):
     failing_since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Frozen):
     """A row of the page. An empty page is one row without a notice."""
 
     total: int

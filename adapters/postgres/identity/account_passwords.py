@@ -1,6 +1,5 @@
 """The hashes of passwords in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -11,10 +10,10 @@ from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account, AccountPassword
 from core.domain.languages import Language
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Password:
+class _Password(Frozen):
     email: str
     password_hash: str | None
     language: str | None

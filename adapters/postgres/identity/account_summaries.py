@@ -1,6 +1,5 @@
 """Summaries of accounts in PostgreSQL: each number is read from an index of the person's own rows."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, LiteralString
 
@@ -11,12 +10,12 @@ from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.account_summaries import MOST_REQUIRING, AccountSummary, RequiringOrganization
 from core.domain.identity.risk import FAILED_ATTEMPTS
+from core.frozen import Frozen
 
 _LATELY: Final = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(Frozen):
     email: str
     pending_email: str | None
     created_at: datetime

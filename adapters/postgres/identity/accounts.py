@@ -1,7 +1,6 @@
 """Accounts in PostgreSQL."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -16,6 +15,7 @@ from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
+from core.frozen import Frozen
 
 # The columns that `AccountRow` is made of, in any statement that reads `users`.
 ACCOUNT: Final = """
@@ -23,8 +23,7 @@ ACCOUNT: Final = """
            users.language"""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountRow:
+class AccountRow(Frozen):
     """The columns that make an account. Signing in reads them too."""
 
     id: UUID

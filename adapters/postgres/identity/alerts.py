@@ -1,7 +1,6 @@
 """What is suspicious in the sign-ins and second factors of the last hours, from PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -24,10 +23,10 @@ from core.domain.identity.alerts import (
 from core.domain.identity.mfa import MfaEvent
 from core.domain.identity.risk import RiskFactor
 from core.domain.json import Json
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Alert:
+class _Alert(Frozen):
     user_id: UUID
     email: str
     type: str

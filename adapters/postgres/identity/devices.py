@@ -1,7 +1,6 @@
 """Devices in PostgreSQL, and what a sign-in needs to know of them and of a person's habits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any, Final, LiteralString
@@ -15,6 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.identity.devices import Device, DeviceType, Location, UserAgent
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
+from core.frozen import Frozen
 
 # A part of any statement that reads `users`: one value, jsonb, of the row's person. `knowledge_parameters` gives the parameters that it
 # takes, and `knowledge_of` reads it:
@@ -141,13 +141,11 @@ def _known(value: Mapping[str, Any] | None) -> KnownDevice | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Knowledge:
+class _Knowledge(Frozen):
     knowledge: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Device:
+class _Device(Frozen):
     id: UUID
     user_id: UUID
     name: str

@@ -1,7 +1,6 @@
 """Flows in PostgreSQL: begun, signed in by, and completed, each once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -18,13 +17,13 @@ from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
+from core.frozen import Frozen
 
 _SIGNED_IN_BY: Final = "signed_in_by"
 """In what is kept of the sign-in: the way in which the person did."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRow:
+class FlowRow(Frozen):
     """What `flow_columns` reads."""
 
     flow_purpose: str

@@ -1,7 +1,6 @@
 """Login events in PostgreSQL: appended, never changed, and read by their person."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -14,10 +13,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnLogin:
+class _OwnLogin(Frozen):
     id: UUID
     user_id: UUID
     organization_id: UUID | None

@@ -1,7 +1,6 @@
 """Mailed tokens in PostgreSQL, by the digests of what the links carry."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -10,10 +9,10 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Frozen):
     digest: bytes
     purpose: str
     user_id: UUID

@@ -1,7 +1,6 @@
 """Second factors in PostgreSQL: sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and tries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -22,12 +21,12 @@ from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecre
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.ids import Ids
 
 
-@dataclass(frozen=True, slots=True)
-class _Secret:
+class _Secret(Frozen):
     sealed_secret: bytes
     created_at: datetime
     enabled_at: datetime | None
@@ -37,8 +36,7 @@ class _Secret:
         return MfaSecret(user, self.sealed_secret, self.created_at, self.enabled_at, self.last_step)
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
+class _Guess(Frozen):
     wait: float
     sealed_secret: bytes | None
     created_at: datetime | None
@@ -47,18 +45,15 @@ class _Guess:
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Person:
+class _Person(Frozen):
     user_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Deleted:
+class _Deleted(Frozen):
     was_enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Preauthentication:
+class _Preauthentication(Frozen):
     user_id: UUID
     device_id: UUID | None
     organization_id: UUID | None
@@ -71,8 +66,7 @@ class _Preauthentication:
     vouched_domains: list[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Failures:
+class _Failures(Frozen):
     failures: int
 
 

@@ -1,7 +1,6 @@
 """A person's own sessions in PostgreSQL, with the names of what they are for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -14,10 +13,10 @@ from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Location
 from core.domain.identity.own_sessions import OwnSession, OwnSessions
 from core.domain.pages import Page
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+class _Session(Frozen):
     id: UUID
     created_at: datetime
     last_seen_at: datetime
@@ -48,7 +47,6 @@ class _Session:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Listed(_Session):
     total: int
     others: int

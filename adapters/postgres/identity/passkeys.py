@@ -1,7 +1,6 @@
 """Passkeys in PostgreSQL, and the challenges that they answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -19,11 +18,11 @@ from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.languages import Language
+from core.frozen import Frozen
 from ports.identity.passkeys import HeldPasskey, Taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Passkey:
+class _Passkey(Frozen, kw_only=True):
     id: UUID
     user_id: UUID
     credential_id: bytes
@@ -56,8 +55,7 @@ class _Passkey:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Held(_Passkey):
+class _Held(_Passkey, kw_only=True):
     ends_second_factor: bool
 
 

@@ -1,7 +1,6 @@
 """What is kept about a person in PostgreSQL: read for an export, and anonymized."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -38,10 +37,10 @@ from core.domain.identity.privacy import (
     shown_since,
 )
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
+from core.frozen import Frozen
 from ports.identity.privacy import PlaceholderTaken
 
 
-@dataclass(frozen=True, slots=True)
 class _Subject(AccountRow):
     belongings: list[Mapping[str, Any]]
     asker_governs: bool
@@ -66,7 +65,6 @@ class _Subject(AccountRow):
         return _Request(self.request_id, self.id, self.requested_by, self.requested_at, self.completed_at).request()
 
 
-@dataclass(frozen=True, slots=True)
 class _Exported(_Subject):
     login_events: int
     mfa_events: list[Mapping[str, Any]]
@@ -89,13 +87,11 @@ class _Exported(_Subject):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Login:
+class _Login(Frozen):
     login: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Frozen):
     id: UUID
     user_id: UUID
     requested_by: UUID | None
@@ -140,8 +136,7 @@ class PrivacyRows:
             raise PlaceholderTaken from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
+class _Keys(Frozen):
     email_keys: list[str]
 
 

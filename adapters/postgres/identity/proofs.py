@@ -1,6 +1,5 @@
 """What sessions have proved, in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -9,10 +8,10 @@ from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.proofs import Proved, Standing
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(Frozen):
     proved_at: datetime | None
     second_factor_at: datetime | None
     second_factor_since: datetime | None

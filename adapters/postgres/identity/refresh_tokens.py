@@ -1,7 +1,6 @@
 """The exchange of refresh tokens, in one statement."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -16,10 +15,10 @@ from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, Organiz
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Presented:
+class _Presented(Frozen):
     session_id: UUID
     user_id: UUID
     device_id: UUID | None

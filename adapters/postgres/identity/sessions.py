@@ -1,6 +1,5 @@
 """Sessions in PostgreSQL: opened, and ended."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -13,11 +12,11 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
+from core.frozen import Frozen, names_of
 from ports.identity.sessions import Opener
 
 
-@dataclass(frozen=True, slots=True)
-class ParentRow:
+class ParentRow(Frozen):
     """What `PARENT` reads."""
 
     parent_id: UUID
@@ -37,8 +36,7 @@ class ParentRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _InOrganization:
+class _InOrganization(Frozen):
     organization_id: UUID | None
 
 
@@ -52,7 +50,7 @@ class _Opener:
     """An account, and the session of its own that another one is opened from."""
 
     def __init__(self, **columns: Any) -> None:
-        of_parent = {name: columns.pop(name) for name in ParentRow.__dataclass_fields__}
+        of_parent = {name: columns.pop(name) for name in names_of(ParentRow)}
         self.opener = Opener(AccountRow(**columns).account(), ParentRow(**of_parent).parent())
 
 

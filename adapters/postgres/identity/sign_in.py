@@ -1,7 +1,7 @@
 """Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -36,6 +36,7 @@ from core.domain.identity.sign_in import (
     account_key,
 )
 from core.domain.languages import Language
+from core.frozen import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

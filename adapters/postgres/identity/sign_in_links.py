@@ -1,6 +1,5 @@
 """What mailed sign-in links depend on, in PostgreSQL."""
 
-from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -9,15 +8,14 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.sign_in import ServiceName
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Permitted:
+class _Permitted(Frozen):
     permitted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Application:
+class _Application(Frozen):
     client_id: UUID
     redirect_uri: str
 

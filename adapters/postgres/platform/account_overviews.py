@@ -1,6 +1,5 @@
 """What an operator sees of an account, gathered from the whole database. Operators ask for one person at a time, so it may be slow."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Interface, IPv6Interface
 from typing import Final, LiteralString
@@ -15,12 +14,12 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from core.frozen import Frozen
 
 MOST_ATTEMPTS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _User:
+class _User(Frozen):
     id: UUID
     email: str
     is_platform_owner: bool
@@ -39,8 +38,7 @@ class _User:
     trusted_devices: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Frozen):
     created_at: datetime
     success: bool
     address: IPv4Interface | IPv6Interface | None

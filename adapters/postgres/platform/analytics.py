@@ -5,7 +5,6 @@ exactly once, whatever the order of the commits: there is no moment at which an 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -17,17 +16,16 @@ from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask
 from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
+class _Service(Frozen):
     service_id: UUID
     name: str
     logins: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Recent:
+class _Recent(Frozen):
     id: UUID
     user_id: UUID
     service_id: UUID | None
@@ -35,8 +33,7 @@ class _Recent:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
+class _Figures(Frozen):
     users_counted: int
     users_estimated: float
     with_second_factor_counted: int

@@ -1,7 +1,6 @@
 """Organizations as platform owners see them, from PostgreSQL."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -14,8 +13,7 @@ from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.platform.governance import GovernedOrganization, OrganizationOwner, Wanted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row(WithTierRow):
+class _Row(WithTierRow, kw_only=True):
     owner_email: str | None
     owner_is_platform_owner: bool | None
     owner_created_at: datetime | None

@@ -1,7 +1,6 @@
 """Users as platform owners see them, from PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -17,9 +16,9 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
 from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, Belonging, FoundUser, MfaMetrics, MfaOverview
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
 class _Found(AccountRow):
     mfa_enabled: bool
     organizations: list[dict[str, Any]]
@@ -32,8 +31,7 @@ class _Found(AccountRow):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Mfa:
+class _Mfa(Frozen):
     email: str
     enabled_at: datetime | None
     backup_codes: int
@@ -41,8 +39,7 @@ class _Mfa:
     language: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Metrics:
+class _Metrics(Frozen):
     users_counted: int
     users_estimated: float
     mfa_counted: int

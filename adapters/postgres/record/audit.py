@@ -1,7 +1,6 @@
 """The audit log as its readers see it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -14,10 +13,10 @@ from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, Scim
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """`id` is None in the only row of an empty page, which carries the total."""
 
     total: int

@@ -1,7 +1,6 @@
 """The chains of the audit log: how they grow, and how they are read back to be verified."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -19,6 +18,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit_chains import PLATFORM_CHAIN, Fault, Finding, Head, Personal, StoredLink, Unlinked, linked
+from core.frozen import Frozen
 from ports.record.audit import Backlog
 
 MOST_PENDING_COUNTED: Final = 100_000
@@ -29,38 +29,32 @@ _TAKEN_AT_ONCE: Final = 200
 _LINKED_AT_ONCE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Lock:
+class _Lock(Frozen):
     is_ours: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Frozen):
     chain_id: UUID
     entry_id: UUID
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Frozen):
     chain_id: UUID
     sequence: int
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Backlog:
+class _Backlog(Frozen):
     pending: int
     oldest: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Chain:
+class _Chain(Frozen):
     chain_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Frozen):
     sequence: int
     entry_id: UUID
     digest: bytes
@@ -69,8 +63,7 @@ class _Stored:
     personal: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Unchained:
+class _Unchained(Frozen):
     """The entries that were read end with `last_id`, at `last_at`. None when nothing was left. Without an entry,
     everything was in order.
     """
@@ -82,8 +75,7 @@ class _Unchained:
     waits: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Organization:
+class _Organization(Frozen):
     id: UUID
     slug: str
 

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -18,6 +17,7 @@ from core.domain.record.audit import kept_user_agent
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind, Event
+from core.frozen import replace
 from ports.clock import Clock
 from ports.ids import Ids
 

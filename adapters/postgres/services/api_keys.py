@@ -1,7 +1,6 @@
 """API keys in PostgreSQL. Everything joins the views of services and organizations, which leave out what is being deleted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
@@ -18,6 +17,7 @@ from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, KnownKey, Permission, PlacedKey, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
+from core.frozen import Frozen
 
 # The shortest time between two marks of one key's use.
 _PAUSE: Final = timedelta(minutes=1)
@@ -60,8 +60,7 @@ def _permissions(words: tuple[str, ...]) -> frozenset[Permission]:
     return frozenset(known_permissions(words))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Key:
+class _Key(Frozen, kw_only=True):
     id: UUID
     service_id: UUID
     name: str
@@ -86,8 +85,7 @@ class _Key:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed(_Key):
+class _Placed(_Key, kw_only=True):
     service_slug: str
     organization_id: UUID
     organization_slug: str
@@ -104,8 +102,7 @@ class _Listed:
         self.key = None if columns["id"] is None else _Key(**columns).key()
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
+class _Added(Frozen):
     before: int
 
 

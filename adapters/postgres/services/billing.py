@@ -1,7 +1,6 @@
 """Billing in PostgreSQL: subscriptions at the payment provider, and what is known about whom they are for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -17,11 +16,11 @@ from core.domain.languages import Language
 from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
 from core.domain.services.billing_news import News, Snapshot
 from core.domain.services.subscriptions import Subscription, SubscriptionStatus
+from core.frozen import Frozen
 from ports.services.billing import Candidate, Checkout, Customer, Held, Offer, Portal, Reader, Settled
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Frozen):
     organization_id: UUID
     service_id: UUID
     service_slug: str
@@ -33,15 +32,13 @@ class _Candidate:
         return Candidate(buyer, self.is_user)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Frozen):
     managed: Sequence[dict[str, Any]]
     news: Sequence[dict[str, Any]]
     plans: Sequence[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Customer:
+class _Customer(Frozen):
     id: UUID
     org_id: UUID
     name: str
@@ -50,8 +47,7 @@ class _Customer:
     asked_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
+class _Offer(Frozen):
     organization_id: UUID
     service_id: UUID
     redirect_uris: list[str]
@@ -73,14 +69,12 @@ class _Offer:
         return Checkout(self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere)
 
 
-@dataclass(frozen=True, slots=True)
-class _Portal:
+class _Portal(Frozen):
     customer: str | None
     redirect_uris: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Frozen):
     email: str
     language: str | None
     organization_name: str

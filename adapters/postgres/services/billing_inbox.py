@@ -1,7 +1,6 @@
 """News of the payment provider in PostgreSQL, and what is due to be asked of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,30 +10,27 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from core.domain.services.billing import Facets
 from core.domain.services.billing_news import News, Snapshot
+from core.frozen import Frozen
 from ports.services.billing import ListedEvent, Outcome, Waiting
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Frozen):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Frozen):
     subject: str
     is_customer: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(Frozen):
     id: str
     type: str
     created: int
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Frozen):
     id: str
     type: str
     created: int
@@ -45,21 +41,18 @@ class _Listed:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Claimed:
+class _Claimed(Frozen):
     external_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Frozen):
     external_id: str
     facets: Mapping[str, Any]
     is_released: bool
     agrees: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Sweep:
+class _Sweep(Frozen):
     cursor: str | None
 
 

@@ -1,7 +1,6 @@
 """Client secrets in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -13,10 +12,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId, UserId
 from core.domain.services.client_secrets import ClientSecret
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Secret:
+class _Secret(Frozen):
     """For a service without secrets, the list has one row of nulls."""
 
     id: UUID | None

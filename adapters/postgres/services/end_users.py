@@ -1,6 +1,5 @@
 """End users in PostgreSQL. Each question is one statement whose cost grows with the organization and never with the installation."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -15,10 +14,10 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.services.end_users import EndUser, EndUserDetail, UsedIdentity, UsedService
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Frozen):
     """A row of the page. An empty page is one row without a user."""
 
     total: int
@@ -38,8 +37,7 @@ class _Listed:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
+class _Used(Frozen):
     """A person with one of the services."""
 
     id: UUID
@@ -61,8 +59,7 @@ class _Used:
         return UsedService(ServiceId(self.service_id), self.slug, self.name, self.first_login_at, self.last_login_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Frozen):
     is_end_user: bool
     sessions: int
 

@@ -1,7 +1,6 @@
 """Plans in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -13,15 +12,14 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.services.plans import Plan, PlanOverview
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
+class _Service(Frozen):
     id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Frozen):
     id: UUID
     service_id: UUID
     name: str

@@ -1,6 +1,5 @@
 """How much a service is used, in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -10,12 +9,12 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from core.domain.identifiers import ServiceId
 from core.domain.services.service_analytics import ServiceAnalytics
+from core.frozen import Frozen
 
 AT_ONCE: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
+class _Counts(Frozen):
     total_users: int
     total_subscriptions: int
     active_subscriptions: int

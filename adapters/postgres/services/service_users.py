@@ -1,6 +1,5 @@
 """Users of a service in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -20,10 +19,10 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _User:
+class _User(Frozen):
     id: UUID
     email: str
     created_at: datetime
@@ -32,8 +31,7 @@ class _User:
         return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Frozen):
     """A row of the page. An empty page is one row without a user."""
 
     total: int
@@ -47,8 +45,7 @@ class _Listed:
         return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
+class _Joined(Frozen):
     """`created_at` is None where another request made them a user at this moment."""
 
     id: UUID
@@ -57,7 +54,6 @@ class _Joined:
     has_joined: bool
 
 
-@dataclass(frozen=True, slots=True)
 class _Held(AccountRow):
     came_through_service: bool
     owns_an_organization: bool

@@ -1,7 +1,6 @@
 """Services in PostgreSQL. Everything reads the view, which leaves out services that are being deleted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -26,10 +25,10 @@ from core.domain.services.services import (
     SignInPolicy,
     service_usage,
 )
+from core.frozen import Frozen, names_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceRow:
+class ServiceRow(Frozen, kw_only=True):
     """What `SERVICE` reads. Statements that read more extend it."""
 
     service_id: UUID
@@ -153,7 +152,7 @@ class _Listed:
     """A row of the list. For an empty page, one row without a service carries the organization's numbers."""
 
     def __init__(self, *, service_count: int, plan_count: int | None, subscription_count: int | None, **columns: Any) -> None:
-        of_service = {name: columns.pop(name) for name in ServiceRow.__dataclass_fields__}
+        of_service = {name: columns.pop(name) for name in names_of(ServiceRow)}
         self.service_count = service_count
         self.within = WithTierRow(**columns)
         self.listed = None
@@ -161,8 +160,7 @@ class _Listed:
             self.listed = ListedService(ServiceRow(**of_service).service(), plan_count or 0, subscription_count or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Registered(ServiceRow):
+class _Registered(ServiceRow, kw_only=True):
     organization_slug: str
     organization_is_active: bool
     user_count: int

@@ -1,7 +1,6 @@
 """Subscriptions in PostgreSQL, and what tokens say of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -15,11 +14,11 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.pages import Listed
 from core.domain.services.subscriptions import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus
+from core.frozen import Frozen
 from ports.services.subscriptions import Subscriber
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Subscription:
+class _Subscription(Frozen, kw_only=True):
     id: UUID
     service_id: UUID
     user_id: UUID
@@ -46,8 +45,7 @@ class _Subscription:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Expired(_Subscription):
+class _Expired(_Subscription, kw_only=True):
     organization_id: UUID | None
     service_slug: str | None
 
@@ -58,8 +56,7 @@ class _Expired(_Subscription):
         return Occasion(OrganizationId(self.organization_id), self.service_slug)
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Frozen):
     service_slug: str
     subscription: Mapping[str, Any] | None
 

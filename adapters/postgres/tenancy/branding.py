@@ -1,6 +1,5 @@
 """The looks that organizations choose, in PostgreSQL. `adapters/postgres/branding.py` reads what of them pages and mails show."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
@@ -9,6 +8,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import LogoId, OrganizationId
 from core.domain.tenancy.branding import Logo, Look
+from core.frozen import Frozen
 
 
 class LookRows:
@@ -61,8 +61,7 @@ class PostgresLooks:
         return Logo(rows[0].media_type, rows[0].content) if rows else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Logo:
+class _Logo(Frozen):
     media_type: str
     content: bytes
 

@@ -1,7 +1,6 @@
 """Who is calling, in PostgreSQL: the look-up that every authenticated request makes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -20,6 +19,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
 from core.domain.tenancy.members import Standing
 from core.domain.tenancy.sign_in_rules import session_lifetime
+from core.frozen import replace
 
 # Whoever travels together also goes on together, in one turn of the event loop. For a page that takes a tenth of a millisecond each, much
 # longer than for a program: so that others are not kept waiting, these are fewer.

@@ -3,7 +3,6 @@ is verified by no other.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
@@ -16,14 +15,14 @@ from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 Proved = TypeVar("Proved", bound=Domain)
 _Proved_co = TypeVar("_Proved_co", bound=Domain, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DomainRow:
+class DomainRow(Frozen):
     """What `DOMAIN` reads; to be extended by what a table has besides."""
 
     id: UUID

@@ -1,7 +1,6 @@
 """The domain routes of organizations in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -17,7 +16,6 @@ from core.domain.tenancy.domain_routes import NO_PROVIDER, DomainRoute, JoinPoli
 from ports.tenancy.domain_routes import HeldRoute, Standing
 
 
-@dataclass(frozen=True, slots=True)
 class _Route(DomainRow):
     shared_provider: str | None
     own_provider: UUID | None
@@ -36,7 +34,6 @@ class _Route(DomainRow):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Held(_Route):
     provider_is_known: bool
 

@@ -1,7 +1,6 @@
 """The domains of organizations in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -13,7 +12,6 @@ from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.domains import Domain
 
 
-@dataclass(frozen=True, slots=True)
 class _Domain(DomainRow):
     def made(self) -> Domain:
         return Domain(**self.proof())

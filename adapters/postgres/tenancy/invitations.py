@@ -1,7 +1,6 @@
 """Invitations in PostgreSQL, by the digests of what their links carry."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -33,11 +32,11 @@ from core.domain.tenancy.invitations import (
 )
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.tiers import user_limit
+from core.frozen import Frozen
 from ports.tenancy.invitations import ById, ByToken, ListedInvitation
 
 
-@dataclass(frozen=True, slots=True)
-class _Invitation:
+class _Invitation(Frozen):
     id: UUID
     org_id: UUID
     email: str
@@ -64,8 +63,7 @@ class _Invitation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Prospect:
+class _Prospect(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None
@@ -106,8 +104,7 @@ class _Prospect:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lapsed:
+class _Lapsed(Frozen):
     id: UUID
     org_id: UUID
     email: str
@@ -118,7 +115,6 @@ class _Lapsed:
         return Lapsed(InvitationId(self.id), OrganizationId(self.org_id), Email(self.email), self.role, self.expires_at)
 
 
-@dataclass(frozen=True, slots=True)
 class _Offer(_Invitation):
     slug: str
     name: str
@@ -173,7 +169,6 @@ class _Offer(_Invitation):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Listed(_Invitation):
     inviter_email: str | None
     inviter_created_at: datetime | None
@@ -185,8 +180,7 @@ class _Listed(_Invitation):
         return ListedInvitation(self.invitation(), inviter)
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Frozen):
     id: UUID
     email: str
     role: str

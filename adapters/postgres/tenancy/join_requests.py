@@ -1,7 +1,6 @@
 """Requests to become a member, in PostgreSQL, and what decides whether somebody becomes one by the domain of their address."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -20,11 +19,11 @@ from core.domain.pages import Page
 from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.join_requests import MOST_LISTED, Asking, Candidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
 from core.domain.tenancy.tiers import user_limit
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Frozen):
     id: UUID
     org_id: UUID
     user_id: UUID
@@ -47,8 +46,7 @@ class _Request:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _About(AccountRow):
+class _About(AccountRow, kw_only=True):
     """A person, an organization, and the person's request there."""
 
     org_id: UUID
@@ -81,8 +79,7 @@ class _About(AccountRow):
         return row.request()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate(_About):
+class _Candidate(_About, kw_only=True):
     domain: str
     join_policy: str
     is_member: bool
@@ -105,8 +102,7 @@ class _Candidate(_About):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asking(_About):
+class _Asking(_About, kw_only=True):
     def asking(self) -> Asking | None:
         request = self.request()
         if request is None:

@@ -1,7 +1,6 @@
 """The mail servers of organizations in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -13,12 +12,12 @@ from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.tenancy.mail_servers import MailServer
+from core.frozen import Frozen
 from ports.tenancy.mail_servers import SealedMailServer
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MailServer:
+class _MailServer(Frozen, kw_only=True):
     id: UUID
     org_id: UUID
     host: str
@@ -49,18 +48,15 @@ class _MailServer:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sealed(_MailServer):
+class _Sealed(_MailServer, kw_only=True):
     sealed_password: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Failing:
+class _Failing(Frozen):
     failing_since: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Recovered:
+class _Recovered(Frozen):
     had_fallen_back: bool
 
 

@@ -1,7 +1,6 @@
 """Members in PostgreSQL: who belongs to an organization, in which role, and the relations that follow from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -23,11 +22,11 @@ from core.domain.tenancy.members import Entry, ListedMember, MemberList, Members
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
+from core.frozen import Frozen
 from ports.tenancy.members import KnownMember
 
 
-@dataclass(frozen=True, slots=True)
-class _Membership:
+class _Membership(Frozen):
     membership_id: UUID
     org_id: UUID
     user_id: UUID
@@ -42,7 +41,6 @@ class _Membership:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Known(AccountRow):
     membership_id: UUID
     org_id: UUID
@@ -56,8 +54,7 @@ class _Known(AccountRow):
         return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations))
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Frozen):
     organization_id: UUID
     is_active: bool
     membership_id: UUID | None
@@ -323,8 +320,7 @@ _END_SESSIONS: Final[LiteralString] = revoking(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Frozen):
     max_users: int | None
     default_max_users: int
     total: int

@@ -1,6 +1,5 @@
 """The credentials that organizations have at providers, in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -12,10 +11,10 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
 from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Credentials:
+class _Credentials(Frozen):
     id: UUID
     org_id: UUID
     provider: str

@@ -1,7 +1,6 @@
 """Organizations in PostgreSQL. Everything reads the view, which leaves out organizations that are being deleted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -16,11 +15,11 @@ from core.domain.identifiers import MembershipId, OrganizationId, RoleId, TierId
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
+from core.frozen import Frozen
 from ports.tenancy.organizations import Added, Held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganizationRow:
+class OrganizationRow(Frozen, kw_only=True):
     """What `ORGANIZATION` reads. Statements that read more extend it."""
 
     id: UUID
@@ -61,8 +60,7 @@ class OrganizationRow:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithTierRow(OrganizationRow):
+class WithTierRow(OrganizationRow, kw_only=True):
     """What `ORGANIZATION` and `TIER` read."""
 
     tier_name: str
@@ -136,8 +134,7 @@ class PostgresOrganizations:
         return rows[0].overview() if rows else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OverviewRow(WithTierRow):
+class _OverviewRow(WithTierRow, kw_only=True):
     membership_id: UUID
     membership_user_id: UUID
     membership_role: str

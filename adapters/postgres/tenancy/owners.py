@@ -1,7 +1,6 @@
 """The owners of an organization, for mails about its settings; and its administrators, for what they have to decide."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -10,11 +9,11 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True)
-class _Owner:
+class _Owner(Frozen):
     id: UUID
     email: str
     language: str | None

@@ -1,6 +1,5 @@
 """Relations in PostgreSQL: who stands how to what. Every check of access reads these rows and no others."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -11,6 +10,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.email import Email
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
+from core.frozen import Frozen
 
 # Part of any statement that reads `users` and an organization as `wanted`. It finds all relations of the person to the organization: their
 # own, and those that come through its roles (`by_role`). Being a holder of a role permits nothing by itself; what its holders may do is a
@@ -32,8 +32,7 @@ _RELATED: Final = """
 RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({_RELATED}) as related)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(Frozen):
     email: str
     deactivated_at: datetime | None
     slug: str

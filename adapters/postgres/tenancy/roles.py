@@ -1,7 +1,6 @@
 """Organizations' own roles in PostgreSQL, with the relations that say what they permit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -13,10 +12,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Role:
+class _Role(Frozen):
     id: UUID
     org_id: UUID
     slug: str

@@ -1,6 +1,5 @@
 """SIEM configurations in PostgreSQL."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -11,11 +10,11 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import Health, Provider, SiemConfiguration
+from core.frozen import Frozen
 from ports.tenancy.siem import Shown, Stored
 
 
-@dataclass(frozen=True, slots=True)
-class _Configuration:
+class _Configuration(Frozen):
     id: UUID
     org_id: UUID
     name: str
@@ -45,8 +44,7 @@ class _Configuration:
         return Stored(self.configuration(), self.sealed_credentials)
 
 
-@dataclass(frozen=True, slots=True)
-class _Health:
+class _Health(Frozen):
     last_delivered_at: datetime | None
     last_error: str | None
     lag: int
@@ -56,7 +54,6 @@ class _Health:
         return Health(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
 
 
-@dataclass(frozen=True, slots=True)
 class _Shown(_Configuration):
     last_delivered_at: datetime | None
     last_error: str | None

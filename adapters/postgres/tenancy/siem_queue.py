@@ -1,7 +1,6 @@
 """What is to be exported, in PostgreSQL: sign-ins get their numbers, configurations are claimed, and entries are read by their numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -15,6 +14,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import Provider
 from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
+from core.frozen import Frozen
 from ports.tenancy.siem import ClaimedExport, Held
 
 # Configurations that one claim looks at. The next one goes on where it stopped.
@@ -22,8 +22,7 @@ _LOOKED_AT: Final = 500
 _FIRST: Final = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Frozen):
     """One row of nulls when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
 
     last: UUID | None
@@ -57,8 +56,7 @@ class _Claim:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
+class _Numbered(Frozen):
     sequence: int
     at: datetime | None
     entry: Mapping[str, Any] | None
@@ -70,8 +68,7 @@ class _Numbered:
         return Numbered(self.sequence, self.at, self.entry, self.commitment, self.personal, self.salt)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Frozen):
     endpoint_url: str
     sealed_credentials: bytes | None
 

@@ -1,6 +1,5 @@
 """The sign-in rules of organizations in PostgreSQL: columns of the organization, so that who reads it has them at hand."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -11,11 +10,11 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.sign_in_rules import SignInRules
+from core.frozen import Frozen
 from ports.tenancy.sign_in_rules import HeldRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
+class _Rules(Frozen, kw_only=True):
     mfa_required_since: datetime | None
     mfa_grace_days: int
     device_trust_days: int
@@ -34,8 +33,7 @@ class _Rules:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Held(_Rules):
+class _Held(_Rules, kw_only=True):
     has_second_factor: bool
 
 

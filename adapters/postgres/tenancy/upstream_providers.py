@@ -1,7 +1,6 @@
 """Organizations' own upstream providers in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -13,10 +12,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.tenancy.upstream_providers import UpstreamProvider
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Provider:
+class _Provider(Frozen):
     id: UUID
     org_id: UUID
     name: str

@@ -1,7 +1,6 @@
 """Deliveries in PostgreSQL: listed, and queued again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -16,11 +15,11 @@ from core.domain.json import Json
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.tenancy.webhook_deliveries import Delivery, Happened, Replayed
+from core.frozen import Frozen
 from ports.tenancy.webhook_deliveries import Wanted
 
 
-@dataclass(frozen=True, slots=True)
-class HappenedRow:
+class HappenedRow(Frozen):
     """The columns of `HAPPENED`."""
 
     event_id: UUID
@@ -43,7 +42,6 @@ class HappenedRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Delivery(HappenedRow):
     id: UUID
     webhook_id: UUID
@@ -74,14 +72,12 @@ class _Delivery(HappenedRow):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Totals:
+class _Totals(Frozen):
     total: int
     known: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Replayed:
+class _Replayed(Frozen):
     queued: int
     last: datetime | None
 

@@ -3,7 +3,6 @@ statement sees the deliveries as they were before it waited for nobody.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
@@ -14,11 +13,11 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.tenancy.webhook_deliveries import HAPPENED, WITH_EVENT, HappenedRow
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.tenancy.webhook_deliveries import DueDelivery, Outcome
+from core.frozen import Frozen
 from ports.tenancy.webhook_deliveries import Claimed
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Frozen):
     """One row of nulls when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
 
     last: UUID | None
@@ -29,15 +28,13 @@ class _Claim:
     previous_sealed_secret: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
 class _Due(HappenedRow):
     id: UUID
     attempts: int
     waited: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
+class _Settled(Frozen):
     failing_since: datetime | None
 
 

@@ -1,7 +1,6 @@
 """Webhooks in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -14,11 +13,11 @@ from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.tenancy.webhooks import Webhook
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True)
-class _Webhook:
+class _Webhook(Frozen):
     id: UUID
     org_id: UUID
     name: str
@@ -43,8 +42,7 @@ class _Webhook:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sealed:
+class _Sealed(Frozen):
     sealed_secret: bytes
 
 

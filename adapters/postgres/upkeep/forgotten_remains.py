@@ -1,7 +1,6 @@
 """What is still kept about people who were forgotten, in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -18,6 +17,7 @@ from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.identity.privacy import FORGET_JOB
 from core.domain.mail import MAIL_JOB, named_account
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
+from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.remains import Swept
 
@@ -27,8 +27,7 @@ _MAILS: Final = "mails"
 _KINDS: Final = (MAIL_JOB, ORGANIZATION_MAIL_JOB, ACCOUNT_MAIL_JOB)
 
 
-@dataclass(frozen=True, slots=True)
-class _Going:
+class _Going(Frozen):
     user_id: UUID
     email_keys: list[str]
     requested_at: datetime

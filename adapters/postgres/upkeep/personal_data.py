@@ -4,9 +4,10 @@ neither list.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from core.frozen import Frozen
 
 
 class Eraser(StrEnum):
@@ -20,8 +21,7 @@ class Eraser(StrEnum):
     JANITOR = "by the janitor alone"
 
 
-@dataclass(frozen=True, slots=True)
-class Personal:
+class Personal(Frozen):
     """`person` is the column of the same table that says whose data it is; None if no column does. `sweep` names the janitor's class in
     `housekeeping`.
     """

@@ -1,16 +1,15 @@
 """Every place where the database keeps sealed values, so that they can be sealed again after a rotation of the key ring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
+from core.frozen import Frozen
 from ports.encryption import KeyRing, SealedValue
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Frozen):
     """`outdated` takes `header` and `limit`; `replace` takes `row`, `old` and `new`."""
 
     outdated: LiteralString

@@ -2,7 +2,6 @@
 
 import re
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from hashlib import sha256
@@ -15,6 +14,7 @@ from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, Logi
 from core.domain.identity.sessions import Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 LIFETIME: Final = timedelta(seconds=60)
 # For this long, a client that sends its request twice does no harm: the second is refused, and the session of the first lives on.
@@ -26,8 +26,7 @@ SESSION_PROVIDER: Final = "session"
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
+class Approved(Frozen, kw_only=True):
     """What a person lets an application have, after everything about the request was checked."""
 
     service: ServiceId
@@ -46,8 +45,7 @@ class Approved:
     """What the log of sign-ins says of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCode:
+class NewCode(Frozen, kw_only=True):
     """As it is kept. The code itself is only in the redirect."""
 
     id: AuthorizationCodeId
@@ -60,8 +58,7 @@ class NewCode:
         return self.created_at + LIFETIME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Frozen, kw_only=True):
     """A client's claim to be the one that a code was made for."""
 
     digest: bytes
@@ -71,8 +68,7 @@ class Claim:
     """A digest of what the client knows and a thief of the code does not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Frozen, kw_only=True):
     """The session that a good code is exchanged for, as far as it is known before."""
 
     session: SessionId
@@ -85,8 +81,7 @@ class Opening:
     user_agent: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierUse:
+class EarlierUse(Frozen):
     """The code has been redeemed before."""
 
     at: datetime
@@ -97,8 +92,7 @@ class EarlierUse:
     service: ServiceId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redeemed:
+class Redeemed(Frozen, kw_only=True):
     """The code is redeemed by this request, and its session is open."""
 
     session: Session

@@ -3,7 +3,6 @@ thing that the person did.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
@@ -14,10 +13,10 @@ from core.domain.federation.authorizations import AuthorizationRefused, Authoriz
 from core.domain.federation.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
+class Application(Frozen, kw_only=True):
     """A service, as somebody meets it who is sent here to sign in to it."""
 
     service: ServiceId
@@ -38,8 +37,7 @@ class Application:
     """How long its organization lets sessions last from the sign-in on. None: as long as any."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedIn:
+class SignedIn(Frozen, kw_only=True):
     """The person of a browser's session, and how they stand to the application."""
 
     user: UserId
@@ -56,8 +54,7 @@ class SignedIn:
     """What the person has allowed the application. None: it never asked, or the person took it back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Frozen):
     """What the person has done for this request already."""
 
     began: datetime | None = None

@@ -3,7 +3,6 @@ RFC 7636 and RFC 9126 have it. How one is read and checked stands in `authorizat
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -12,6 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.federation.redirects import Recipient, ResponseMode
 from core.domain.identifiers import ClientId, UserId
 from core.domain.json import Json
+from core.frozen import Frozen
 
 
 class Word(StrEnum):
@@ -67,8 +67,7 @@ class Prompt(StrEnum):
     CREATE = "create"
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Frozen):
     """What a service has registered, as far as its requests are checked against it."""
 
     client_id: ClientId
@@ -81,8 +80,7 @@ class Registered:
     """Otherwise it must prove it: without a secret and keys, nobody could redeem its codes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationRequest:
+class AuthorizationRequest(Frozen, kw_only=True):
     client_id: ClientId
     recipient: Recipient
     scopes: tuple[str, ...]

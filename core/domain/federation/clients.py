@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -17,6 +16,7 @@ from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.services.client_keys import KEYS_LIFETIME
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.frozen import Frozen
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_ASSERTION: Final = 4096
@@ -37,8 +37,7 @@ class AuthenticationMethod(StrEnum):
     PRIVATE_KEY_JWT = "private_key_jwt"
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Frozen):
     """What a request shows of its client, by one method."""
 
     client: ClientId
@@ -47,8 +46,7 @@ class Credentials:
     assertion: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredClient:
+class RegisteredClient(Frozen, kw_only=True):
     """An existing service, as one look-up finds it, with whether the secret that came along is one of its own."""
 
     client: ClientId
@@ -79,8 +77,7 @@ class RegisteredClient:
         return self.keys_fetched_at is None or now - self.keys_fetched_at > KEYS_LIFETIME
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatedClient:
+class AuthenticatedClient(Frozen):
     """The client of a request, which has shown who it is, or is public and cannot."""
 
     registered: RegisteredClient
@@ -91,8 +88,7 @@ class AuthenticatedClient:
         return self.method is AuthenticationMethod.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class UsedAssertion:
+class UsedAssertion(Frozen):
     """What is remembered of an assertion, until it has expired anyway."""
 
     digest: bytes

@@ -1,24 +1,22 @@
 """Consents: what a person has allowed an application to learn, until they take it back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.federation.scopes import SCOPES
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Frozen):
     user: UserId
     service: ServiceId
     scopes: Sequence[str]
     granted_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Frozen, kw_only=True):
     """An application that can act for a person: because they allowed it, or because it still has a session of theirs."""
 
     service: ServiceId

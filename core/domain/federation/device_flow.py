@@ -4,7 +4,6 @@ the device, which has asked again and again meanwhile, gets a session.
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -21,6 +20,7 @@ from core.domain.identity.sessions import Context
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 # The way in, as sign-ins are logged.
 PROVIDER: Final = "device"
@@ -90,16 +90,14 @@ class Step(StrEnum):
     LET_IN = "let_in"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Asker(Frozen, kw_only=True):
     """Who asks for the code, as far as the request tells."""
 
     address: str | None
     user_agent: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskingClient:
+class AskingClient(Frozen, kw_only=True):
     """The service as the device names it: by its client id, and, where the device knows them, by its organization's slug and its own."""
 
     id: ClientId
@@ -107,8 +105,7 @@ class AskingClient:
     service: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDeviceCode:
+class NewDeviceCode(Frozen, kw_only=True):
     """As it is kept: the device alone has the device code, and the user code is on its screen alone."""
 
     id: DeviceCodeId
@@ -123,8 +120,7 @@ class NewDeviceCode:
         return self.created_at + LIFETIME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedFor:
+class AskedFor(Frozen, kw_only=True):
     """What came of asking for a code."""
 
     is_open: bool
@@ -135,8 +131,7 @@ class AskedFor:
     """False: another device shows the same user code at this moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceAuthorization:
+class DeviceAuthorization(Frozen, kw_only=True):
     """What the device is told."""
 
     device_code: Secret
@@ -147,8 +142,7 @@ class DeviceAuthorization:
     interval: int = INTERVAL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnteredCode:
+class EnteredCode(Frozen, kw_only=True):
     """What a person is shown who enters the user code: what they let in, and where."""
 
     id: DeviceCodeId
@@ -181,8 +175,7 @@ class EnteredCode:
             raise OrganizationNotActive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Frozen, kw_only=True):
     """Who has approved a device, and when."""
 
     code: DeviceCodeId
@@ -190,8 +183,7 @@ class Decision:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolledCode:
+class PolledCode(Frozen, kw_only=True):
     """A device code as a poll found it."""
 
     state: DeviceCodeState
@@ -202,8 +194,7 @@ class PolledCode:
     """None in every other state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
+class Poll(Frozen, kw_only=True):
     """The client that polls, and its device code if the code is that client's."""
 
     client: RegisteredClient
@@ -230,8 +221,7 @@ def approved(found: PolledCode | None, now: datetime) -> Decision:
     raise SlowDown if found.is_slowed else DeviceCodePending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Frozen, kw_only=True):
     """What a device's session begins with: the person's proof at the moment when they approved."""
 
     scopes: tuple[str, ...]

@@ -3,7 +3,6 @@ authorization request, so what it leaves out follows from what the service has r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -12,13 +11,13 @@ from core.domain.federation.authorizations import AuthorizationRequest, Register
 from core.domain.federation.redirects import Recipient, ResponseMode, is_registered
 from core.domain.federation.scopes import EMAIL, OPENID, PROFILE
 from core.domain.json import Json
+from core.frozen import Frozen
 
 THROUGH: Final = "through"
 """In the request that a flow keeps: the provider that it led straight to, as logs call it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectRequest:
+class DirectRequest(Frozen, kw_only=True):
     """What the address said. Empty: nothing."""
 
     redirect_uri: str = ""

@@ -1,7 +1,6 @@
 """Sessions that applications were given, as those who hold or receive their tokens ask about them (RFC 7662) or end them (RFC 7009)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from core.domain.federation.clients import RegisteredClient
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
+from core.frozen import Frozen
 
 # What an introspection repeats of a token.
 _REPEATED = (
@@ -17,16 +17,14 @@ _REPEATED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LivingSession:
+class LivingSession(Frozen):
     """A session that counts at this moment, in a service."""
 
     organization: OrganizationId
     email: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenSession:
+class GivenSession(Frozen, kw_only=True):
     """The session of an application, found by one of its refresh tokens."""
 
     session: SessionId

@@ -1,7 +1,6 @@
 """Grants: what a client gives for tokens, and what it gets (RFC 6749 sections 4 and 5)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,6 +10,7 @@ from core.domain.federation.oauth_errors import UnsupportedGrantType
 from core.domain.identity.sessions import OpenedSession, TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
@@ -18,8 +18,7 @@ CLIENT_CREDENTIALS: Final = "client_credentials"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
+class TokenRequest(Frozen, kw_only=True):
     """What a client asks for. Which fields count depends on the grant type."""
 
     grant_type: str
@@ -30,8 +29,7 @@ class TokenRequest:
     scope: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Frozen):
     """A session that the client was given, and what its ID token says beside."""
 
     opened: OpenedSession
@@ -41,8 +39,7 @@ class Granted:
     nonce: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedTokens:
+class IssuedTokens(Frozen):
     access_token: Token
     expires_in: int
     scope: str | None = None

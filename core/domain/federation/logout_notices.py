@@ -1,7 +1,6 @@
 """Logout notices: what a service is told when a session of its ends (OpenID Connect Back-Channel Logout 1.0), and when it is told again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -10,6 +9,7 @@ from core.domain.identifiers import ClientId, LogoutNoticeId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.tenancy.webhook_deliveries import Outcome, pause_after, rest_asked
+from core.frozen import Frozen
 
 ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
 # After each failure but the last. All of them end within a day: by then most applications have ended the session by their own rules.
@@ -33,8 +33,7 @@ _RECEIVED: Final = frozenset({200, 204})
 _REFUSED: Final = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogoutNotice:
+class LogoutNotice(Frozen, kw_only=True):
     """As its organization sees it. `attempts` counts those that have ended."""
 
     id: LogoutNoticeId
@@ -49,8 +48,7 @@ class LogoutNotice:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class DueNotice:
+class DueNotice(Frozen):
     id: LogoutNoticeId
     attempts: int
     session: SessionId

@@ -1,7 +1,6 @@
 """Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from core.domain.errors import BadRequest
@@ -9,6 +8,7 @@ from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HIN
 from core.domain.federation.authorization_steps import Application
 from core.domain.federation.redirects import after_logout, is_registered, with_query
 from core.domain.identifiers import ClientId, UserId
+from core.frozen import Frozen
 
 
 class WayBackUnknown(BadRequest):
@@ -17,16 +17,14 @@ class WayBackUnknown(BadRequest):
     text = "The application asks to send you to an address that it has not registered"
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Frozen):
     """What an ID token of ours says of whom it was made for."""
 
     user: UserId
     client: ClientId
 
 
-@dataclass(frozen=True, slots=True)
-class LogoutRequest:
+class LogoutRequest(Frozen):
     """What cannot be read counts as left out: the person wants to sign out in any case, and is asked."""
 
     id_token_hint: str | None = None

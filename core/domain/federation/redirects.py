@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
+
+from core.frozen import Frozen
 
 # RFC 8252 section 7.3; RFC 9700 section 2.1 counts `localhost` with the addresses.
 _LOOPBACK: Final = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::(?P<port>[1-9][0-9]{0,4}))?(?P<rest>(?:[/?].*)?)")
@@ -22,8 +23,7 @@ class ResponseMode(StrEnum):
     """With the tokens themselves, which no server then sees in an address. Only for what begins at a provider."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipient:
+class Recipient(Frozen):
     """Who gets the answer to a request, and how. The address is one that the service has registered."""
 
     redirect_uri: str
@@ -36,8 +36,7 @@ class Recipient:
         return Answered(self.redirect_uri, self.response_mode, {**fields, **state, "iss": issuer})
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Frozen):
     """An answer on its way to the client."""
 
     redirect_uri: str

@@ -7,7 +7,6 @@ that we do not have are left out (section 5.5.1).
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from core.domain.federation.authorizations import AuthorizationRefused, Word
 from core.domain.federation.scopes import EMAIL, ORGANIZATION, PROFILE
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.frozen import Frozen
 
 LONGEST_CLAIMS: Final = 2000
 _SCOPE_OF: Final[Mapping[str, str]] = {
@@ -27,8 +27,7 @@ _PLACES: Final = ("userinfo", "id_token")
 _Member = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedClaims:
+class RequestedClaims(Frozen):
     """What a request asks for by its `claims`, as what else it could have said."""
 
     scopes: frozenset[str] = frozenset()

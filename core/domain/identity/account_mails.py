@@ -3,7 +3,6 @@ request costs the same for known and unknown addresses.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +14,7 @@ from core.domain.jobs import CAN_WAIT, NewJob
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.mail import named_account, naming
+from core.frozen import Frozen
 
 ACCOUNT_MAIL_JOB: Final = "account.mail"
 
@@ -63,8 +63,7 @@ class NoAccountMail(Exception):
     """The payload of this job asks for no account mail."""
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(Frozen):
     """Where a sign-in link leads to: on in the flow that it was asked for in, or to an application, or to the account pages."""
 
     flow: str = ""
@@ -77,8 +76,7 @@ class Onward:
 NOWHERE: Final = Onward()
 
 
-@dataclass(frozen=True, slots=True)
-class AskedMail:
+class AskedMail(Frozen):
     """An account mail that somebody asks for. It takes its looks from the organization with this slug, and is in this language unless the
     account has another. One that `can_wait` goes after those that somebody waits for: a directory may cause a hundred thousand. The
     `account` is named by those who know it; strangers name only an address.

@@ -1,11 +1,11 @@
 """Account summaries: what a person sees first of their own account."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email
+from core.frozen import Frozen
 
 # So few that the person should make new ones.
 FEW_BACKUP_CODES: Final = 2
@@ -14,8 +14,7 @@ FEW_BACKUP_CODES: Final = 2
 MOST_REQUIRING: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RequiringOrganization:
+class RequiringOrganization(Frozen):
     """One that requires a second factor of its members."""
 
     name: str
@@ -23,8 +22,7 @@ class RequiringOrganization:
     """The end of the time in which the person can set it up, and still work there without."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountSummary:
+class AccountSummary(Frozen, kw_only=True):
     email: Email
     pending_email: Email | None
     """A new address that waits for its link to be opened."""

@@ -1,6 +1,5 @@
 """Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +11,7 @@ from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password
+from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
@@ -26,8 +26,7 @@ EMAIL_CHANGES = RateLimit("email_changes", burst=5, seconds_per_request=600)
 ACCOUNT_MAILS = RateLimit("account_mails", burst=5, seconds_per_request=600)
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Frozen):
     id: UserId
     email: Email
     is_platform_owner: bool
@@ -43,8 +42,7 @@ def unverified_account(user: UserId, email: Email, now: datetime, language: Lang
     return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now, language=language)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountPassword:
+class AccountPassword(Frozen):
     """An active account, and the hash that its password is checked against. None: it has no password."""
 
     email: Email
@@ -57,8 +55,7 @@ class AccountPassword:
         return self.encoded is not None and self.changed_at is not None and now - self.changed_at <= GRACE
 
 
-@dataclass(frozen=True, slots=True)
-class EmailChange:
+class EmailChange(Frozen):
     """The current address, and the one that replaces it once it is verified, if there is one."""
 
     email: Email

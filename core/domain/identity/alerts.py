@@ -1,7 +1,6 @@
 """Alerts: what a platform owner should look at among the sign-ins and second factors of the last day. The rules are data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -10,6 +9,7 @@ from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.login_events import LoginFailure
 from core.domain.json import Json
+from core.frozen import Frozen
 
 
 class AlertType(StrEnum):
@@ -23,8 +23,7 @@ class AlertType(StrEnum):
     HIGH_RISK_SIGN_IN = "high_risk_sign_in"
 
 
-@dataclass(frozen=True, slots=True)
-class Burst:
+class Burst(Frozen):
     """A count of events of one kind for one person, with at most this time between the first and the last."""
 
     count: int
@@ -51,8 +50,7 @@ MOST_EVENTS: Final = 100_000
 MOST_ALERTS: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Frozen):
     """One alert of each type per person, with the latest event behind it."""
 
     user: UserId

@@ -4,7 +4,6 @@ signs in to have sessions opened from it.
 
 import hmac
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
@@ -15,10 +14,10 @@ from core.domain.identity.flows import Flow
 from core.domain.identity.sessions import Session
 from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Secret, Token
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Frozen):
     """A browser on a page of one of its flows."""
 
     flow: Flow
@@ -29,8 +28,7 @@ class Visit:
     """Who is signed in in it already."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedInBrowser:
+class SignedInBrowser(Frozen):
     """What a browser is to keep. `remembered` is None when it has signed in a moment ago and only repeats its form."""
 
     token: Token
@@ -42,8 +40,7 @@ class SignedInBrowser:
     """As it now is. None: it has to be looked up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Frozen):
     """The organization that a person looks after in a browser."""
 
     second_factor_due: datetime | None

@@ -1,6 +1,5 @@
 """Callers: the person that a valid session stands for."""
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
@@ -8,6 +7,7 @@ from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.languages import Language
+from core.frozen import Frozen, field
 
 NOT_A_MEMBER: Final = "You are not a member of this organization"
 MEMBERS_ONLY: Final = "This service lets in only members of its organization"
@@ -22,8 +22,7 @@ class Context(Enum):
     """An application holds it and acts for the person who signed in there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Frozen):
     """Who is calling: the token's claims, confirmed by the database for this request."""
 
     user: UserId

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -13,6 +12,7 @@ from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 
 class DeviceType(StrEnum):
@@ -24,8 +24,7 @@ class DeviceType(StrEnum):
     CLI = "cli"
 
 
-@dataclass(frozen=True, slots=True)
-class UserAgent:
+class UserAgent(Frozen):
     """What the client says about itself, parsed. Any of it may be made up: it gives a device its name and never proves anything."""
 
     device_type: DeviceType
@@ -41,16 +40,14 @@ class UserAgent:
         return " on ".join(parts) if parts else "Unknown device"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Frozen):
     """`country` is a two-letter code (ISO 3166-1)."""
 
     country: str | None
     city: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Frozen):
     id: DeviceId
     user: UserId
     name: str
@@ -100,8 +97,7 @@ def trust_period(organization_days: int | None) -> timedelta:
 LONGEST_USER_AGENT: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Frozen):
     """What a request tells about its sender. The tokens are those that an earlier answer gave to the client, if any."""
 
     address: str | None
@@ -115,8 +111,7 @@ class Client:
         return Actor(user, impersonator, self.address, self.user_agent[:LONGEST_USER_AGENT] or None, key, self.language)
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Frozen):
     """The device of a successful sign-in, and what its client should keep. `device_token` is None for a device that only looks like a
     trusted one; `trust_token` is None when no trust was asked for or given.
     """

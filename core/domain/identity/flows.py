@@ -4,7 +4,6 @@ row; the browser holds one secret for all of its flows, and each form names its 
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -17,6 +16,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 LIFETIME: Final = timedelta(hours=1)
 # For this long a form that is sent twice is answered twice, for a person who clicks twice.
@@ -55,8 +55,7 @@ class Prompt(StrEnum):
     SELECT_ACCOUNT = "select_account"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """What a flow asks of the sign-in, and whose page it is."""
 
     login_hint: str = ""
@@ -97,8 +96,7 @@ class Wanted:
         return None if self.max_age is None else min(since, now - timedelta(seconds=self.max_age))
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Frozen):
     """A flow as one browser goes through it."""
 
     id: FlowId

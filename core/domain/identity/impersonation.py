@@ -1,6 +1,5 @@
 """Impersonation: a platform owner acts in a user's name, for a stated reason, for an hour at most."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.errors import BadRequest
@@ -9,14 +8,14 @@ from core.domain.identity.sessions import Context
 from core.domain.json import timestamp
 from core.domain.lines import LONGEST_TYPED, one_line
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 LONGEST_REASON = 500
 # Our own paths are well below this length; a path that is cut off names nothing that exists.
 LONGEST_PATH = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonation:
+class Impersonation(Frozen):
     id: ImpersonationId
     impersonator: UserId
     user: UserId

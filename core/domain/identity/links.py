@@ -1,16 +1,15 @@
 """Links in mails. They lead to the configured addresses of this installation, never to an address from a request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import urlencode
 
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Frozen):
     """`base_url` is where the installation answers, `frontend_url` where its pages for people are."""
 
     base_url: str

@@ -1,10 +1,10 @@
 """Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.frozen import Frozen
 
 
 class LoginFailure(StrEnum):
@@ -24,8 +24,7 @@ class LoginFailure(StrEnum):
     """A provider's word that lets nobody in. The entry names no account."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoginEvent:
+class LoginEvent(Frozen):
     id: LoginEventId
     user: UserId | None
     provider: str
@@ -43,8 +42,7 @@ class LoginEvent:
     city: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnLogin:
+class OwnLogin(Frozen):
     """An attempt to sign in to a person's account, as the person sees it."""
 
     event: LoginEvent

@@ -2,7 +2,6 @@
 mailed to.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -11,6 +10,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 
 class MailedTokenPurpose(StrEnum):
@@ -40,8 +40,7 @@ CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurp
 SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN, MailedTokenPurpose.MAGIC_LINK})
 
 
-@dataclass(frozen=True, slots=True)
-class MailedToken:
+class MailedToken(Frozen):
     """`email` is the address that the token proves."""
 
     digest: bytes

@@ -1,7 +1,6 @@
 """The second factor: time-based codes, backup codes, and the log of what people did with them."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -12,6 +11,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.realms import mail_domain
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 STEP = timedelta(seconds=30)
 TOLERANCE = 1  # steps each way
@@ -77,8 +77,7 @@ class Refused(StrEnum):
     NO_PASSKEY = "no_passkey"
 
 
-@dataclass(frozen=True, slots=True)
-class MfaSecret:
+class MfaSecret(Frozen):
     user: UserId
     sealed_secret: bytes
     created_at: datetime
@@ -86,8 +85,7 @@ class MfaSecret:
     last_step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(Frozen):
     """A code is about to be checked. A `wait`, in seconds, means that there were too many codes already and that this one must not be
     checked.
     """
@@ -98,14 +96,12 @@ class Guess:
     """Whether the person has a second factor at all, be it by passkeys alone: only then do backup codes count."""
 
 
-@dataclass(frozen=True, slots=True)
-class MfaStatus:
+class MfaStatus(Frozen):
     enabled: bool
     has_backup_codes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetUp:
+class SetUp(Frozen):
     """What an authenticator needs, in three forms; the QR code is an SVG of the URI."""
 
     secret: Secret
@@ -113,8 +109,7 @@ class SetUp:
     qr_code: Secret
 
 
-@dataclass(frozen=True, slots=True)
-class Preauthentication:
+class Preauthentication(Frozen):
     """The first proof was good, and the second factor is still missing."""
 
     id: PreauthenticationId

@@ -1,14 +1,13 @@
 """Own sessions: a person's living sessions, as the person sees them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.identifiers import DeviceId, SessionId
 from core.domain.identity.devices import Location
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSession:
+class OwnSession(Frozen, kw_only=True):
     """One living session. What it is for is told by the names: of an organization, of one of its services, or of none."""
 
     id: SessionId
@@ -28,8 +27,7 @@ class OwnSession:
     """It is the session of the person who looks, or one of its line: those that it was opened from, and those opened from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSessions:
+class OwnSessions(Frozen):
     """One page of them, the last used first."""
 
     sessions: tuple[OwnSession, ...]

@@ -3,7 +3,6 @@ factors at once: the authenticator that has the key, and the finger, face or PIN
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -18,6 +17,7 @@ from core.domain.identity.devices import device_name
 from core.domain.identity.mfa import MfaMethod
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 PASSKEY_PROVIDER: Final = "passkey"
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
@@ -43,8 +43,7 @@ class Ceremony(StrEnum):
     PROVE = "prove"
 
 
-@dataclass(frozen=True, slots=True)
-class RelyingParty:
+class RelyingParty(Frozen):
     """Who we are for authenticators. A passkey belongs to the host, and can be used on the pages of the origin only."""
 
     id: str
@@ -94,8 +93,7 @@ def challenge_digest(challenge: str, ceremony: Ceremony, bound_to: bytes) -> byt
     return sha256(b" ".join((ceremony.value.encode(), sha256(bound_to).digest(), challenge.encode("utf-8", "surrogatepass")))).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Frozen):
     """What a browser answers with when it has made a passkey."""
 
     client_data: bytes
@@ -105,8 +103,7 @@ class Registration:
     """As the browser says; None where it does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(Frozen):
     """What a browser answers with when somebody has used a passkey."""
 
     credential_id: bytes
@@ -116,8 +113,7 @@ class Assertion:
     user_handle: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
+class NewKey(Frozen):
     """A key that an authenticator has made."""
 
     challenge: str
@@ -130,8 +126,7 @@ class NewKey:
     backed_up: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAssertion:
+class ReadAssertion(Frozen):
     """An assertion, with all of it checked that needs no key."""
 
     given: Assertion
@@ -142,8 +137,7 @@ class ReadAssertion:
     """Why it must be refused, whatever its signature. Empty: nothing found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passkey:
+class Passkey(Frozen, kw_only=True):
     id: PasskeyId
     user: UserId
     credential_id: bytes
@@ -176,8 +170,7 @@ class Passkey:
 KEY_METHODS: Final = {MfaMethod.PASSKEY: ("hwk", "user"), MfaMethod.SYNCED_PASSKEY: ("swk", "user")}
 
 
-@dataclass(frozen=True, slots=True)
-class CreationOptions:
+class CreationOptions(Frozen):
     """What a browser needs to make a passkey."""
 
     relying_party: RelyingParty
@@ -188,8 +181,7 @@ class CreationOptions:
     """Those that the person has: no authenticator should have two."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestOptions:
+class RequestOptions(Frozen):
     """What a browser needs to ask for a passkey."""
 
     relying_party: RelyingParty

@@ -3,7 +3,6 @@ that somebody is a member opens nothing of the person by itself.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -15,6 +14,7 @@ from core.domain.identity.accounts import Account
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.frozen import Frozen
 
 FORGET_JOB: Final = "privacy.forget"
 """Its payload names the request as `privacy`."""
@@ -30,8 +30,7 @@ MOST_LISTED: Final = 10_000
 _NOT_YOURS: Final = "You may not do this with this person's data"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Asker(Frozen, kw_only=True):
     """Who asks about a person's data. `user` is None for an operator at the command line, who may do all that platform owners may."""
 
     user: UserId | None = None
@@ -41,8 +40,7 @@ class Asker:
     operator: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Belonging:
+class Belonging(Frozen, kw_only=True):
     """A person's membership."""
 
     organization: OrganizationId
@@ -59,8 +57,7 @@ class Belonging:
     """The person has given it reason to know how old the account is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Frozen, kw_only=True):
     """The person, as the asker meets them."""
 
     account: Account
@@ -77,8 +74,7 @@ class Subject:
         return [one for one in self.belongings if one.is_the_askers]
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyRequest:
+class PrivacyRequest(Frozen):
     """The receipt of a person's forgetting. `requested_by` is None for an operator."""
 
     id: PrivacyRequestId
@@ -92,8 +88,7 @@ class PrivacyRequest:
         return self.completed_at is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedLogin:
+class ExportedLogin(Frozen, kw_only=True):
     id: LoginEventId
     at: datetime
     address: str | None
@@ -106,15 +101,13 @@ class ExportedLogin:
     city: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedFactorEvent:
+class ExportedFactorEvent(Frozen):
     name: str
     at: datetime
     success: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedIdentity:
+class ExportedIdentity(Frozen):
     """An account at a provider that the person signs in with."""
 
     provider: str
@@ -122,8 +115,7 @@ class ExportedIdentity:
     linked_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedPasskey:
+class ExportedPasskey(Frozen, kw_only=True):
     """Without its key."""
 
     id: PasskeyId
@@ -135,8 +127,7 @@ class ExportedPasskey:
     last_used_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedProfile:
+class ExportedProfile(Frozen, kw_only=True):
     """What an organization's directory says about the person. Sent empty, it is None."""
 
     organization: OrganizationId
@@ -148,8 +139,7 @@ class ExportedProfile:
     display_name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class Export(Frozen, kw_only=True):
     """A person's data, without the sign-ins, which may be many and follow page by page."""
 
     account: Account
@@ -164,8 +154,7 @@ class Export:
     """For organizations: those that are used in their services, or are at providers of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Frozen):
     """How much of a person's data is shown: all of it, or what belongs to these organizations."""
 
     organizations: Sequence[OrganizationId] | None

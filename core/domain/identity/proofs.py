@@ -1,6 +1,5 @@
 """Proofs: what shows that a person is who they say they are, when a session had each proof, and what needs a fresh one."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum, auto
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from core.domain.errors import ReauthenticationRequired
 from core.domain.identifiers import SessionId, UserId
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 
 class ProofMethod(StrEnum):
@@ -20,8 +20,7 @@ class ProofMethod(StrEnum):
     UPSTREAM = "upstream"
 
 
-@dataclass(frozen=True, slots=True)
-class Proved:
+class Proved(Frozen):
     """When the person of a session last proved who they are. A refresh renews neither time."""
 
     at: datetime | None = None
@@ -32,8 +31,7 @@ class Proved:
 UNPROVED: Final = Proved()
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Frozen):
     """What a session has proved, and whether its person has a second factor."""
 
     proved: Proved

@@ -3,13 +3,13 @@ decides, never whether the address has an account: so asking tells nothing about
 """
 
 import encodings.idna  # noqa: F401 - otherwise the first address with such letters loads it, while all others wait
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.frozen import Frozen
 
 _LONGEST_DOMAIN: Final = 253
 _LONGEST_LABEL: Final = 63
@@ -23,8 +23,7 @@ class LoginPolicy(StrEnum):
     PASSWORD_FALLBACK = "password_fallback_if_provider_unavailable"  # noqa: S105
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Realm:
+class Realm(Frozen, kw_only=True):
     """`shared_provider` names one that all organizations use, `own_provider` one of the organization's own; at most one of them is set.
     `joins`: the person who signs in could become a member by it, or ask to. Known only where a person is.
     """
@@ -42,8 +41,7 @@ class Realm:
         return self.shared_provider if self.own_provider is None else str(self.own_provider)
 
 
-@dataclass(frozen=True, slots=True)
-class RealmProvider:
+class RealmProvider(Frozen):
     """A provider as the people of a realm meet it."""
 
     name: str
@@ -59,8 +57,7 @@ class AuthMethod(StrEnum):
     OAUTH = "oauth"
 
 
-@dataclass(frozen=True, slots=True)
-class WayIn:
+class WayIn(Frozen):
     """How the people of a domain sign in at this moment. `realm` is None where no organization has proved the domain, `provider` where it
     names none, or one that there is no more.
     """

@@ -2,7 +2,6 @@
 
 import hmac
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from hashlib import sha256
@@ -14,14 +13,14 @@ from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 # For this long a client that lost the answer to its refresh may ask again, and gets the same successor.
 GRACE: Final = timedelta(seconds=10)
 LONGEST_REFRESH_TOKEN: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class PresentedToken:
+class PresentedToken(Frozen):
     """A refresh token as it was found when it was presented, and whether that request has just rotated it."""
 
     session: Session
@@ -45,8 +44,7 @@ class PresentedToken:
     """The application that the session was given to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Frozen):
     """The application that presents a refresh token, and the scopes that it wants this time; without them, all of the session's."""
 
     client: ClientId
@@ -54,8 +52,7 @@ class Holder:
     scopes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Continued:
+class Continued(Frozen):
     """A session that goes on, and what its ID token says of its person."""
 
     opened: OpenedSession

@@ -1,7 +1,6 @@
 """Risk: which of a person's devices a sign-in comes from, and how unusual it looks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -9,10 +8,10 @@ from typing import Final
 from core.domain.identifiers import DeviceId
 from core.domain.identity.devices import Client, Location, UserAgent
 from core.domain.identity.login_events import LoginFailure
+from core.frozen import Frozen, field
 
 
-@dataclass(frozen=True, slots=True)
-class Approach:
+class Approach(Frozen):
     """Somebody starts to sign in: what their request tells, and what follows from it before anyone knows who they are."""
 
     client: Client
@@ -21,8 +20,7 @@ class Approach:
     through_proxy: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDevice:
+class KnownDevice(Frozen):
     """`brings_trust`: the request carries the latest trust token of this device."""
 
     id: DeviceId
@@ -39,8 +37,7 @@ USUAL_WITHIN: Final = 2
 FAILED_ATTEMPTS: Final = frozenset({LoginFailure.WRONG_PASSWORD, LoginFailure.NO_PASSWORD, LoginFailure.WRONG_CODE, LoginFailure.THROTTLED})
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
+class Knowledge(Frozen):
     """What is known of a person when somebody starts to sign in as them: the devices that it may be, and the person's habits.
 
     The habits come from the last `HISTORY` successful sign-ins that were not flagged: an attacker who got in must not make unusual sign-ins
@@ -81,8 +78,7 @@ PER_FAILED_ATTEMPT: Final = 0.2
 DEMANDS_MORE: Final = 0.7
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(Frozen):
     score: float
     factors: tuple[RiskFactor, ...]
 
@@ -91,8 +87,7 @@ class Risk:
         return self.score > DEMANDS_MORE
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(Frozen):
     """The signals of a sign-in. None means unknown, and an unknown signal does not count."""
 
     known_device: bool
@@ -129,8 +124,7 @@ class Recognition(StrEnum):
     NEW = "new"
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(Frozen):
     """A sign-in compared with what is known. `device` is None for a new device."""
 
     approach: Approach

@@ -1,7 +1,6 @@
 """Sessions: how long one lasts, and what its tokens say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -13,6 +12,7 @@ from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 # From the last use.
 IDLE_LIFETIME: Final = timedelta(days=30)
@@ -33,8 +33,7 @@ LOGOUT_TOPIC: Final = "logouts"
 """Whose doorbell rings when services are to be told of ended sessions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Frozen):
     """Where a session is: on the platform, in an organization, or in one of its services."""
 
     organization: OrganizationId | None = None
@@ -52,8 +51,7 @@ class Context:
 PLATFORM = Context()
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionState:
+class SubscriptionState(Frozen):
     """What the tokens of a service say of their user. A user without a subscription gets these defaults."""
 
     plan: str = "free"
@@ -65,16 +63,14 @@ class SubscriptionState:
 NO_SUBSCRIPTION: Final = SubscriptionState()
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonated:
+class Impersonated(Frozen):
     """The session is not the user's own: a platform owner acts in their name."""
 
     id: ImpersonationId
     by: UserId
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Frozen):
     """The session that another one is opened from. The other one ends with this one at the latest."""
 
     id: SessionId
@@ -90,8 +86,7 @@ class Parent:
             raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Frozen):
     id: SessionId
     user: UserId
     created_at: datetime
@@ -110,16 +105,14 @@ class Session:
     """What an application was given, in a session in its service. None: no application was given this session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Frozen):
     """Whom the tokens of a session are for. The scopes may be fewer than the session's."""
 
     client: ClientId
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSession:
+class OpenedSession(Frozen):
     """A session, the people that its tokens name, and its one valid refresh token."""
 
     session: Session
@@ -131,8 +124,7 @@ class OpenedSession:
     application: Application | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPair:
+class TokenPair(Frozen):
     access_token: Token
     refresh_token: Token
     expires_in: int

@@ -1,6 +1,5 @@
 """Signing in: what is looked up before a password is checked, what the check results in, and how often a person may try."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
@@ -20,6 +19,7 @@ from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, Su
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 # The last two values of `LoginEvent.provider` belong to other nouns.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
@@ -38,8 +38,7 @@ def account_key(email: Email) -> str:
     return sha256(email.key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:
+class Tries(Frozen):
     """The bucket that a try has taken its token from, and the seconds to wait when there was none."""
 
     limit: RateLimit
@@ -47,8 +46,7 @@ class Tries:
     wait: float
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceName:
+class ServiceName(Frozen):
     """A service, as a person who signs in names it: the slug of its organization and its own slug."""
 
     organization: str
@@ -64,8 +62,7 @@ def service_named(organization: str, service: str) -> ServiceName | None:
     return ServiceName(organization, service)
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Frozen):
     """A service that somebody wants to sign in to."""
 
     context: Context
@@ -95,8 +92,7 @@ def open_context(destination: Destination | None) -> Context:
     return destination.context
 
 
-@dataclass(frozen=True, slots=True)
-class NamedAccount:
+class NamedAccount(Frozen):
     """The account that an e-mail address names, with all that a sign-in needs to know of it."""
 
     account: Account
@@ -107,8 +103,7 @@ class NamedAccount:
     """Has signed in to the service that they want to enter now. It does not count that the service's servers made them its user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Frozen):
     """What is known when somebody tries to sign in. `named` is None when no account has the address."""
 
     tries: Tries
@@ -119,8 +114,7 @@ class Attempt:
     """That of the address's domain. It does not depend on `named`, except for whether the person would become a member by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(Frozen):
     """The last look before a session, which shows that nothing has changed that would forbid it: the account as it is now, and, when the
     sign-in leads to a service, whether that still exists and is open, and what its tokens say of this person.
     """
@@ -152,15 +146,13 @@ def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | N
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
+class Alone(Frozen):
     """The password alone is enough: the account has no second factor, or this device is trusted."""
 
     device: DeviceId | None
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIn:
+class SignedIn(Frozen):
     """The client keeps the tokens, and what identifies it next time."""
 
     tokens: TokenPair
@@ -169,16 +161,14 @@ class SignedIn:
     session: SessionId
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitingSecondFactor:
+class AwaitingSecondFactor(Frozen):
     """The password was right. The client exchanges the pre-auth token together with a code."""
 
     preauth_token: Token
     expires_in: int
 
 
-@dataclass(frozen=True, slots=True)
-class Preauthenticated:
+class Preauthenticated(Frozen):
     """What a pre-auth token says."""
 
     id: PreauthenticationId

@@ -3,13 +3,11 @@
 A mailed link is none of them. Organizations may turn links off, and a mailbox may be lost when it is needed.
 """
 
-from dataclasses import dataclass
-
 from core.domain.errors import BadRequest
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class WaysIn:
+class WaysIn(Frozen):
     """How many an account has of each kind."""
 
     password: bool

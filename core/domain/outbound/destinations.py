@@ -1,12 +1,12 @@
 """Where a call goes: an http or https URL, read so strictly that nobody can read another host out of it."""
 
 import re
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
 from core.domain.outbound.addresses import Address
+from core.frozen import Frozen
 
 LONGEST_URL: Final = 2000
 _PORTS: Final = {"http": 80, "https": 443}
@@ -24,8 +24,7 @@ class NotADestination(ValueError):
     """The message completes a sentence that begins with the field's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Frozen):
     """`host` is a name, or an address without brackets. `target` is the path and the query."""
 
     scheme: str

@@ -1,30 +1,27 @@
 """What an operator wants to see of an account before acting on it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.identity.accounts import Account
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationRole:
+class OrganizationRole(Frozen):
     organization: str
     """The organization's slug."""
     is_active: bool
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class SignInAttempt:
+class SignInAttempt(Frozen):
     at: datetime
     success: bool
     address: str | None
     user_agent: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AccountOverview:
+class AccountOverview(Frozen):
     account: Account
     pending_email: Email | None
     has_password: bool

@@ -3,12 +3,12 @@ were; the counts outlive the rows.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, ServiceId, UserId
+from core.frozen import Frozen
 
 DEFAULT_DAYS: Final = 30
 DEFAULT_RECENT: Final = 10
@@ -18,8 +18,7 @@ PAGE: Final = 100
 COUNTED_AT_ONCE: Final = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Frozen):
     """Whole days in UTC, both of them included."""
 
     first: date
@@ -35,28 +34,24 @@ class Span:
         return None if self.last == date.max else datetime.combine(self.last + timedelta(days=1), time.min, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class LoginsOfDay:
+class LoginsOfDay(Frozen):
     day: date
     logins: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoginsOfService:
+class LoginsOfService(Frozen):
     service: ServiceId
     name: str
     """Its last one, if it has been deleted."""
     logins: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoginsOfProvider:
+class LoginsOfProvider(Frozen):
     provider: str
     logins: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecentLogin:
+class RecentLogin(Frozen):
     id: LoginEventId
     user: UserId
     service: ServiceId | None
@@ -64,8 +59,7 @@ class RecentLogin:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(Frozen, kw_only=True):
     """The installation in figures. Large numbers of people and organizations are estimates."""
 
     users: int

@@ -1,7 +1,6 @@
 """Governance: what platform owners decide about an organization, in which states they may, and what is put on record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -13,6 +12,7 @@ from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
+from core.frozen import Frozen, field, replace
 
 # The largest number that the database's integers hold. No organization comes near it.
 LARGEST_OVERRIDE: Final = 2**31 - 1
@@ -24,8 +24,7 @@ LARGEST_OFFSET: Final = 1_000_000
 Override = int | None | Unchanged
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Frozen):
     """What an organization is to get: a tier, and numbers of its own where they are given."""
 
     tier: Tier
@@ -33,8 +32,7 @@ class Terms:
     max_users: Override = UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(Frozen):
     """Who decided it: a platform owner, or an operator at the command line, who has no account and is known by this name."""
 
     actor: Actor
@@ -46,8 +44,7 @@ class Authority:
         return {"operator": self.operator} if self.operator else {}
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationOwner:
+class OrganizationOwner(Frozen):
     """As the list shows them. An organization whose owner's account is gone has no owner here."""
 
     id: UserId
@@ -56,24 +53,21 @@ class OrganizationOwner:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class GovernedOrganization:
+class GovernedOrganization(Frozen):
     organization: Organization
     owner: OrganizationOwner | None
     tier: Tier
     members: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """Which organizations a list shows. None means all."""
 
     status: OrganizationStatus | None = None
     tier: TierId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Frozen):
     """The organization as it will be, and the event that goes on record."""
 
     organization: Organization

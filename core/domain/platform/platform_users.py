@@ -1,7 +1,6 @@
 """Users as platform owners see them: found by a part of their address, with their organizations and their second factor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,6 +8,7 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
+from core.frozen import Frozen
 
 DEFAULT_FOUND: Final = 20
 MOST_FOUND: Final = 100
@@ -21,23 +21,20 @@ COUNTED_BACK: Final = timedelta(days=7)
 MOST_COUNTED: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Belonging:
+class Belonging(Frozen):
     organization: OrganizationId
     slug: str
     name: str
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class FoundUser:
+class FoundUser(Frozen):
     account: Account
     mfa_enabled: bool
     organizations: Sequence[Belonging]
 
 
-@dataclass(frozen=True, slots=True)
-class MfaOverview:
+class MfaOverview(Frozen):
     user: UserId
     email: Email
     enabled_at: datetime | None
@@ -48,8 +45,7 @@ class MfaOverview:
     language: Language | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MfaMetrics:
+class MfaMetrics(Frozen):
     """Of active users, in the last seven days."""
 
     users: int

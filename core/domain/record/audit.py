@@ -1,7 +1,6 @@
 """The audit log: what an entry tells, how to filter entries, and every action that it can contain."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -11,6 +10,7 @@ from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
 from core.domain.json import Json
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.events import ActingKey, Actor
+from core.frozen import Frozen
 
 LONGEST_USER_AGENT: Final = 512
 # For an actor whose account is gone.
@@ -42,8 +42,7 @@ class TargetType(StrEnum):
     SIEM = "siem"
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Frozen):
     """The actor, as they are known now."""
 
     id: UserId
@@ -51,8 +50,7 @@ class Person:
     is_platform_owner: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(Frozen, kw_only=True):
     """`actor` is None for the system."""
 
     id: AuditEntryId
@@ -69,8 +67,7 @@ class AuditEntry:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
+class AuditFilter(Frozen, kw_only=True):
     """Selects the entries that satisfy every condition given here. `since` is part of the span, `until` is not."""
 
     action: str | None = None

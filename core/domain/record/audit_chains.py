@@ -5,7 +5,6 @@ entry shows.
 import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -13,6 +12,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId
+from core.frozen import Frozen
 
 # The chain of entries about the platform or about a person, which belong to no organization.
 PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
@@ -20,8 +20,7 @@ PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Frozen):
     """Where a chain ends. An operator who writes it down elsewhere can later show that nothing before it was removed."""
 
     sequence: int = 0
@@ -38,8 +37,7 @@ class Head:
         return cls(int(found[1]), bytes.fromhex(found[2]))
 
 
-@dataclass(frozen=True, slots=True)
-class Unlinked:
+class Unlinked(Frozen):
     """`content` covers everything in the entry, including the digest of the part that may be forgotten."""
 
     chain: OrganizationId
@@ -47,8 +45,7 @@ class Unlinked:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Frozen):
     chain: OrganizationId
     entry: AuditEntryId
     sequence: int
@@ -87,8 +84,7 @@ class Personal(StrEnum):
     ALTERED = "altered"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLink:
+class StoredLink(Frozen):
     """A link as it is stored, with what it should cover. `content` is None when the entry is missing."""
 
     chain: OrganizationId
@@ -114,8 +110,7 @@ class Fault(StrEnum):
     STRAY = "the entry waits to be linked into a chain that is not its own"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     chain: OrganizationId
     fault: Fault
     sequence: int | None = None

@@ -1,17 +1,16 @@
 """What the `data` of each event tells a webhook, with an example. An event may carry more than its type promises."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from core.domain.json import Json
+from core.frozen import Frozen
 
 _ID: Final = "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"
 _WHEN: Final = "2026-03-01T00:00:00Z"
 
 
-@dataclass(frozen=True, slots=True)
-class EventData:
+class EventData(Frozen):
     description: str
     example: Mapping[str, Json]
 

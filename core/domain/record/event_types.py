@@ -3,9 +3,10 @@ event types read it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from core.frozen import Frozen
 
 
 class Audience(StrEnum):
@@ -19,8 +20,7 @@ class Audience(StrEnum):
     """The installation's own, for platform owners only."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventType:
+class EventType(Frozen):
     """`audited`: it is written to the audit log. `published`: it is offered to webhooks."""
 
     name: str

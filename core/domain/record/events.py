@@ -3,7 +3,6 @@ the jobs that follow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +10,7 @@ from core.domain.identifiers import ApiKeyId, OrganizationId, ScimTokenId, UserI
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.event_types import Audience, EventType, event_type
+from core.frozen import Frozen, field
 
 ACTING_KEY: Final = "acting_key"
 """The key in the stored details of an audit entry that holds the name and prefix which the API key had when it acted."""
@@ -23,8 +23,7 @@ class ActingKind(StrEnum):
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
 
 
-@dataclass(frozen=True, slots=True)
-class ActingKey:
+class ActingKey(Frozen):
     """The API key that somebody's servers act with, or the SCIM token of a directory, under its name at that moment."""
 
     id: ApiKeyId | ScimTokenId
@@ -33,8 +32,7 @@ class ActingKey:
     kind: ActingKind = ActingKind.API_KEY
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Frozen):
     """Who did it, and from where: a user, an API key, or a directory with its SCIM token. Background work has neither, and no address."""
 
     user: UserId | None = None
@@ -49,14 +47,12 @@ class Actor:
 SYSTEM = Actor()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Frozen):
     type: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Frozen):
     """Of a type from the catalogue, which also says whether the event is audited and published. `details` never carries a secret.
 
     `personal` holds details that identify a person: an address, a name. They are stored apart, so that they can be forgotten together with

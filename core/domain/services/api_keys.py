@@ -1,7 +1,6 @@
 """API keys: a service's own servers call us with them. Each key has the permissions that it was given."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -13,6 +12,7 @@ from core.domain.lines import one_line
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.services.services import ServiceProfile
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen, replace
 
 KIND: Final = "sk"
 LONGEST_NAME: Final = 100
@@ -55,8 +55,7 @@ _CAPABILITIES: Final = {
 _BY_WORD: Final = {permission.value: permission for permission in Permission}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
+class ApiKey(Frozen, kw_only=True):
     """What is kept of a key. The key itself is only in the answer that creates it. `prefix` is how it begins."""
 
     id: ApiKeyId
@@ -70,8 +69,7 @@ class ApiKey:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedKey:
+class PlacedKey(Frozen):
     """A key, with its service and organization."""
 
     key: ApiKey
@@ -80,8 +78,7 @@ class PlacedKey:
     organization_slug: str
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKey:
+class KnownKey(Frozen):
     """A key as the database knows it for this request. Its service and organization exist."""
 
     holder: "KeyHolder"
@@ -93,8 +90,7 @@ class KnownKey:
         return self.expires_at is not None and self.expires_at <= now
 
 
-@dataclass(frozen=True, slots=True)
-class KeyHolder:
+class KeyHolder(Frozen):
     """The caller behind a valid key of an existing service in an active organization."""
 
     key: ApiKeyId

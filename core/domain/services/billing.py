@@ -6,7 +6,6 @@ state of the subscription follows from its facets alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from core.domain.identifiers import OrganizationId, PlanId, ServiceId, Subscript
 from core.domain.json import Json
 from core.domain.services.billing_news import Named, News, NewsType, Snapshot
 from core.domain.services.subscriptions import LATEST_END, Subscription, SubscriptionStatus
+from core.frozen import Frozen, replace
 
 # The provider retries for days. What is older than this is told to nobody by mail.
 LATE: Final = timedelta(days=3)
@@ -51,8 +51,7 @@ Place = tuple[int, int, str]
 """Where something stands among its like: the time at the provider, the precedence, the id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Frozen):
     """`since` is when it began to be so, as far as we know: looking again and finding the same is no news."""
 
     place: Place
@@ -60,22 +59,19 @@ class Seen:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
+class Paid(Frozen):
     place: Place
     until: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Frozen):
     """Whom and what the metadata named, and since when."""
 
     created: int
     names: Named
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Frozen):
     """`status` is None for a subscription that has not begun. `news_at` is the time of the newest news."""
 
     status: SubscriptionStatus | None
@@ -90,8 +86,7 @@ class State:
         return self.status is not None and self.status.lives
 
 
-@dataclass(frozen=True, slots=True)
-class Facets:
+class Facets(Frozen):
     seen: Seen | None = None
     paid: Paid | None = None
     failed: Place | None = None
@@ -229,8 +224,7 @@ def _moment(seconds: int) -> datetime:
     return min(datetime.fromtimestamp(seconds, UTC), LATEST_END)
 
 
-@dataclass(frozen=True, slots=True)
-class Buyer:
+class Buyer(Frozen):
     """Whose subscription it is, and to which service of which organization."""
 
     organization: OrganizationId
@@ -239,8 +233,7 @@ class Buyer:
     user: UserId
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedPlan:
+class OfferedPlan(Frozen):
     """A plan of the service, which may have been deleted since somebody bought it."""
 
     id: PlanId
@@ -249,8 +242,7 @@ class OfferedPlan:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Managed:
+class Managed(Frozen):
     """A subscription at the provider, beside our own record of it. `plan` is the one that it was last found to be for."""
 
     external_id: str
@@ -262,8 +254,7 @@ class Managed:
     is_released: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """How our own record should be. `id` is None for one that is not there yet."""
 
     of: Managed

@@ -7,7 +7,6 @@ ones have the period on the subscription's items and the subscription in the inv
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -16,6 +15,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, UserId
 from core.domain.json import Json
+from core.frozen import Frozen, names_of
 
 LONGEST_ID: Final = 255
 # The year 9999, in seconds.
@@ -49,8 +49,7 @@ _INVOICES: Final = frozenset({NewsType.PAID, NewsType.PAYMENT_FAILED, NewsType.A
 _CUSTOMERS: Final = frozenset({NewsType.CUSTOMER_CREATED, NewsType.CUSTOMER_UPDATED, NewsType.CUSTOMER_DELETED})
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Frozen):
     """Whom and what our own metadata on a subscription names. It counts only where everything belongs together."""
 
     organization: OrganizationId
@@ -72,8 +71,7 @@ class Named:
         return cls(OrganizationId(organization), ServiceId(service), UserId(user), PlanId(plan))
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Frozen):
     """A subscription as the provider describes it. Times are in seconds, as the provider gives them. `names` is None when the metadata is
     not ours, or is no good; `claims` tells the two apart.
     """
@@ -92,7 +90,7 @@ class Snapshot:
         return self.status in _FINAL
 
     def as_json(self) -> dict[str, Json]:
-        parts: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts: dict[str, Json] = {name: getattr(self, name) for name in names_of(self)}
         return {**parts, "names": None if self.names is None else self.names.as_json()}
 
     @classmethod
@@ -100,8 +98,7 @@ class Snapshot:
         return cls(**{**kept, "names": None if kept["names"] is None else Named.of_json(kept["names"])})
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(Frozen):
     """`subject` is the subscription or the customer that it is about, if any. `key` is the mark that we put on a customer when we asked for
     it.
     """

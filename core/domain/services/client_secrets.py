@@ -3,7 +3,6 @@ replace the other while the service runs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,13 +11,13 @@ from core.domain.identifiers import ClientSecretId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.services import Service
+from core.frozen import Frozen
 
 MOST_AT_ONCE: Final = 2
 KIND: Final = "cs"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSecret:
+class ClientSecret(Frozen):
     """What is kept of a secret. The secret itself is only in the answer that creates it."""
 
     id: ClientSecretId

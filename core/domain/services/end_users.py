@@ -1,7 +1,6 @@
 """End users: the people who use an organization's services. Members manage the organization; an end user need not be a member."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -10,13 +9,13 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 # The longest text to search for. No address is longer: RFC 5321 section 4.5.3.1 allows 64 and 255 characters with the @ between.
 LONGEST_SEARCH: Final = 320
 
 
-@dataclass(frozen=True, slots=True)
-class EndUser:
+class EndUser(Frozen):
     """What one organization may know about a person. `last_login_at` and `services` cover its own services only."""
 
     id: UserId
@@ -28,8 +27,7 @@ class EndUser:
     """The slugs of the services."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsedService:
+class UsedService(Frozen):
     """`first_login_at` is None for a person who was added by the service and has not signed in since."""
 
     id: ServiceId
@@ -39,8 +37,7 @@ class UsedService:
     last_login_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class UsedIdentity:
+class UsedIdentity(Frozen):
     """An account at a provider that a person signs in to a service with."""
 
     provider: str
@@ -49,8 +46,7 @@ class UsedIdentity:
     linked_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class EndUserDetail:
+class EndUserDetail(Frozen):
     """Nothing here comes from another organization, or from what the person does on the platform."""
 
     id: UserId

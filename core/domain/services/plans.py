@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +10,7 @@ from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import one_line
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 # Plans of one service. A list shows all of them at once.
 MOST_PLANS: Final = 100
@@ -24,8 +24,7 @@ LARGEST_FEATURES: Final = 2048
 _CURRENCY_LETTERS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Frozen, kw_only=True):
     """`billing_price_id` is the price at the payment provider. A plan without one cannot be bought."""
 
     id: PlanId
@@ -39,8 +38,7 @@ class Plan:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOverview:
+class PlanOverview(Frozen):
     """A plan, with the number of its active and past-due subscriptions."""
 
     plan: Plan

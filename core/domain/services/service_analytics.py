@@ -1,15 +1,15 @@
 """What a service may know about how much it is used."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from core.frozen import Frozen
 
 # The time over which sign-ins are counted.
 LOOKED_BACK: Final = timedelta(days=30)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAnalytics:
+class ServiceAnalytics(Frozen, kw_only=True):
     """The sign-ins of the last thirty days, and the people behind them."""
 
     total_users: int

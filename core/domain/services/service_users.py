@@ -2,7 +2,6 @@
 may not, because an account belongs to its owner and may be in use elsewhere.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -15,6 +14,7 @@ from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.api_keys import KeyHolder
+from core.frozen import Frozen
 
 # For each key. An import of many users goes on at this pace; a caller who tries addresses does not get far.
 ADDITIONS: Final = RateLimit("service_user_additions", burst=60, seconds_per_request=1)
@@ -22,8 +22,7 @@ ADDITIONS: Final = RateLimit("service_user_additions", burst=60, seconds_per_req
 THROUGH_A_KEY: Final = "api_key"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceUser:
+class ServiceUser(Frozen):
     """`created_at` is when the account was made. Of somebody who never came to the service, it is when they were made its user."""
 
     id: UserId
@@ -38,8 +37,7 @@ class Fate(StrEnum):
     KEPT = "kept"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldServiceUser:
+class HeldServiceUser(Frozen):
     """A user of a service, with everything else that holds the account. All of it stays as it is until the unit of work ends."""
 
     account: Account

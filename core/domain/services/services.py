@@ -4,7 +4,6 @@ may be.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -22,6 +21,7 @@ from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.tiers import Tier
+from core.frozen import Frozen, names_of, replace
 
 LONGEST_SLUG: Final = 50
 LONGEST_NAME: Final = 100
@@ -72,8 +72,7 @@ class IdTokenAlgorithm(StrEnum):
     ES256 = "ES256"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceProfile:
+class ServiceProfile(Frozen):
     """What a service's own servers may know of it beside its id and slug. It comes with the check of their API key."""
 
     name: str
@@ -81,8 +80,7 @@ class ServiceProfile:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class Service(Frozen, kw_only=True):
     """The scopes are those to ask of each external provider. None means the provider's usual ones."""
 
     id: ServiceId
@@ -115,8 +113,7 @@ class Service:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewService:
+class NewService(Frozen, kw_only=True):
     """A service as it is to be created."""
 
     slug: str
@@ -171,8 +168,7 @@ class NewService:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceChange:
+class ServiceChange(Frozen):
     """Fields that are left out keep their values. A list replaces the earlier list."""
 
     name: str | Unchanged = UNCHANGED
@@ -198,12 +194,11 @@ class ServiceChange:
 
     @property
     def said(self) -> Mapping[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in names_of(self)}
         return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
-@dataclass(frozen=True, slots=True)
-class ListedService:
+class ListedService(Frozen):
     """`subscription_count` counts active and past-due subscriptions."""
 
     service: Service
@@ -211,8 +206,7 @@ class ListedService:
     subscription_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredService:
+class RegisteredService(Frozen, kw_only=True):
     """A service as the operator of the installation sees it. `subscriptions` counts active and past-due ones."""
 
     service: Service
@@ -225,8 +219,7 @@ class RegisteredService:
     client_secrets: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceUsage:
+class ServiceUsage(Frozen):
     """How many services an organization has, how many it may have, and which tier it is on."""
 
     current: int
@@ -241,8 +234,7 @@ class ServiceUsage:
         return replace(self, current=self.current + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceList:
+class ServiceList(Frozen):
     services: Sequence[ListedService]
     usage: ServiceUsage
 
@@ -330,7 +322,7 @@ def purge_job(service: UUID) -> NewJob:
     return NewJob(PURGE_JOB, {"service": str(service)})
 
 
-_CHANGEABLE: Final = tuple(field.name for field in fields(ServiceChange))
+_CHANGEABLE: Final = names_of(ServiceChange)
 
 
 def _named(service: Service) -> dict[str, Json]:

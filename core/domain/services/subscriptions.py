@@ -1,7 +1,6 @@
 """Subscriptions: which plan of a service a person is on, and until when it is paid for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from core.domain.identifiers import ApiKeyId, OrganizationId, PlanId, ServiceId,
 from core.domain.identity.sessions import SubscriptionState
 from core.domain.json import Json, timestamp
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.frozen import Frozen, replace
 
 # Used when the caller gives none.
 PERIOD: Final = timedelta(days=30)
@@ -34,8 +34,7 @@ class SubscriptionStatus(StrEnum):
         return self in {SubscriptionStatus.ACTIVE, SubscriptionStatus.PAST_DUE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Frozen, kw_only=True):
     id: SubscriptionId
     service: ServiceId
     user: UserId
@@ -59,16 +58,14 @@ class Subscription:
         return self.status is SubscriptionStatus.ACTIVE and not self.managed and self.current_period_end <= now
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSubscription:
+class OwnSubscription(Frozen):
     """What a person may know about their own subscription."""
 
     service_slug: str
     state: SubscriptionState
 
 
-@dataclass(frozen=True, slots=True)
-class Occasion:
+class Occasion(Frozen):
     """Which service it happened in, and who did it. By default, nobody: it happened by itself."""
 
     organization: OrganizationId
@@ -77,8 +74,7 @@ class Occasion:
     key: ApiKeyId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(Frozen):
     """A subscription that has just expired. `occasion` is None when its service is being deleted: then nobody is told."""
 
     subscription: Subscription

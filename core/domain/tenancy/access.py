@@ -1,24 +1,22 @@
 """Access, explained: what a person may do in an organization, and which relation allows it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability, capabilities_of
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Frozen):
     """One relation between a person and an organization. The person stands in it directly, or through the role with this slug."""
 
     relation: str
     by_role: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Accessor:
+class Accessor(Frozen):
     """A person, an organization, and what relates them. `role` is empty for people who are not members."""
 
     email: Email

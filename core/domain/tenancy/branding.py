@@ -1,7 +1,6 @@
 """What an organization sets of its looks: the address of its logo, which is fetched and kept, and its colour."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
@@ -13,6 +12,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
 from core.domain.outbound.destinations import Destination, NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 LARGEST_LOGO: Final = 256 << 10
 # A picture of a few kilobytes may claim to be as large as a house, and a browser would make room for it.
@@ -21,14 +21,12 @@ _MOST_SEGMENTS: Final = 500
 TIMEOUT: Final = timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Frozen):
     logo_url: str | None
     primary_color: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Logo:
+class Logo(Frozen):
     """What pages show."""
 
     media_type: str
@@ -39,8 +37,7 @@ class Logo:
         return sha256(self.content).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class LookChange:
+class LookChange(Frozen):
     """A field that is None is unset."""
 
     logo_url: str | Unchanged | None

@@ -3,7 +3,6 @@ become its members by it. Until the domain is proved, a route does nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -18,6 +17,7 @@ from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.domains import Domain, domain_name
 from core.domain.tenancy.free_mail import FREE_MAIL
+from core.frozen import Frozen, replace
 
 MOST_ROUTES: Final = 100
 
@@ -30,8 +30,7 @@ class JoinPolicy(StrEnum):
     ON = "on"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainRoute(Domain):
+class DomainRoute(Domain, kw_only=True):
     """`shared_provider` is one that all organizations use, `own_provider` one of the organization's own; at most one of them is set."""
 
     shared_provider: Provider | None = None
@@ -48,8 +47,7 @@ class DomainRoute(Domain):
         return None if self.shared_provider is None else self.shared_provider.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainRouteChange:
+class DomainRouteChange(Frozen, kw_only=True):
     """What is `UNCHANGED` or None stays as it is. A provider of None: there is none from now on."""
 
     provider: str | Unchanged | None = UNCHANGED

@@ -1,7 +1,6 @@
 """The domain of an organization, and the proof that it owns it: a text that only the owner of the domain can publish there."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,6 +8,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.outbound.destinations import Destination, NotADestination, address_of, destination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.frozen import Frozen
 
 RECHECKED_EVERY: Final = timedelta(days=7)
 # A name server that is down for an hour is no lost proof: so many checks in a row must miss it, a day apart.
@@ -26,8 +26,7 @@ _LABELS: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _LONGEST: Final = 253 - len(_RECORD) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class Domain(Frozen, kw_only=True):
     """A domain and its proof. `misses`: checks in a row, the last ones, that found none."""
 
     id: DomainId

@@ -3,7 +3,6 @@ declined or cancelled, or until a week has passed. After that it is closed for g
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -18,6 +17,7 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
 from core.domain.tenancy.sign_in_rules import is_invitable
 from core.domain.tenancy.tiers import UserLimit
+from core.frozen import Frozen, replace
 
 LIFETIME: Final = timedelta(days=7)
 # From one organization to one address. Inviting and cancelling in turn must not flood a mailbox.
@@ -48,8 +48,7 @@ _CLOSED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
+class Invitation(Frozen, kw_only=True):
     """`role` is the role's slug. `role_id` names the role if it is one of the organization's own. `invited_by` is None when the inviter's
     account is gone.
     """
@@ -78,8 +77,7 @@ class Invitation:
         return Lapsed(self.id, self.organization, self.email, self.role, self.expires_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Lapsed:
+class Lapsed(Frozen):
     """What the record says about an invitation when it is closed because its time has passed."""
 
     id: InvitationId
@@ -89,15 +87,13 @@ class Lapsed:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Inviter:
+class Inviter(Frozen):
     id: UserId
     email: Email
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Frozen):
     """An organization, and an address that it wants to invite."""
 
     branding: Branding
@@ -124,8 +120,7 @@ class Prospect:
         return max((0.0, *((earlier + WITHIN - now).total_seconds() for earlier in counting)))
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Frozen):
     """An invitation, with everything that decides what becomes of it."""
 
     invitation: Invitation
@@ -202,8 +197,7 @@ def require_pending(invitation: Invitation) -> None:
         raise BadRequest(_CLOSED[invitation.status], words=f"invitation_{invitation.status}")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnInvitation:
+class OwnInvitation(Frozen):
     """An invitation as the invited person sees it."""
 
     id: InvitationId

@@ -1,6 +1,5 @@
 """Becoming a member by the domain of one's address: at once, or by a request that somebody who manages the members answers."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum, auto
 from typing import Final
@@ -14,6 +13,7 @@ from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.tiers import UserLimit
+from core.frozen import Frozen
 
 # Of the requests of a day, the first is mailed: on the morning when a company comes to Postern, its administrators need one mail.
 TOLD_EVERY: Final = timedelta(days=1)
@@ -29,8 +29,7 @@ class JoinRequestStatus(StrEnum):
     DECLINED = "declined"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinRequest:
+class JoinRequest(Frozen, kw_only=True):
     """`email` is the address by which the person could ask; their account may have another one by now. `decided_by` is None while nobody
     has answered, when they became a member otherwise, and when the account of whoever answered is gone.
     """
@@ -54,8 +53,7 @@ class Joined(StrEnum):
     """The organization has no room: the person has asked instead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Frozen, kw_only=True):
     """Somebody who has signed in, and the active organization that has proved the domain of their address."""
 
     account: Account
@@ -92,8 +90,7 @@ class Candidate:
         return self.told_at is None or self.told_at + TOLD_EVERY <= now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Frozen, kw_only=True):
     """A request, with everything that decides what becomes of it."""
 
     request: JoinRequest
@@ -116,8 +113,7 @@ class Asking:
             raise TeamLimitExceeded
 
 
-@dataclass(frozen=True, slots=True)
-class OwnJoinRequest:
+class OwnJoinRequest(Frozen):
     """A pending request as the person sees it who asked."""
 
     organization_name: str

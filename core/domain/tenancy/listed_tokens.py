@@ -2,7 +2,6 @@
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final
@@ -10,13 +9,13 @@ from uuid import UUID
 
 from core.domain.identifiers import InvitationId, SessionId, UserId
 from core.domain.secrets import Token
+from core.frozen import Frozen
 
 # People answer soon after they have looked at the list. If they take longer, they can list again.
 LISTED_TOKEN_LIFETIME: Final = timedelta(minutes=15)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedToken:
+class ListedToken(Frozen):
     """What such a token says: it is for this invitation and this person, it lasts as long as their session and no longer than `expires_at`,
     and this impersonator asked for it, if one did.
     """

@@ -6,7 +6,6 @@ whoever runs a mail server can read what goes through it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -20,6 +19,7 @@ from core.domain.mail import Mail, NoMail
 from core.domain.outbound.destinations import NotADestination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 ORGANIZATION_MAIL_JOB: Final = "mail.organization"
 # After so long without a success, the installation's server does the work.
@@ -32,8 +32,7 @@ LONGEST_PASSWORD: Final = 1000
 LONGEST_FROM_NAME: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailServer:
+class MailServer(Frozen, kw_only=True):
     """`failing_since`: the first failure after the last success. `fallen_back_at`: since when the installation's server does its work."""
 
     id: MailServerId
@@ -59,8 +58,7 @@ class MailServer:
         return REST if self.fallen_back_at is None else LONG_REST
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationMail:
+class OrganizationMail(Frozen):
     mail: Mail
     organization: OrganizationId
 

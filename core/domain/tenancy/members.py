@@ -1,7 +1,6 @@
 """Members: the people of an organization, each with one role."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -13,6 +12,7 @@ from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.tiers import UserLimit
+from core.frozen import Frozen
 
 NOT_YOUR_ORGANIZATION: Final = "This token is for another organization: select this one first"
 IN_A_SERVICE: Final = "This cannot be done with a token for a service"
@@ -30,8 +30,7 @@ class CameBy(StrEnum):
     """By others, or nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Frozen):
     """`role` is the role's slug. `role_id` names the role if it is one of the organization's own."""
 
     id: MembershipId
@@ -44,8 +43,7 @@ class Membership:
     """Of a new one. Where memberships are read, nobody asks for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Frozen):
     """A caller as a member of an organization, as the database knows them for this request."""
 
     caller: Caller
@@ -71,8 +69,7 @@ class Member:
             raise Forbidden
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Frozen):
     """How a person stands to an organization. The relations decide; the membership only names the role."""
 
     organization: OrganizationId
@@ -87,8 +84,7 @@ class Standing:
     """How long the organization lets sessions last, if the person signed in to this one longer ago."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Frozen):
     """What is known about an organization when somebody wants a session in it. `membership` is None for people who are not members."""
 
     organization: OrganizationId
@@ -101,15 +97,13 @@ class Entry:
     """How long the organization lets sessions last from the sign-in on. None: as long as any."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedMember:
+class ListedMember(Frozen):
     membership: Membership
     email: Email
     is_platform_owner: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MemberList:
+class MemberList(Frozen):
     """One page of members, with their number in all and the number allowed."""
 
     members: Sequence[ListedMember]

@@ -1,6 +1,5 @@
 """What an organization's sign-in through an upstream provider is done with: its own client there, in place of the installation's."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -9,12 +8,12 @@ from core.domain.identifiers import OAuthCredentialId, OrganizationId
 from core.domain.identity.upstream.providers import Provider
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 LONGEST: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthCredentials:
+class OAuthCredentials(Frozen, kw_only=True):
     """Without the secret, which is only ever opened to be used."""
 
     id: OAuthCredentialId

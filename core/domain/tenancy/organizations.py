@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -16,6 +15,7 @@ from core.domain.lines import typed_line
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.tiers import Tier
+from core.frozen import Frozen
 
 SHORTEST_SLUG: Final = 3
 LONGEST_SLUG: Final = 50
@@ -51,8 +51,7 @@ class OrganizationStatus(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Organization:
+class Organization(Frozen, kw_only=True):
     id: OrganizationId
     slug: str
     name: str
@@ -75,8 +74,7 @@ class Organization:
         return self.status is OrganizationStatus.ACTIVE
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationOverview:
+class OrganizationOverview(Frozen):
     """An organization as its members see it."""
 
     organization: Organization

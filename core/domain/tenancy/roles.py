@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -12,6 +11,7 @@ from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 
 class Capability(StrEnum):
@@ -66,8 +66,7 @@ LONGEST_DESCRIPTION: Final = 500
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Frozen):
     """One of the organization's own roles."""
 
     id: RoleId
@@ -80,8 +79,7 @@ class Role:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Assignable:
+class Assignable(Frozen):
     """A role that is given to somebody. `id` is None for a built-in role."""
 
     slug: str

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -16,6 +15,7 @@ from core.domain.lines import typed_line
 from core.domain.outbound.destinations import Destination, NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 LONGEST_NAME: Final = 100
 LONGEST_CREDENTIAL: Final = 2000
@@ -45,8 +45,7 @@ _NAMES: Final[Mapping[Provider, tuple[str, ...]]] = {
 _BY_NAME: Final = {name: provider for provider, names in _NAMES.items() for name in (provider.value, *names)}
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Frozen):
     """`auth_header` is the value of `Authorization`, or `Name: value`. With an `api_key` it may be the name of the header that carries
     this.
     """
@@ -72,8 +71,7 @@ class Credentials:
         return cls(*(None if kept[name] is None else Secret(kept[name]) for name in ("api_key", "auth_header")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiemConfiguration:
+class SiemConfiguration(Frozen, kw_only=True):
     """Its id names the export, whose chains begin at its first entry."""
 
     id: SiemId
@@ -88,8 +86,7 @@ class SiemConfiguration:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Frozen):
     """`lag` counts entries that have not been received, and `lag_seconds` is the age of the oldest of them."""
 
     last_delivered_at: datetime | None = None

@@ -7,7 +7,6 @@ itself: the chain covers a commitment to it, a salted digest. So it may be missi
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -18,6 +17,7 @@ from core.domain.json import Json
 from core.domain.outbound.destinations import Destination
 from core.domain.tenancy.siem import Provider
 from core.domain.tenancy.webhook_deliveries import rest_asked
+from core.frozen import Frozen
 
 ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
 # What one batch weighs, give or take an entry. Receivers take at least this much.
@@ -45,16 +45,14 @@ PERSONAL_FIELDS: Final[Mapping[Stream, Sequence[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Frozen):
     """The last entry that was received, and the digest of the chain there."""
 
     sequence: int = 0
     digest: bytes = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Frozen):
     """An entry in its place. `entry` is None when it is missing: somebody removed it. `personal` is the text that the commitment was made
     of, after the salt; None when there is none, or when it was forgotten.
     """
@@ -67,8 +65,7 @@ class Numbered:
     salt: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Frozen):
     organization: OrganizationId
     id: SiemId
 

@@ -3,7 +3,6 @@ to do without it, how long sessions last, to whom invitations go, and whether it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -15,6 +14,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen, replace
 
 DEFAULT_GRACE_DAYS: Final = 7
 LONGEST_GRACE_DAYS: Final = 90
@@ -30,8 +30,7 @@ class MfaPolicy(StrEnum):
     REQUIRED = "required"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRules:
+class SignInRules(Frozen, kw_only=True):
     mfa_required_since: datetime | None = None
     """None: members need no second factor."""
     mfa_grace_days: int = DEFAULT_GRACE_DAYS
@@ -49,8 +48,7 @@ class SignInRules:
         return MfaPolicy.OPTIONAL if self.mfa_required_since is None else MfaPolicy.REQUIRED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRulesChange:
+class SignInRulesChange(Frozen, kw_only=True):
     """What is None stays as it is; a session lifetime of None is that of the installation."""
 
     mfa_policy: MfaPolicy | None = None

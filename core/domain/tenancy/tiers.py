@@ -1,19 +1,18 @@
 """Tiers: how much an organization gets. Two are shipped."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import TierId
+from core.frozen import Frozen
 
 # Used when neither the organization nor its tier sets a number.
 DEFAULT_MAX_USERS: Final = 5
 FREE: Final = TierId(UUID("01900000-0000-7000-8000-000000000001"))
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Frozen):
     id: TierId
     name: str
     display_name: str
@@ -30,8 +29,7 @@ class LimitSource(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class UserLimit:
+class UserLimit(Frozen):
     max_users: int
     source: LimitSource
 

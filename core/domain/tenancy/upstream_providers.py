@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +11,7 @@ from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 # Each is a button on the organization's sign-in page.
 MOST_PROVIDERS: Final = 20
@@ -23,8 +23,7 @@ LONGEST_SCOPE: Final = 200
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamProvider:
+class UpstreamProvider(Frozen, kw_only=True):
     """Without the secret, which is only ever opened to be used."""
 
     id: UpstreamProviderId

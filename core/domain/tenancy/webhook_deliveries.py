@@ -7,7 +7,6 @@ import hmac
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
@@ -18,6 +17,7 @@ from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeli
 from core.domain.json import Json
 from core.domain.secrets import Secret
 from core.domain.tenancy.webhooks import key_of
+from core.frozen import Frozen
 
 # After each failure but the last.
 PAUSES: Final = (timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4), timedelta(minutes=8))
@@ -30,8 +30,7 @@ LONGEST_KEPT_ANSWER: Final = 2_000
 MOST_REPLAYED: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class Happened(Frozen, kw_only=True):
     """The event, as the organization may know it."""
 
     id: EventId
@@ -53,8 +52,7 @@ class Happened:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Frozen, kw_only=True):
     """As its organization sees it. `attempts` counts those that have ended."""
 
     id: WebhookDeliveryId
@@ -71,8 +69,7 @@ class Delivery:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class DueDelivery:
+class DueDelivery(Frozen):
     """`waited`: for how long it has been due."""
 
     id: WebhookDeliveryId
@@ -81,8 +78,7 @@ class DueDelivery:
     waited: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Frozen):
     """How an attempt ended. `attempts` is how many there were before it. `pause` is the time to the next one: None when there is none.
     `rest` is what the receiver asked for.
     """
@@ -104,8 +100,7 @@ class Outcome:
         return "given_up" if self.pause is None else "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Frozen):
     """`continue_from` is where the next replay begins, when there were more events than one may queue."""
 
     queued: int

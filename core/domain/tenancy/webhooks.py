@@ -2,7 +2,6 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +13,7 @@ from core.domain.outbound.destinations import Destination, NotADestination, dest
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 # Each event is one more row and one more call for each of them.
 MOST_WEBHOOKS: Final = 50
@@ -28,8 +28,7 @@ _KIND: Final = "whsec_"
 _SUBSCRIBABLE: Final = tuple(one.name for one in WEBHOOK_EVENTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class Webhook(Frozen, kw_only=True):
     """`paused_at`: we have disabled it, since it failed for days. None when a person has, or nobody."""
 
     id: WebhookId

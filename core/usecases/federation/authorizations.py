@@ -1,7 +1,6 @@
 """Authorization requests: from an application that sends somebody here to the code that it gets, or to what the person has to do first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from core.domain.errors import NotFound
@@ -41,6 +40,7 @@ from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.sessions import Sessions
@@ -53,16 +53,14 @@ from ports.tokens import TokenVerifier
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Frozen):
     """What the application gets: a code, or an error."""
 
     answered: Answered
     application: Application
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Frozen):
     """The person has to do something first."""
 
     step: Step

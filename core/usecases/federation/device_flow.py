@@ -1,6 +1,5 @@
 """The device flow: a code is asked for, entered, approved or denied by a person, and exchanged once by the device that asked."""
 
-from dataclasses import replace
 from typing import Final, TypeGuard
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Unauthorized, Unavailable
@@ -39,6 +38,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Application
 from core.domain.identity.sign_in import open_context
 from core.domain.secrets import Secret, Token
+from core.frozen import replace
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.admission import Admission
 from core.usecases.identity.devices import Devices

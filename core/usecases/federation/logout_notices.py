@@ -1,7 +1,6 @@
 """Telling services of their sessions that have ended, and telling organizations what became of that."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import structlog
 
@@ -22,6 +21,7 @@ from core.domain.secrets import Token
 from core.domain.services.services import logout_destination
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhook_deliveries import Outcome
+from core.frozen import Frozen
 from core.usecases.tenancy.webhook_deliveries import BATCH, LEASE
 from ports.clock import Clock
 from ports.federation.logout_notices import ClaimedService, LogoutNoticeLookup, LogoutQueue
@@ -33,8 +33,7 @@ from ports.tokens import TokenSigner
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class LogoutReceiver:
+class LogoutReceiver(Frozen):
     """A claimed service, ready to be called."""
 
     claimed: ClaimedService

@@ -1,17 +1,15 @@
 """Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
-from dataclasses import dataclass
-
 from core.domain.federation.authorization_steps import Application
 from core.domain.federation.logouts import LogoutRequest, client_of_logout, way_back
 from core.domain.identity.callers import Caller
+from core.frozen import Frozen
 from core.usecases.federation.id_token_hints import read_hint
 from ports.federation.authorizations import Encounters
 from ports.tokens import TokenVerifier
 
 
-@dataclass(frozen=True, slots=True)
-class Farewell:
+class Farewell(Frozen):
     """How a request to sign out goes on."""
 
     application: Application | None

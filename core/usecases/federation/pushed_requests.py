@@ -1,12 +1,12 @@
 """Pushed authorization requests (RFC 9126): an application leaves its request here, and sends the person along with the request's name."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from core.domain.federation.authorization_parameters import PUSHED, Parameters, recipient
 from core.domain.federation.authorizations import AuthorizationRefused, Word, stored, unknown_application
 from core.domain.identifiers import ClientId, PushedRequestId
+from core.frozen import Frozen
 from core.usecases.federation.authorizations import Authorizations
 from ports.clock import Clock
 from ports.federation.authorizations import Encounters, PushedRequestStore
@@ -16,8 +16,7 @@ from ports.secrets import Secrets
 LIFETIME: Final = timedelta(seconds=60)
 
 
-@dataclass(frozen=True, slots=True)
-class PushedRequest:
+class PushedRequest(Frozen):
     """`uri` is good for one browser, once."""
 
     uri: str

@@ -4,7 +4,6 @@ The work is the same for every address, up to the commit: an observer of how bus
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from core.domain.branding import POSTERN
 from core.domain.identifiers import UserId
@@ -13,6 +12,7 @@ from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import mailed_token
 from core.domain.identity.sign_in import account_key, service_named
+from core.frozen import replace
 from core.usecases.identity.realms import HomeRealms
 from ports.branding import Brandings
 from ports.clock import Clock

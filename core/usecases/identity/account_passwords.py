@@ -1,7 +1,5 @@
 """Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
 
-from dataclasses import replace
-
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
@@ -11,6 +9,7 @@ from core.domain.identity.precedence import Precedence
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
+from core.frozen import replace
 from core.usecases.identity.account_access import end_access
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock

@@ -1,7 +1,5 @@
 """Accounts: registered, verified, and moved to another e-mail address."""
 
-from dataclasses import replace
-
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.identifiers import UserId
@@ -13,6 +11,7 @@ from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
+from core.frozen import replace
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.account_passwords import PasswordRules
 from ports.clock import Clock

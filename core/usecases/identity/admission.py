@@ -3,7 +3,6 @@ the tokens of a client, or in the cookie of a browser.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -17,6 +16,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Sighting
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Alone, Confirmed, NotConfirmed, is_unusual, methods, open_context
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, Outcome, audience, warning
 from core.usecases.identity.mfa import Mfa
@@ -29,8 +29,7 @@ from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
+class Arrived(Frozen, kw_only=True):
     """A person who may come in."""
 
     account: Account
@@ -65,8 +64,7 @@ class Landing(Protocol[_Kept_co]):
         """They owe a second factor first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted(Generic[Kept]):
+class Admitted(Frozen, Generic[Kept]):
     kept: Kept
     remembered: Remembered
 

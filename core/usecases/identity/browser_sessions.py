@@ -1,7 +1,6 @@
 """Browser sessions: signed in to by the steps of a flow, and ended."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.email import Email
@@ -17,6 +16,7 @@ from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeO
 from core.domain.identity.sessions import Session
 from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Password, Secret, Token
+from core.frozen import Frozen, replace
 from core.usecases.identity.admission import Admission, Admitted, Arrived, Overtaken, SignInEnded
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
@@ -172,8 +172,7 @@ class _SignedInMeanwhile(Exception):
     """The same form was quicker. Nothing of this one happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Landed:
+class _Landed(Frozen):
     user: UserId
     token: Token
     caller: Caller | None = None

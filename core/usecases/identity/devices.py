@@ -1,7 +1,6 @@
 """A person's devices: recognised at each sign-in, and listed, named and revoked by their owner."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +10,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Device, Remembered, device_name, device_renamed, device_revoked, trust_period
 from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
 from core.domain.record.events import Actor
+from core.frozen import replace
 from ports.clock import Clock
 from ports.identity.devices import DeviceLookup, Locations, Proxies, UserAgents
 from ports.ids import Ids

@@ -4,7 +4,6 @@ It leaves no trace that looks like the user's own: no device, no login event, no
 with its reason, and every request made in the user's name.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Unauthorized
@@ -15,14 +14,14 @@ from core.domain.identity.impersonation import Impersonation, reason_of, request
 from core.domain.identity.sessions import PLATFORM, Context, Impersonated, TokenPair
 from core.domain.identity.sign_in import open_context, service_named
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
 from ports.identity.impersonation import Impersonable
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonating:
+class Impersonating(Frozen):
     """What the platform owner is given."""
 
     id: ImpersonationId

@@ -1,7 +1,6 @@
 """Login events: one row and one event for every attempt to sign in, and the mail about a sign-in that may not be its owner's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
@@ -10,6 +9,7 @@ from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual, login_tried
+from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from ports.clock import Clock
 from ports.identity.login_events import LoginEventLookup
@@ -19,8 +19,7 @@ from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Frozen, kw_only=True):
     """How an attempt to sign in went."""
 
     user: UserId | None

@@ -4,7 +4,6 @@ Every change of it ends the trust in devices: that trust rested on what has just
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from core.domain.email import Email
@@ -35,6 +34,7 @@ from core.domain.mail import Mail
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import replace
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.mfa import BackupCodes, MfaLookup, Totp

@@ -4,7 +4,6 @@ A challenge is used up by the first answer to it, right or wrong. Nothing about 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import structlog
 
@@ -31,6 +30,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount, ServiceName, context_in
 from core.domain.json import Json
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
@@ -46,8 +46,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class UsedPasskey:
+class UsedPasskey(Frozen):
     """A passkey whose answer was right. What keeps its counter is still to do."""
 
     passkey: Passkey

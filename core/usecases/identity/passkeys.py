@@ -1,7 +1,6 @@
 """A person's passkeys: added, named, and removed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import PasskeyId, UserId
@@ -27,6 +26,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
+from core.frozen import replace
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
 from ports.identity.devices import UserAgents

@@ -1,7 +1,6 @@
 """A person's data: shown to the person and to those who may see it, and forgotten."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
 import structlog
 
@@ -23,6 +22,7 @@ from core.domain.identity.privacy import (
     require_may_forget,
 )
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.privacy import PlaceholderTaken, PrivacyLookup
 from ports.ids import Ids
@@ -33,8 +33,7 @@ log = structlog.get_logger()
 _UNKNOWN = "There is no such user"
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Frozen):
     """The data, and the sign-ins page by page, newest first."""
 
     export: Export

@@ -5,7 +5,6 @@ password.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -31,6 +30,7 @@ from core.domain.identity.sign_in import (
     failure_of,
 )
 from core.domain.secrets import Password
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.realms import HomeRealms
@@ -47,8 +47,7 @@ LastLook = Callable[[UnitOfWork, Alone | None, ServiceId | None], Awaitable[Conf
 Demand = Callable[[UnitOfWork, Alone], Awaitable[Callable[[], Awaitable[Confirmed]]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Frozen):
     """What shows that a person is who they say they are."""
 
     method: ProofMethod
@@ -69,8 +68,7 @@ class Proof:
     """By which the provider knows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Frozen):
     """A person who has proved who they are: which account, by what proof, from where, and where the sign-in leads."""
 
     named: NamedAccount

@@ -1,7 +1,6 @@
 """Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, m
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.domain.record.events import Actor
 from core.domain.secrets import Password
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import BesidePasskeys, Mfa
@@ -28,8 +28,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 Changed = TypeVar("Changed")
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Frozen):
     """The proof that a session lacks. Where it is not possible, because the person has no password, or signs in at a provider, they sign
     in again.
     """

@@ -1,6 +1,5 @@
 """What an operator does to an account from the command line. Everything is put on record, with the operator's name."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from core.domain.email import Email
@@ -12,6 +11,7 @@ from core.domain.json import Json
 from core.domain.platform.account_overviews import AccountOverview
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 from core.usecases.identity.account_access import end_access_counting
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
@@ -21,8 +21,7 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Frozen):
     """Which account it was, whether anything changed, and how many sessions ended."""
 
     account: Account
@@ -30,8 +29,7 @@ class Done:
     sessions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PasswordReset:
+class PasswordReset(Frozen):
     """`link` lets its holder in once, within the hour."""
 
     account: Account

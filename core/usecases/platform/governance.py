@@ -1,7 +1,6 @@
 """Governing organizations: who is admitted, who is suspended, which tier they have, and which of them exist."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from core.domain.changes import UNCHANGED
@@ -12,6 +11,7 @@ from core.domain.platform import governance
 from core.domain.platform.governance import Authority, Decision, GovernedOrganization, Override, Terms, Wanted
 from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
 from core.domain.tenancy.tiers import FREE, Tier
+from core.frozen import replace
 from ports.clock import Clock
 from ports.platform.governance import OrganizationRegister
 from ports.tenancy.organizations import Held

@@ -2,7 +2,6 @@
 or by a platform owner.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account, require_acceptable
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
+from core.frozen import replace
 from core.usecases.identity.account_access import hand_over
 from ports.clock import Clock
 from ports.ids import Ids

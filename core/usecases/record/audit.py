@@ -1,7 +1,6 @@
 """The audit log: read by those who may, linked in the background, verified by the operator."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, Finding, Head
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
+from core.frozen import Frozen
 from ports.record.audit import AuditChains, AuditLog, Backlog
 from ports.server_secrets import ServerSecrets
 
@@ -23,8 +23,7 @@ LINKED_AT_ONCE: Final = 1000
 READ_AT_ONCE: Final = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedChain:
+class CheckedChain(Frozen):
     """`name` is the organization's slug, or its id when the organization no longer exists."""
 
     chain: OrganizationId

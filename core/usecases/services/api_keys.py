@@ -1,7 +1,6 @@
 """API keys: made and deleted by members, revoked by the operator, and presented by services on every request."""
 
 import hmac
-from dataclasses import dataclass
 
 from core.domain.errors import NotFound, OrganizationNotActive, Unauthorized
 from core.domain.identifiers import ApiKeyId
@@ -24,6 +23,7 @@ from core.domain.services.api_keys import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -36,8 +36,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 _NO_SUCH_KEY = "The service has no such API key"
 
 
-@dataclass(frozen=True, slots=True)
-class NewApiKey:
+class NewApiKey(Frozen):
     """The only moment at which the key itself is known."""
 
     key: ApiKey

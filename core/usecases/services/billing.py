@@ -3,7 +3,6 @@ makes our records say what the news add up to, and may be repeated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -36,6 +35,7 @@ from core.domain.services.subscriptions import (
     subscription_changed,
     subscription_created,
 )
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -50,8 +50,7 @@ _FOREIGN: Final = "customer, organization, service, plan and person do not belon
 _OTHER_CUSTOMER: Final = "the subscription belongs to another customer"
 
 
-@dataclass(frozen=True, slots=True)
-class Receiving:
+class Receiving(Frozen):
     """How news are received. `secrets` sign them; none of them means that billing is not set up. `livemode` is that of our own key; None
     where it does not say.
     """

@@ -3,7 +3,6 @@ under the key that makes repeating it harmless; no unit of work is open while we
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -14,6 +13,7 @@ from core.domain.errors import BadRequest, BillingFailed, NotFound, Organization
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.services.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.billing import (
@@ -37,8 +37,7 @@ _MISSING: Final = "resource_missing"
 _TRIES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Frozen):
     """What somebody wants to buy."""
 
     organization_slug: str

@@ -2,7 +2,6 @@
 provider does not say, or does not know, changes nothing.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -10,6 +9,7 @@ import structlog
 
 from core.domain.services.billing import AGAIN, SWEEP
 from core.domain.services.billing_news import Snapshot
+from core.frozen import Frozen
 from core.usecases.services.billing import Billing
 from ports.clock import Clock
 from ports.metrics import Metrics
@@ -21,8 +21,7 @@ log = structlog.get_logger()
 LEASE: Final = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciled:
+class Reconciled(Frozen):
     """What a whole look came to."""
 
     looked_at: int = 0

@@ -1,7 +1,6 @@
 """Client secrets: made, listed and deleted by members."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import ClientSecretId
@@ -17,6 +16,7 @@ from core.domain.services.client_secrets import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -26,8 +26,7 @@ from ports.services.client_secrets import ClientSecretLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class NewClientSecret:
+class NewClientSecret(Frozen):
     """The only moment at which the secret itself is known."""
 
     secret: ClientSecret

@@ -1,7 +1,6 @@
 """Plans: what a service offers. Members of its organization make and change them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest, NotFound
@@ -21,6 +20,7 @@ from core.domain.services.plans import (
     plan_updated,
 )
 from core.domain.tenancy.members import Member
+from core.frozen import replace
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.plans import PlanLookup

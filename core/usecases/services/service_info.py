@@ -1,11 +1,10 @@
 """What a service's own servers may change of the service itself: its name. What they may know of it comes with their key."""
 
-from dataclasses import replace
-
 from core.domain.errors import Unauthorized
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.services import Service, ServiceChange, changed, service_updated
+from core.frozen import replace
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWorkFactory
 

@@ -1,6 +1,5 @@
 """The users of a service, as its own servers manage them with an API key. Everything is limited to the key's service."""
 
-from dataclasses import replace
 from typing import Final
 
 from core.domain.email import Email
@@ -21,6 +20,7 @@ from core.domain.services.service_users import (
     user_deleted,
     user_joined,
 )
+from core.frozen import replace
 from core.usecases.identity.account_access import end_access, hand_over
 from ports.clock import Clock
 from ports.ids import Ids

@@ -1,7 +1,6 @@
 """Services as the members of their organization see them: created, listed, changed, and deleted by the owner."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
@@ -30,6 +29,7 @@ from core.domain.services.services import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
 from ports.clock import Clock
@@ -42,8 +42,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedService:
+class CreatedService(Frozen):
     service: Service
     default_plan: Plan
     usage: ServiceUsage

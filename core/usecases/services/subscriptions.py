@@ -1,6 +1,5 @@
 """Subscriptions: kept by a service's own servers with an API key, shown to their users, and ended when their period ends."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +21,7 @@ from core.domain.services.subscriptions import (
     subscription_created,
     subscription_deleted,
 )
+from core.frozen import replace
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.subscriptions import SubscriptionLookup

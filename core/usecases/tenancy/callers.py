@@ -1,7 +1,6 @@
 """Who is behind a bearer token. The signature says for whom it was made. On every request, the database says whether that still holds."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired, TokenInvalid, Unauthorized
@@ -12,6 +11,7 @@ from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.presence import Presence
 from ports.tenancy.callers import CallerLookup
@@ -21,8 +21,7 @@ from ports.tokens import AccessTokenVerifier
 Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Claims:
+class _Claims(Frozen):
     """What a token claims. None of it counts before the database has confirmed it."""
 
     session: SessionId

@@ -1,7 +1,6 @@
 """Proofs of domains: looked for where only the owner of the domain can publish them, whatever the domain is used for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
@@ -14,6 +13,7 @@ from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AF
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -36,14 +36,12 @@ class _Sight(StrEnum):
     """No name server says whether it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Frozen):
     verified: bool
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Use(Generic[Proved]):
+class Use(Frozen, Generic[Proved]):
     """What domains are proved for. `lost_mail` tells the owners what has ended with the proof; empty: the first mail has said enough."""
 
     store: Callable[[UnitOfWork], ProofStore[Proved]]

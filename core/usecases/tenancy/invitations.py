@@ -1,7 +1,6 @@
 """Invitations: made, answered by the invited person or by a manager in their place, cancelled, and closed when their time has passed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -38,6 +37,7 @@ from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen, replace
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
 from ports.ids import Ids
@@ -51,8 +51,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 LISTED_TOKENS: Final = "invitation_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Frozen):
     """A new invitation. The token exists only here. The mailed link has another one, which the inviter never sees."""
 
     invitation: Invitation
@@ -60,8 +59,7 @@ class Issued:
     token: Token
 
 
-@dataclass(frozen=True, slots=True)
-class PresentedInvitation:
+class PresentedInvitation(Frozen):
     """What a token leads to, and what it says about the person who presents it."""
 
     which: ByToken | ById

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,6 +31,7 @@ from core.domain.tenancy.mail_servers import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -52,8 +52,7 @@ AT_ONCE_OF_ONE: Final = 2
 _ALL_BUSY: Final = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
+class Tested(Frozen):
     success: bool
     message: str
 

@@ -1,7 +1,6 @@
 """Members: who belongs to an organization and in which role, who leaves, and who owns it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
 from core.domain.identifiers import UserId
@@ -21,6 +20,7 @@ from core.domain.tenancy.members import (
 )
 from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable, require_no_more
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
+from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from ports.clock import Clock
@@ -28,8 +28,7 @@ from ports.tenancy.members import KnownMember, MemberLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Frozen):
     """What a person gets who continues in an organization."""
 
     account: Account

@@ -1,7 +1,6 @@
 """Organizations as their people see them: founded, listed, renamed, and deleted by the owner."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
@@ -27,6 +26,7 @@ from core.domain.tenancy.organizations import (
 from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE
+from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.ids import Ids
@@ -34,8 +34,7 @@ from ports.tenancy.organizations import OrganizationLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Founded:
+class Founded(Frozen):
     """A new organization, its owner, and tokens for it."""
 
     organization: Organization

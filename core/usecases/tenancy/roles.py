@@ -1,7 +1,6 @@
 """An organization's own roles: added, changed and deleted."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import RoleId
@@ -21,6 +20,7 @@ from core.domain.tenancy.roles import (
     role_slug,
     role_updated,
 )
+from core.frozen import replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids

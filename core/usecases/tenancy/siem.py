@@ -1,7 +1,5 @@
 """The SIEM configuration of an organization: made, shown, tried and removed by members who may."""
 
-from dataclasses import dataclass, replace
-
 import structlog
 
 from core.domain.changes import Unchanged
@@ -30,6 +28,7 @@ from core.domain.tenancy.siem import (
     siem_tested,
 )
 from core.domain.tenancy.siem_export import ATTEMPT_TIMEOUT, Export, asked_of, headers_of, refusal, test_body
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -44,8 +43,7 @@ log = structlog.get_logger()
 SEALED_SHUT = "the credentials cannot be opened: send them again"
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Frozen):
     success: bool
     message: str
 

@@ -1,13 +1,13 @@
 """Sign-in rules: read and changed by those who manage an organization's settings."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from core.domain.errors import BadRequest, NotFound, SecondFactorRequired
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import SignInRules, SignInRulesChange, sign_in_rules_updated
+from core.frozen import replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax

@@ -1,7 +1,6 @@
 """Upstream providers of organizations' own, kept by members who may."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
@@ -21,6 +20,7 @@ from core.domain.tenancy.upstream_providers import (
     scopes,
     sealing_context,
 )
+from core.frozen import replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing

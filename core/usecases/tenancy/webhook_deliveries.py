@@ -1,7 +1,6 @@
 """Deliveries: attempted by the dispatcher; listed and queued again by members."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -30,6 +29,7 @@ from core.domain.tenancy.webhook_deliveries import (
     unanswered,
 )
 from core.domain.tenancy.webhooks import PATIENCE, webhook_destination, webhook_paused
+from core.frozen import Frozen
 from core.usecases.tenancy.webhooks import held_active
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -48,8 +48,7 @@ BATCH: Final = 16
 _SEALED_SHUT: Final = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(Frozen):
     """A claimed destination, ready to be called."""
 
     claimed: Claimed

@@ -1,7 +1,6 @@
 """Webhooks: made, changed, tested and deleted by members who may."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import WebhookId
@@ -27,6 +26,7 @@ from core.domain.tenancy.webhooks import (
     webhook_tested,
     webhook_updated,
 )
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -39,8 +39,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _NAME_TAKEN = "name: the organization has a webhook of this name"
 
 
-@dataclass(frozen=True, slots=True)
-class NewWebhook:
+class NewWebhook(Frozen):
     """The only moment at which the secret is shown."""
 
     webhook: Webhook

@@ -1,13 +1,13 @@
 """What the API is, for programs at `/openapi.json` and for people at `/docs`: made once, in a thread, when somebody first asks."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import trio
 
 from core.domain.errors import NotFound
+from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description import documentation, openapi
 from entrypoints.http.description.documentation import Documentation
@@ -34,8 +34,7 @@ class ChapterPath(msgspec.Struct, frozen=True):
 _POLICY: Final = PagePolicy(scripts=(SELF,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Frozen):
     document: bytes
     pages: Documentation
 

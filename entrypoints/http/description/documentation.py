@@ -3,11 +3,11 @@ endpoints use. The pages work without scripts and ask nobody else.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from core.domain.languages import DEFAULT
+from core.frozen import Frozen
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.wording import Kind, anchor_of, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
@@ -25,8 +25,7 @@ _TITLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Frozen):
     name: str
     kind: Kind
     required: bool
@@ -35,8 +34,7 @@ class Field:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Frozen):
     status: str
     kind: Kind | None
     text: str
@@ -44,8 +42,7 @@ class Outcome:
     codes: Sequence[tuple[str, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Frozen):
     anchor: str
     method: str
     path: str
@@ -60,16 +57,14 @@ class Operation:
     example: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chapter:
+class Chapter(Frozen):
     anchor: str
     name: str
     text: str
     operations: Sequence[Operation]
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Frozen):
     anchor: str
     name: str
     text: str
@@ -77,8 +72,7 @@ class Type:
     fields: Sequence[Field]
 
 
-@dataclass(frozen=True, slots=True)
-class Documentation:
+class Documentation(Frozen):
     contents: bytes
     chapters: Mapping[str, bytes]
 

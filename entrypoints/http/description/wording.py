@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
+
+from core.frozen import Frozen
 
 Json = dict[str, Any]
 
@@ -33,8 +34,7 @@ _SHORT_LIST: Final = re.compile(r"\[[^\[\]{}]{1,80}\]")
 _FOR_THE_SHELL: Final = re.compile(r"[^\w:/.@%+,=-]")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Frozen):
     """How a schema reads: its words, and the anchor of the type that they name, if any."""
 
     text: str

@@ -1,12 +1,12 @@
 """What a body may be: JSON, a form, or raw bytes. A declaration says it by `accepts`, with a limit where the general one does not fit."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import inspect
 
+from core.frozen import Frozen
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, explained, media_type_of
 from entrypoints.http.machinery.errors import NotAsDeclared
@@ -26,8 +26,7 @@ class Accepts(Protocol):
     def reader(self, kind: Any, general_limit: int) -> BodyReader: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Json:
+class Json(Frozen):
     """`limit` is in bytes; None means the general one."""
 
     limit: int | None = None
@@ -43,8 +42,7 @@ class Json:
         return BodyReader(kind, self.limit or general_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Frozen):
     """Fields into a Struct, urlencoded as a browser sends them, each given once. Without `limit`: 8 KiB, or the general limit if that is
     less.
     """
@@ -63,8 +61,7 @@ class Form:
         return _FormReader(kind, self.limit or min(LONGEST_FORM, general_limit), self.most_fields)
 
 
-@dataclass(frozen=True, slots=True)
-class FormOrJson:
+class FormOrJson(Frozen):
     """The same Struct from a form, as OAuth has it, or from JSON; the content type says which. Without `limit`: 16 KiB."""
 
     limit: int = 16 << 10
@@ -80,8 +77,7 @@ class FormOrJson:
         return _FormOrJsonReader(kind, self.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Frozen):
     """Raw bytes of this media type, for a handler that must see them before anything parses them, to check a signature for instance."""
 
     media_type: str
@@ -94,8 +90,7 @@ class Raw:
         return _RawReader(self.media_type, self.limit or general_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class ScimJson:
+class ScimJson(Frozen):
     """JSON of SCIM, whose attributes may be written in any case (RFC 7643 section 2.1), and whose truth values some directories write as
     texts. What operations set is left as it is.
     """
@@ -166,8 +161,7 @@ def _names(kind: type[msgspec.Struct]) -> Iterator[str]:
             pending.append(one.item_type if isinstance(one, inspect.CollectionType) else one.type)
 
 
-@dataclass(frozen=True, slots=True)
-class RawXml:
+class RawXml(Frozen):
     """A document in XML, as it is: under the media type for SAML metadata, or one of the general ones."""
 
     limit: int

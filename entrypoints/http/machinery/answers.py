@@ -4,12 +4,12 @@ declaration.
 """
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Final, Generic
 
 import msgspec
 from typing_extensions import TypeVar
 
+from core.frozen import Frozen
 from entrypoints.http.machinery.fields import MessageText
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -34,15 +34,13 @@ NOTHING: Final = Nothing()
 NO_BODY: Final = NoBody()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[Value]):
+class Answer(Frozen, Generic[Value]):
     value: Value
     status: int
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed(Generic[Value]):
+class Streamed(Frozen, Generic[Value]):
     """An answer that is too long to be made in one piece, as its encoded parts. They are made while the client reads, after the deadline of
     the handler and without its place among the requests at work: a part must be made quickly, and nothing may be held between two of them.
     What goes wrong then can only break the connection off.

@@ -4,7 +4,6 @@ Kinds of session are admitted by name: for each rule, `Admitted` says which cont
 name. A further kind of caller is one more object of this shape.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from core.domain.errors import (
@@ -28,6 +27,7 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.tenancy.members import IN_A_SERVICE, Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.callers import Witness
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
@@ -35,8 +35,7 @@ from entrypoints.http.machinery.limits import SCIM
 from entrypoints.http.machinery.scim_recording import recording
 
 
-@dataclass(frozen=True, slots=True)
-class SecurityScheme:
+class SecurityScheme(Frozen):
     """The scheme in OpenAPI's terms."""
 
     name: str
@@ -45,8 +44,7 @@ class SecurityScheme:
     """The `WWW-Authenticate` header of a 401 (RFC 9110 section 11.6.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Frozen):
     """A session that its holder wants to end, and who the holder is."""
 
     session: SessionId
@@ -103,8 +101,7 @@ class _Anyone:
         """Everybody is admitted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admitted(Frozen, kw_only=True):
     """The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind."""
 
     contexts: frozenset[Context]

@@ -5,7 +5,6 @@ validation, authorization, the OpenAPI document, and the tests that walk every r
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType, UnionType
 from typing import Any, Final, Required, TypedDict, Union, get_args, get_origin, get_type_hints
 
@@ -15,6 +14,7 @@ from typing_extensions import Unpack
 from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimited, ReauthenticationRequired, Refusal, UnsupportedMediaType
 from core.domain.identity.proofs import StepUp
 from core.domain.rate_limits import RateLimit
+from core.frozen import Frozen
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
@@ -75,8 +75,7 @@ class Statement(TypedDict, total=False):
     """For a page whose form other sites send, because a protocol wants it. It must change nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Frozen, kw_only=True):
     method: str
     path: str
     caller: CallerRule

@@ -1,11 +1,11 @@
 """The headers that all answers carry. They are made once, so that an answer adds only its own."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
 from core.domain.languages import Language
+from core.frozen import Frozen
 
 HeaderList = list[tuple[bytes, bytes]]
 Opener = Literal["same-origin", "same-origin-allow-popups", "unsafe-none"]
@@ -24,8 +24,7 @@ class UnsafePolicy(Exception):
     """A policy that would let a page run or load what it should not. Postern does not start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PagePolicy:
+class PagePolicy(Frozen, kw_only=True):
     """What a page may run, load and send, for its Content-Security-Policy (CSP level 3). What is not named is forbidden, and nobody may
     frame any page. An inline script or style is allowed by its hash alone.
     """

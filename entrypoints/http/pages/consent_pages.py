@@ -1,12 +1,12 @@
 """What stands between signing in and an application: which account it is for, and what the application may know and do."""
 
-from dataclasses import replace
 from typing import Final, Literal
 
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_steps import Step
 from core.domain.federation.redirects import destination, proves_nothing
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
+from core.frozen import replace
 from core.usecases.federation.authorizations import Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

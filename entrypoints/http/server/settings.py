@@ -1,12 +1,12 @@
 """What an operator may change about the HTTP server: limits against clients that are slow, large or many. All in seconds and bytes."""
 
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
+from core.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+
+class ServerSettings(Frozen):
     # Longer than the 60 s for which common proxies keep an idle upstream connection, so that the proxy ends it and we do not.
     keep_alive: float = 75.0
     # From the first byte of a request to the end of its head.

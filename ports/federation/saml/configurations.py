@@ -1,7 +1,6 @@
 """Where the configurations of SAML, its certificates and its exchanges are kept."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -24,11 +23,11 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(Frozen, kw_only=True):
     """A service and what SAML has of it."""
 
     service: ServiceId
@@ -41,8 +40,7 @@ class Configured:
     next: Signer | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entering:
+class Entering(Frozen, kw_only=True):
     """Somebody who goes to a service provider with an assertion."""
 
     session_index: SamlSessionId
@@ -62,8 +60,7 @@ class NotEntered(Exception):
     """The person, their session or the service is gone, or does not let them in; or their request was taken before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Participant:
+class Participant(Frozen, kw_only=True):
     """A service provider that somebody was sent to from a session."""
 
     session_index: SamlSessionId
@@ -76,8 +73,7 @@ class Participant:
     slo_url: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expiring:
+class Expiring(Frozen, kw_only=True):
     """A certificate that ends soon, and who is told."""
 
     certificate: Certificate

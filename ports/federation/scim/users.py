@@ -1,7 +1,6 @@
 """Where the people of a directory are kept: members of the organization, and those whom it has deactivated or taken out of the group."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -15,18 +14,17 @@ from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Listed
 from core.domain.tenancy.tiers import UserLimit
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Frozen):
     """How many members the organization has, and how many it may have."""
 
     members: int
     limit: UserLimit
 
 
-@dataclass(frozen=True, slots=True)
-class Newcomer:
+class Newcomer(Frozen):
     """An address that a directory brings. `account` is None if nobody has it."""
 
     capacity: Capacity
@@ -36,8 +34,7 @@ class Newcomer:
     """The directory has them already, or they are a member anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Frozen):
     """The group, and those whom a change of it concerns."""
 
     group: Group
@@ -55,8 +52,7 @@ class AddressChange(StrEnum):
     """Somebody else has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Frozen):
     """`by` is one of the attributes that `ports` names in `SORTABLE`."""
 
     by: str = "id"
@@ -122,8 +118,7 @@ class ProvisionedUserLookup(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class FoundGroup:
+class FoundGroup(Frozen):
     group: Group
     members: bytes | None
     included: frozenset[UserId]

@@ -1,16 +1,15 @@
 """Where it is kept what services may do at providers."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant
 from core.domain.identity.upstream.sign_in import WayThrough
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantFound:
+class GrantFound(Frozen, kw_only=True):
     """What an application has at a provider. `grant` is None where the person is not connected there through it."""
 
     way: WayThrough

@@ -1,6 +1,5 @@
 """Codes: how long one lasts, and what its second use means."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from core.domain.federation.authorization_codes import (
 )
 from core.domain.identifiers import AuthorizationCodeId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.secrets import Token
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SERVICE = ServiceId(UUID(int=1))

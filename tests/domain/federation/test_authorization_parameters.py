@@ -1,7 +1,6 @@
 """What an authorization request says, and what is wrong with one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
@@ -31,6 +30,7 @@ from core.domain.federation.authorizations import (
 from core.domain.federation.redirects import Recipient, ResponseMode
 from core.domain.federation.scopes import SCOPES
 from core.domain.identifiers import ClientId, UserId
+from core.frozen import replace
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB, LOOPBACK, NEAR_LOOPBACK, NEAR_REGISTERED, REGISTERED
 
 CLIENT = ClientId(UUID("0199d3a0-0000-7000-8000-000000000001"))

@@ -1,6 +1,5 @@
 """What is left to do before an application gets its code."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -23,6 +22,7 @@ from core.domain.federation.redirects import Recipient, ResponseMode
 from core.domain.federation.scopes import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CLIENT = ClientId(UUID(int=1))

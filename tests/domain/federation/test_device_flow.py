@@ -1,6 +1,5 @@
 """The device flow: what people may type, what a device is told, and what a database cannot read."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -37,6 +36,7 @@ from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import DeviceCodeId, OrganizationId, ServiceId, UserId
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Secret
+from core.frozen import replace
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CODE = DeviceCodeId(UUID(int=7))

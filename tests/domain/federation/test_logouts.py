@@ -1,6 +1,5 @@
 """Signing out at an application's request: what it says, and where the person goes."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -10,6 +9,7 @@ from core.domain.federation.authorization_steps import Application
 from core.domain.federation.authorizations import Registered
 from core.domain.federation.logouts import Hint, LogoutRequest, WayBackUnknown, client_of_logout, logout_request, way_back
 from core.domain.identifiers import ClientId, UserId
+from core.frozen import replace
 from tests.domain.federation.test_authorization_steps import APPLICATION, CLIENT
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB, LOOPBACK, NEAR_LOOPBACK, NEAR_REGISTERED, REGISTERED
 

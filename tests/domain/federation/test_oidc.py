@@ -1,6 +1,5 @@
 """What an ID token says, where a session knows less than usual."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from core.domain.federation.oidc import half_hash, id_claims
 from core.domain.identifiers import ClientId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, Application, OpenedSession, Session, access_claims, context_class
 from core.domain.secrets import Token
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SESSION = Session(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + timedelta(days=1), NOW + timedelta(days=1))

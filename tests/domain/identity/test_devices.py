@@ -1,6 +1,5 @@
 """Recognising devices, scoring risk, granting trust, and the names that people give."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 from uuid import UUID
@@ -37,6 +36,7 @@ from core.domain.identity.risk import (
     judge,
 )
 from core.domain.record.events import Actor
+from core.frozen import replace
 
 NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ONE, OTHER = (DeviceId(UUID(f"0199d3a0-0000-7000-8000-00000000000{number}")) for number in range(2))

@@ -1,6 +1,5 @@
 """Flows: what one wants of the sign-in, when a form counts as sent twice, and what forms are bound to."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from core.domain.identity.browser_sessions import session_token
 from core.domain.identity.flows import GRACE, LIFETIME, Flow, FlowPurpose, Prompt, Wanted, form_token, proof_digest
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.secrets import Token
+from core.frozen import replace
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -1,6 +1,5 @@
 """Mailed tokens: how long each kind lasts, where its link leads, and to whom it may be mailed."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS,
 from core.domain.jobs import CAN_WAIT
 from core.domain.mail import named_account
 from core.domain.secrets import Token
+from core.frozen import replace
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 USER = UserId(UUID(int=1))

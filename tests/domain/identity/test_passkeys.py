@@ -1,6 +1,5 @@
 """Passkeys: who we are for authenticators, what a challenge is bound to, counters, and the last way in."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.sign_in import methods
 from core.domain.identity.ways_in import LastWayIn, WaysIn, require_another
+from core.frozen import replace
 
 PASSKEY = Passkey(
     id=PasskeyId(UUID(int=1)),

@@ -1,6 +1,5 @@
 """What happens to a refresh token that is presented, and what tokens say."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import GRACE, PresentedToken, RefreshOutcome, fingerprint, refresh_outcome, successor
 from core.domain.identity.sessions import NO_SUBSCRIPTION, Context, Impersonated, OpenedSession, Session, SubscriptionState, access_claims
 from core.domain.secrets import Token
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USER, OTHER = (UUID(f"0199d3a0-0000-7000-8000-00000000000{number}") for number in range(2))

@@ -1,6 +1,5 @@
 """What the check of a password results in, and what is told about it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from core.domain.identity.sign_in import (
     service_named,
 )
 from core.domain.record.events import Actor
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACCOUNT = Account(UserId(UUID(int=7)), Email("ada@example.org"), False, email_verified_at=NOW, deactivated_at=None, created_at=NOW)

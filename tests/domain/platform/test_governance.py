@@ -1,7 +1,6 @@
 """Decisions about organizations: every one from every state, and its record."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -16,6 +15,7 @@ from core.domain.platform.governance import Authority, Decision, Override, Terms
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
+from core.frozen import replace
 
 NOON: Final = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 EARLIER: Final = NOON - timedelta(days=30)

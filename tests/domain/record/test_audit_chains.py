@@ -1,7 +1,6 @@
 """Chains of the audit log: what a link covers, how a chain goes on, and what a walk along it finds."""
 
 import hmac
-from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from core.domain.record.audit_chains import (
     link_digest,
     linked,
 )
+from core.frozen import replace
 
 KEY = b"k" * 32
 ACME, BOLT = OrganizationId(UUID(int=1)), OrganizationId(UUID(int=2))

@@ -1,6 +1,5 @@
 """Plans: which terms there can be, and what is told of a change."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from core.domain.services.plans import (
     plan_price_id,
     plan_updated,
 )
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ORGANIZATION = OrganizationId(UUID(int=1))

@@ -1,6 +1,5 @@
 """What a service may do to the account of one of its users, and what the events say."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from uuid import UUID
@@ -15,6 +14,7 @@ from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.service_users import Fate, HeldServiceUser, ServiceUser, email_changed, user_created, user_deleted, user_joined
 from core.domain.services.services import ServiceProfile, ServiceType
+from core.frozen import replace
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 USER = UserId(UUID(int=1))

@@ -1,6 +1,5 @@
 """Subscriptions: when one has expired, how far its period may go, and what is told of it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from core.domain.services.subscriptions import (
     subscription_created,
     subscription_deleted,
 )
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SUBSCRIPTION = Subscription(

@@ -1,13 +1,12 @@
 """Access as it is explained: every capability with all that gives it, and whether the next request gets in."""
 
-from dataclasses import replace
-
 import pytest
 
 from core.domain.email import Email
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability
+from core.frozen import replace
 
 HOLDER = Related("holder", "auditor")
 VIEW = Related("audit_logs.view", "auditor")

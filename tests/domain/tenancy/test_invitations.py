@@ -1,7 +1,6 @@
 """Invitations: which have ended, what prevents accepting one, and the tokens of people's own lists."""
 
 import base64
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -19,6 +18,7 @@ from core.domain.tenancy.invitations import Invitation, InvitationStatus, Invite
 from core.domain.tenancy.listed_tokens import ListedToken, read_listed_token
 from core.domain.tenancy.roles import Assignable, Capability
 from core.domain.tenancy.tiers import LimitSource, UserLimit
+from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 KEY = b"k" * 32

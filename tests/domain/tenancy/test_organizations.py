@@ -1,6 +1,5 @@
 """What an organization may be called, and what is said when one comes, is renamed, and goes."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from core.domain.tenancy.organizations import (
     purge_job,
 )
 from core.domain.tenancy.tiers import FREE, LimitSource, UserLimit, user_limit
+from core.frozen import replace
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ADA = Actor(UserId(UUID(int=1)), address="192.0.2.1")

@@ -3,7 +3,6 @@
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.description import documentation

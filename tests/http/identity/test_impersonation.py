@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +11,7 @@ import pytest
 import trio
 
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Cast

@@ -1,7 +1,6 @@
 """The second factor over HTTP: the shapes of the API, every refusal, the limits, and what each request costs the database."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,6 +12,7 @@ import trio
 
 from core.domain.identity.mfa import CODES_AT_SET_UP
 from core.domain.mail import Mail
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from tests.conftest import CapturedLog

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -26,6 +25,7 @@ from core.domain.mail import Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
 from core.domain.record.events import SYSTEM
 from core.domain.tenancy.mail_servers import OrganizationMail
+from core.frozen import replace
 from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

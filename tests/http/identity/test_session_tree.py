@@ -3,7 +3,6 @@ other.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -15,6 +14,7 @@ from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import GREATEST_DEPTH
 from core.domain.record.events import Actor
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours, all_at_once

@@ -1,13 +1,13 @@
 """The built-in pages: they work as a browser without scripts uses them, and only from our own address."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import pytest
 
 from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.machinery.accepts import LONGEST_FORM

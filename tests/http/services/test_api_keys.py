@@ -5,7 +5,6 @@ than their maker may do.
 import re
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -19,6 +18,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import MOST_KEYS, Permission
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import replace
 from core.usecases.services.api_keys import ApiKeys
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.limits import CREDENTIALS

@@ -3,7 +3,7 @@ what they ask for come from the declarations.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import pytest
 
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.answers import NOTHING, Nothing

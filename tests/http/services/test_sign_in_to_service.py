@@ -1,6 +1,5 @@
 """Signing in to a service over HTTP: what its tokens say, who becomes its user and when, what is refused, and who is told of it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -11,6 +10,7 @@ import trio
 
 from core.domain.identity.accounts import Account
 from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE
+from core.frozen import names_of, replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops, all_at_once
@@ -597,7 +597,7 @@ class TestAfterwards:
 
 def test_an_account_knows_nothing_of_services() -> None:
     """The stored origin of the account is only for its deletion; it goes into no token and no answer."""
-    assert not [name for name in Account.__dataclass_fields__ if "service" in name]
+    assert not [name for name in names_of(Account) if "service" in name]
 
 
 async def test_only_members_sign_in_where_only_they_may(house: House) -> None:

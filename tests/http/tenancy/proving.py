@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -13,6 +12,7 @@ from adapters.outbound.dialer import Dialer
 from adapters.outbound.names import SystemNames
 from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
 from adapters.postgres.tenancy.domains import PostgresDomains
+from core.frozen import replace
 from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domain_routes import DomainRoutes
 from core.usecases.tenancy.domains import Domains

@@ -3,12 +3,13 @@ while it is active and while it is not. The routes and what they ask for come fr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.answers import NOTHING, Nothing

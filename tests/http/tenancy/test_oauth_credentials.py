@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
+from core.frozen import names_of
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
@@ -60,7 +61,7 @@ async def test_the_secret_is_kept_sealed_for_its_row_alone(house: House) -> None
     assert SECRET.encode() not in row["sealed_client_secret"]
     context = f"oauth_credentials.sealed_client_secret:{row['id']}"
     assert house.postern.foundation.keyring.open(row["sealed_client_secret"], context) == SECRET.encode()
-    assert OAuthCredentials.__dataclass_fields__.keys().isdisjoint({"secret", "client_secret"})
+    assert {"secret", "client_secret"}.isdisjoint(names_of(OAuthCredentials))
 
 
 async def test_each_organization_has_its_own(house: House) -> None:

@@ -1,6 +1,5 @@
 """Organizations over HTTP: founded, seen, renamed, deleted; by whom, and what everybody else is told."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.organizations import MOST_OWNED, MOST_WAITING, PURGE_JOB
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.tiers import FREE
+from core.frozen import replace
 from core.usecases.tenancy.organizations import Organizations
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application

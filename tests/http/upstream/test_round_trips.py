@@ -1,12 +1,12 @@
 """What a sign-in through a provider asks the database, and that nothing is lost by asking so little."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.http.application import build_application
 from entrypoints.http.pages import upstream_pages
 from tests.http.browsing import Tabs

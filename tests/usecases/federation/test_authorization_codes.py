@@ -1,6 +1,6 @@
 """Redeeming a code that others redeem at the same moment."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import cast
 from uuid import UUID
@@ -18,6 +18,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.frozen import replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions

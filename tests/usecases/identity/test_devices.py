@@ -1,7 +1,7 @@
 """A sign-in's device, from what a request tells to what its client keeps; and what its owner does with it later."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from core.domain.identity.risk import Recognition, RiskFactor, Sighting
 from core.domain.identity.sessions import Session
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.frozen import replace
 from core.usecases.identity.devices import Devices
 from entrypoints.settings_forms import networks
 from ports.unit_of_work import UnitOfWorkFactory

@@ -1,7 +1,7 @@
 """Who is behind a bearer token: each claim that must be right, and what the database decides in the end."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, Standing
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import replace
 from core.usecases.tenancy.callers import Callers
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

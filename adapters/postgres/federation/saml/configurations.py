@@ -1,7 +1,6 @@
 """SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and what went back and forth."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -28,17 +27,16 @@ from core.domain.federation.saml.messages import NameId, Remembered
 from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
+from core.frozen import Frozen
 from ports.federation.saml.configurations import Entering, NotEntered, Participant
 from ports.tenancy.webhooks import Owner
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Frozen):
     configuration: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Participant:
+class _Participant(Frozen, kw_only=True):
     id: UUID
     session_id: UUID
     user_id: UUID

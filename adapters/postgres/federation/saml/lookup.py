@@ -1,7 +1,6 @@
 """What SAML looks up in PostgreSQL, each in one round trip."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -22,11 +21,11 @@ from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, S
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
+from core.frozen import Frozen, names_of
 from ports.federation.saml.configurations import Configured, Expiring
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Configured:
+class _Configured(Frozen, kw_only=True):
     service_id: UUID
     organization_slug: str
     service_slug: str
@@ -72,8 +71,7 @@ def _meeting_in_browser(*columns: Any) -> tuple[Meeting | None, Caller | None]:
     return _meeting(*columns[BROWSER_COLUMNS:]), browser_caller(columns[:BROWSER_COLUMNS])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Exchange:
+class _Exchange(Frozen, kw_only=True):
     """For a service without exchanges, the list has one row of nulls."""
 
     id: UUID | None
@@ -108,15 +106,14 @@ class _Exchange:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(Frozen):
     organization: str
     service: str
 
 
 class _Expiring:
     def __init__(self, **columns: Any) -> None:
-        certificate = CertificateRow(**{name: columns.pop(name) for name in CertificateRow.__dataclass_fields__})
+        certificate = CertificateRow(**{name: columns.pop(name) for name in names_of(CertificateRow)})
         organization = OrganizationId(columns.pop("organization_id"))
         self.expiring = Expiring(certificate=certificate.kept(), organization=organization, **columns)
 

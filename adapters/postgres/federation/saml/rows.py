@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, LiteralString
@@ -14,13 +13,13 @@ from adapters.postgres.storable import storable_text
 from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
 from core.domain.federation.saml.configurations import AcsEndpoint, Binding, Configuration
 from core.domain.identifiers import SamlCertificateId, ServiceId
+from core.frozen import Frozen
 
 # Services that somebody signs in to in a busy minute.
 _READ: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateRow:
+class CertificateRow(Frozen, kw_only=True):
     id: UUID
     service_id: UUID
     state: str

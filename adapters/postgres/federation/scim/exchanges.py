@@ -1,7 +1,6 @@
 """The last exchanges with directories, in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -13,12 +12,12 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable
 from core.domain.federation.scim.exchanges import MOST_KEPT, ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
+from core.frozen import Frozen
 
 _AT_ONCE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Exchange:
+class _Exchange(Frozen):
     id: UUID
     org_id: UUID
     token_id: UUID

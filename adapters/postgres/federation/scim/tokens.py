@@ -1,7 +1,6 @@
 """SCIM tokens in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -15,6 +14,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import KnownScimToken, ScimHolder, ScimToken
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
+from core.frozen import Frozen
 
 _PAUSE: Final = timedelta(minutes=1)
 
@@ -34,8 +34,7 @@ class _Known(NamedTuple):
         return KnownScimToken(holder, self.digest, self.expires_at, self.organization_is_active)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Frozen):
     id: UUID
     org_id: UUID
     name: str
@@ -58,8 +57,7 @@ class _Token:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
+class _Added(Frozen):
     before: int
 
 

@@ -5,7 +5,6 @@ the order of their ids, which does not change when somebody is deactivated: a di
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -30,11 +29,11 @@ from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.tenancy.tiers import user_limit
+from core.frozen import Frozen, names_of
 from ports.federation.scim.users import AddressChange, Capacity, FoundGroup, Newcomer, Order, Touched
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Profile:
+class _Profile(Frozen, kw_only=True):
     email: str
     external_id: str | None
     work_email: str | None
@@ -59,16 +58,14 @@ class _Profile:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _User(_Profile):
+class _User(_Profile, kw_only=True):
     user_id: UUID
 
     def user(self) -> ProvisionedUser:
         return ProvisionedUser(id=UserId(self.user_id), profile=self.profile(), created_at=self.provisioned_at, updated_at=self.changed_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Capacity:
+class _Capacity(Frozen, kw_only=True):
     member_count: int
     max_users: int | None
     default_max_users: int
@@ -81,10 +78,10 @@ class _Held:
     """The columns of a held user, and beside them whatever the statement adds."""
 
     def __init__(self, **columns: Any) -> None:
-        self.capacity = _Capacity(**{name: columns.pop(name) for name in _Capacity.__dataclass_fields__}).capacity()
+        self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "is_deactivated", "in_group", "is_own")}
-        account = {name: columns[name] for name in AccountRow.__dataclass_fields__ if name in columns}
-        profile = {name: columns[name] for name in _Profile.__dataclass_fields__ if name in columns}
+        account = {name: columns[name] for name in names_of(AccountRow) if name in columns}
+        profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
         if columns["id"] is not None:
@@ -99,8 +96,7 @@ class _Held:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Newcomer(_Capacity):
+class _Newcomer(_Capacity, kw_only=True):
     name: str
     logo_url: str | None
     primary_color: str | None
@@ -128,8 +124,7 @@ class _Newcomer(_Capacity):
         return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
+class _Changed(Frozen):
     done: bool
     known: bool
 

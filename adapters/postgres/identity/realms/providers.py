@@ -1,7 +1,6 @@
 """Whether the provider that a realm names can be used, from PostgreSQL, and what is known of outages."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -10,11 +9,11 @@ from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.identity.realms import Realm, RealmProvider
 from core.domain.identity.upstream.outages import is_away
+from core.frozen import Frozen
 from ports.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class _Provider:
+class _Provider(Frozen):
     failed_at: datetime | None
     has_credentials: bool
     own_name: str | None

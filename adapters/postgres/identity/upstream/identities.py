@@ -1,7 +1,6 @@
 """The connected accounts at providers, in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -15,10 +14,10 @@ from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.identities import Identity
 from core.domain.identity.upstream.providers import is_one_of_three
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
+class _Identity(Frozen):
     id: UUID
     user_id: UUID
     provider: str

@@ -1,13 +1,12 @@
 """What organizations have of their own at upstream providers: clients at some of the three, and other providers."""
 
-from dataclasses import dataclass
 from typing import LiteralString
 
 from core.domain.identity.upstream.providers import Offer, OwnProviders
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRow:
+class OwnRow(Frozen, kw_only=True):
     """What the columns of `own` read."""
 
     own_clients: list[str] | None

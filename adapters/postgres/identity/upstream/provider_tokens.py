@@ -1,6 +1,5 @@
 """What services may do at providers, in PostgreSQL. Tokens are sealed before they get here."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -17,8 +16,7 @@ from core.domain.identity.upstream.providers import is_one_of_three
 from ports.identity.upstream.provider_tokens import GrantFound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found(WayRow):
+class _Found(WayRow, kw_only=True):
     grant_id: UUID | None
     identity_id: UUID | None
     granted_to: str | None

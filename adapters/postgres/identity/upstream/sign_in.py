@@ -1,6 +1,6 @@
 """Signing in through upstream providers, in PostgreSQL: what is on its way, and whom a provider's word may be about."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
 from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, WayThrough
+from core.frozen import replace
 
 
 class _Met:

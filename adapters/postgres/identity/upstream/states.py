@@ -1,7 +1,6 @@
 """States in PostgreSQL: kept by whoever leaves for a provider, and removed by whoever comes back. One statement each."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.upstream.sign_in import NewState, Place, TakenState
+from core.frozen import names_of
 
 
 class TakenRow:
@@ -35,7 +35,7 @@ class TakenRow:
         )
 
 
-_FLOW: Final = tuple(field.name for field in fields(FlowRow))
+_FLOW: Final = names_of(FlowRow)
 
 
 def place_parameters(provider: str, place: Place) -> Mapping[str, Any]:

@@ -5,17 +5,16 @@ depends on the request alone, and PostgreSQL makes ready every part of a stateme
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.identity.upstream.providers import is_one_of_three
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayRow:
+class WayRow(Frozen, kw_only=True):
     """What `Parts.way` reads; to be extended by what a statement reads beside it."""
 
     organization_id: UUID | None
@@ -70,8 +69,7 @@ def _client(table: str, row: UUID | None, client_id: str | None, secret: bytes |
     return SealedClient(client_id=client_id, sealed_secret=secret, context=f"{table}.sealed_client_secret:{row}")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Frozen):
     """Of a statement about one kind of provider."""
 
     way: LiteralString

@@ -3,7 +3,6 @@ providers can learn of it before it signs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -14,6 +13,7 @@ from core.domain.identifiers import SamlCertificateId, ServiceId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.services import Service
+from core.frozen import Frozen
 
 VALIDITY_YEARS: Final = 3
 # How many days before its end the owners are told of a certificate, the earliest first.
@@ -27,8 +27,7 @@ class CertificateState(StrEnum):
     """Metadata show it, and it does not sign yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class Certificate(Frozen, kw_only=True):
     """Without its private key, which only whoever signs asks for."""
 
     id: SamlCertificateId
@@ -45,8 +44,7 @@ class Certificate:
         return self.state is CertificateState.ACTIVE
 
 
-@dataclass(frozen=True, slots=True)
-class Signer:
+class Signer(Frozen):
     """What signs: a certificate with its private key, sealed."""
 
     certificate: Certificate

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -14,6 +13,7 @@ from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.redirect_uris import web_page
 from core.domain.services.services import Service
+from core.frozen import Frozen, names_of, replace
 
 # SAML core, section 8.3.6.
 LONGEST_ENTITY_ID: Final = 1024
@@ -64,8 +64,7 @@ class Source(StrEnum):
 DEFAULT_ATTRIBUTES: Final[Mapping[str, str]] = {Source.EMAIL.value: "email", Source.ID.value: "id"}
 
 
-@dataclass(frozen=True, slots=True)
-class AcsEndpoint:
+class AcsEndpoint(Frozen):
     """Where the service provider takes assertions, by its metadata."""
 
     index: int
@@ -73,8 +72,7 @@ class AcsEndpoint:
     is_default: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class Configuration(Frozen, kw_only=True):
     """Who the service provider is, and what it is sent."""
 
     service: ServiceId
@@ -120,8 +118,7 @@ class Configuration:
         return self.acs_url
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationChange:
+class ConfigurationChange(Frozen, kw_only=True):
     """What is left out stays as it is. Entity id and ACS URL are not left out where SAML is enabled by hand."""
 
     enabled: bool
@@ -135,8 +132,7 @@ class ConfigurationChange:
     require_signed_requests: bool | Unchanged = UNCHANGED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
+class Understood(Frozen, kw_only=True):
     """What a service provider's metadata say, as far as we need it."""
 
     entity_id: str
@@ -169,7 +165,7 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
         for name in ("entity_id", "acs_url"):
             if getattr(change, name) is UNCHANGED:
                 raise _missing(name)
-    given = {name: getattr(change, name) for name in ConfigurationChange.__dataclass_fields__}
+    given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
     after = replace(before, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
     if after.slo_url != before.slo_url:
         after = replace(after, slo_response_url=None, slo_binding=Binding.POST)

@@ -2,13 +2,13 @@
 and reasons, and nothing of what a message says about a person.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from core.domain.federation.saml.configurations import Binding
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
+from core.frozen import Frozen
 
 MOST_EXCHANGES: Final = 50
 _LONGEST_ID: Final = 256
@@ -23,8 +23,7 @@ class ExchangeKind(StrEnum):
     OUR_LOGOUT_RESPONSE = "our_logout_response"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Frozen, kw_only=True):
     id: SamlExchangeId
     service: ServiceId
     kind: ExchangeKind

@@ -5,7 +5,6 @@ the person is, and by which name, which is no affair of the one before.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,12 +13,12 @@ from core.domain.federation.saml.messages import NameId, Status
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
+from core.frozen import Frozen, replace
 
 _MESSAGE_ID: Final = re.compile(r"_([0-9a-f]{32})\.([0-9]{1,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Frozen):
     """A service provider that is to be told."""
 
     place: ServiceName
@@ -27,8 +26,7 @@ class Stop:
     session_index: str
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Frozen):
     """The service provider that asked for the sign-out, and is answered at the end."""
 
     place: ServiceName
@@ -36,8 +34,7 @@ class Origin:
     relay_state: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Frozen):
     """How far a sign-out has come."""
 
     stops: Sequence[Stop]

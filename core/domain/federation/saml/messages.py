@@ -4,7 +4,6 @@ adapter's; what a message must say is decided here.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -14,6 +13,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest
 from core.domain.federation.saml.configurations import Binding, Configuration, NameIdFormat
 from core.domain.identifiers import SamlRequestId
+from core.frozen import Frozen
 
 LONGEST_MESSAGE: Final = 64 << 10
 """In bytes, unpacked."""
@@ -86,8 +86,7 @@ class Comparison(StrEnum):
     BETTER = "better"
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Frozen):
     """A message as it arrived: still packed."""
 
     binding: Binding
@@ -101,8 +100,7 @@ class Envelope:
     """What the signature in the address is over: the parameters exactly as they were encoded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Frozen, kw_only=True):
     """What all messages have."""
 
     id: str
@@ -116,16 +114,14 @@ class Head:
     """A signature was there, and nobody has given us a certificate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedContext:
+class RequestedContext(Frozen, kw_only=True):
     """What kind of sign-in is asked for."""
 
     classes: Sequence[str]
     comparison: str = Comparison.EXACT.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthnRequest:
+class AuthnRequest(Frozen, kw_only=True):
     head: Head
     acs_url: str | None = None
     acs_index: str | None = None
@@ -138,8 +134,7 @@ class AuthnRequest:
     context: RequestedContext | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Frozen):
     """Of a request, so that it counts once: a digest of its id."""
 
     id: SamlRequestId
@@ -151,8 +146,7 @@ def remembered(id_: UUID, request: str, now: datetime) -> Remembered:
     return Remembered(SamlRequestId(id_), sha256(request.encode()).digest(), now + REMEMBERED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogoutRequest:
+class LogoutRequest(Frozen, kw_only=True):
     head: Head
     name_id: str
     name_id_format: str | None = None
@@ -160,21 +154,18 @@ class LogoutRequest:
     not_on_or_after: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogoutResponse:
+class LogoutResponse(Frozen, kw_only=True):
     head: Head
     in_response_to: str | None
     status: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameId:
+class NameId(Frozen, kw_only=True):
     text: str
     format: NameIdFormat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assertion:
+class Assertion(Frozen, kw_only=True):
     """What is said of a person who has signed in."""
 
     id: str
@@ -189,8 +180,7 @@ class Assertion:
     attributes: Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Frozen, kw_only=True):
     """An answer to a request, or one that nobody asked for."""
 
     id: str
@@ -203,8 +193,7 @@ class Response:
     assertion: Assertion | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OurLogoutRequest:
+class OurLogoutRequest(Frozen, kw_only=True):
     id: str
     issuer: str
     destination: str
@@ -213,8 +202,7 @@ class OurLogoutRequest:
     session_index: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OurLogoutResponse:
+class OurLogoutResponse(Frozen, kw_only=True):
     id: str
     issuer: str
     destination: str
@@ -223,8 +211,7 @@ class OurLogoutResponse:
     status: Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OurMetadata:
+class OurMetadata(Frozen, kw_only=True):
     id: str
     entity_id: str
     sso_url: str

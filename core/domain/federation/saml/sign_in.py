@@ -4,7 +4,6 @@ of the person.
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -25,6 +24,7 @@ from core.domain.federation.saml.messages import (
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.json import Json
+from core.frozen import Frozen
 
 HTTP_POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
 UNSPECIFIED_CLASS: Final = "urn:oasis:names:tc:SAML:2.0:ac:classes:unspecified"
@@ -46,8 +46,7 @@ _BY_PASSWORD: Final = "pwd"  # noqa: S105 - a method's name
 PROVIDER: Final = "saml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Frozen, kw_only=True):
     """A request that was taken, in the form that a flow keeps."""
 
     acs_url: str
@@ -92,8 +91,7 @@ def restored(kept: Mapping[str, Any]) -> Asked:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Frozen, kw_only=True):
     """What may be said of the person to the service provider."""
 
     user: UserId
@@ -102,8 +100,7 @@ class Subject:
     """In the organization of the service; empty for a person who is no member."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
+class Meeting(Frozen, kw_only=True):
     """A service as somebody meets it who comes from its service provider, and the person if there is one."""
 
     application: Application

@@ -4,12 +4,12 @@ refusal in words. What requests say about people is left out before anything is 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
 from core.domain.json import Json
+from core.frozen import Frozen
 
 KEPT_FOR: Final = timedelta(days=7)
 MOST_KEPT: Final = 1000
@@ -35,8 +35,7 @@ _PATHS: Final = frozenset({"path", "filter"})
 _NAME: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_.:$-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScimExchange:
+class ScimExchange(Frozen, kw_only=True):
     """One request and what became of it. `request` is the form of its body; None if it had none that could be read."""
 
     id: ScimExchangeId

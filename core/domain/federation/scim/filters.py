@@ -5,11 +5,11 @@ compare what is not kept. Nothing of a filter is ever skipped.
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 from core.domain.federation.scim.errors import InvalidFilter
+from core.frozen import Frozen
 
 LONGEST_FILTER: Final = 2000
 MOST_COMPARISONS: Final = 20
@@ -35,25 +35,21 @@ class Operator(StrEnum):
     ENDS = "ew"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Frozen):
     field: Field
     operator: Operator
     value: str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Frozen):
     parts: tuple["Filter", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Frozen):
     parts: tuple["Filter", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Frozen):
     part: "Filter"
 
 
@@ -63,8 +59,7 @@ _EQUALS: Final = frozenset({Operator.EQUALS})
 _TEXT: Final = frozenset(Operator)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparable:
+class Comparable(Frozen):
     """The attributes of a resource that a filter may name, in lower case, and what each may be compared by."""
 
     schema: str

@@ -15,6 +15,7 @@ from core.domain.federation.scim.users import HeldUser
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 GROUP_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 MOST_MEMBERS: Final = 20_000
@@ -24,8 +25,7 @@ _MEMBER: Final = re.compile(r"\s*value\s+eq\s+(?:\"([^\"]*)\"|([^\s\"]+))\s*", r
 _OR: Final = re.compile(r"\s+or\s+", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Frozen, kw_only=True):
     """`state` changes with everything that the group shows."""
 
     organization: OrganizationId
@@ -61,8 +61,7 @@ class GroupChange:
         self.replaced, self.plus, self.minus = True, dict.fromkeys(users), {}
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Frozen):
     """What becomes of the people whom a change concerns. Those who are deactivated are in the group, or not, without being members."""
 
     entering: Sequence[HeldUser]

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue
+from core.frozen import Frozen
 
 MOST_OPERATIONS: Final = 1000
 LONGEST_TEXT: Final = 256
@@ -24,8 +24,7 @@ class Verb(StrEnum):
     REMOVE = "remove"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Frozen):
     """`path` is None where the value names the attributes. Verbs come in any case."""
 
     op: str
@@ -41,8 +40,7 @@ class Operation:
             raise InvalidSyntax("op: add, replace or remove") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Frozen):
     """In lower case, but for the filter, which is as it was sent."""
 
     attribute: str

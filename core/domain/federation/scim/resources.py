@@ -3,7 +3,6 @@ asked for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -13,6 +12,7 @@ from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group
 from core.domain.federation.scim.users import USER_SCHEMA, WORK, Profile, ProvisionedUser
 from core.domain.json import timestamp
+from core.frozen import Frozen
 
 BASE_PATH: Final = "/scim/v2"
 _VERSION_LETTERS: Final = 32
@@ -23,8 +23,7 @@ _ALWAYS: Final = ("schemas", "id")
 Resource = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """Which attributes an answer has, in lower case: only some, or all but some."""
 
     only: frozenset[str] = frozenset()

@@ -1,6 +1,5 @@
 """SCIM tokens: a directory manages the people of one organization with one."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +8,7 @@ from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.lines import typed_line
 from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
+from core.frozen import Frozen
 
 KIND: Final = "scim_live"
 LONGEST_NAME: Final = 100
@@ -16,8 +16,7 @@ MOST_TOKENS: Final = 50
 """Tokens of one organization, expired ones included: they stay until they are deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScimToken:
+class ScimToken(Frozen, kw_only=True):
     """What is kept of a token. The token itself is only in the answer that creates it. `prefix` is how it begins."""
 
     id: ScimTokenId
@@ -30,8 +29,7 @@ class ScimToken:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ScimHolder:
+class ScimHolder(Frozen):
     """The directory behind a valid token of an active organization."""
 
     token: ScimTokenId
@@ -45,8 +43,7 @@ class ScimHolder:
         return ActingKey(self.token, self.name, self.prefix, ActingKind.SCIM_TOKEN)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownScimToken:
+class KnownScimToken(Frozen):
     """A token as the database knows it for this request. Its organization exists."""
 
     holder: ScimHolder

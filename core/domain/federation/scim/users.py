@@ -6,7 +6,6 @@ only data, and mail does not go there.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -22,6 +21,7 @@ from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen, replace
 
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 WORK: Final = "work"
@@ -36,8 +36,7 @@ ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request
 THROUGH_SCIM: Final = "scim"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Frozen, kw_only=True):
     """What a directory says of somebody. `work_email` is None where it is the address that they sign in with."""
 
     user_name: str
@@ -54,8 +53,7 @@ class Profile:
         return self.work_email or self.user_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionedUser:
+class ProvisionedUser(Frozen, kw_only=True):
     """Somebody whom the directory of an organization knows: a member, or one who no longer is."""
 
     id: UserId
@@ -64,8 +62,7 @@ class ProvisionedUser:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldUser:
+class HeldUser(Frozen, kw_only=True):
     """The same, with what decides what may be done to them. All of it stays as it is until the unit of work ends."""
 
     user: ProvisionedUser
@@ -129,8 +126,7 @@ def patched(before: Profile, user: str, operations: Sequence[Operation]) -> Prof
     return draft.profile()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class Stated(Frozen, kw_only=True):
     """A whole resource as a directory sends it."""
 
     user_name: str

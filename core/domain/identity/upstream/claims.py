@@ -3,11 +3,11 @@
 import hmac
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from core.domain.identity.upstream.providers import TENANT
+from core.frozen import Frozen
 
 LEEWAY: Final = timedelta(seconds=60)
 LONGEST_SUBJECT: Final = 255
@@ -24,8 +24,7 @@ class NotVouched(Exception):
     """What came from the provider shows nobody's identity. The message is for the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asserted:
+class Asserted(Frozen):
     """Whom the provider vouches for."""
 
     issuer: str

@@ -1,6 +1,5 @@
 """Identities: accounts at upstream providers that are connected to an account here, and the one decision whom a provider's word lets in."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Final
@@ -11,10 +10,10 @@ from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Frozen, kw_only=True):
     id: IdentityId
     user: UserId
     provider: str
@@ -27,8 +26,7 @@ class Identity:
     """Of an organization's own provider."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encounter:
+class Encounter(Frozen, kw_only=True):
     """Whom a provider's word may be about."""
 
     identity: IdentityId | None = None

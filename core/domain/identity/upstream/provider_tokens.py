@@ -1,6 +1,5 @@
 """Provider tokens: what an application does at a provider in a person's name. One process refreshes a token, and the others wait for it."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
@@ -9,6 +8,7 @@ from uuid import uuid5
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId
 from core.domain.identity.upstream.sign_in import ProviderTokens
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 # A token that is about to expire would expire on its way.
 LEEWAY: Final = timedelta(seconds=30)
@@ -18,8 +18,7 @@ CALL_TIMEOUT: Final = timedelta(seconds=10)
 LOOK_AGAIN_AFTER: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityGrant:
+class IdentityGrant(Frozen, kw_only=True):
     """That a person uses a service with an identity, and what the service may do there if it asked for anything. Tokens are sealed."""
 
     id: IdentityGrantId
@@ -44,8 +43,7 @@ class Readiness(Enum):
     """It has expired, and nothing can renew it: the person has to sign in through the provider again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderToken:
+class ProviderToken(Frozen, kw_only=True):
     """As the application gets it."""
 
     provider: str

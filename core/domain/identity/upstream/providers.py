@@ -4,13 +4,13 @@ public protocols of each. Any number are organizations' own, and speak OpenID Co
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 
 OWN_PROVIDER: Final = "upstream"
 """What logs and metrics call any provider of an organization's own."""
@@ -50,8 +50,7 @@ class ProviderOff(BadRequest):
         super().__init__(words="provider_off", detail=detail)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoints:
+class Endpoints(Frozen, kw_only=True):
     """Where a provider answers. What is empty is asked of the issuer (OpenID Connect Discovery)."""
 
     issuer: str
@@ -62,24 +61,21 @@ class Endpoints:
     emails_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientAtProvider:
+class ClientAtProvider(Frozen):
     """What the provider knows us by."""
 
     client_id: str
     secret: Secret
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Frozen):
     """One of the three, as the settings have it. Without a client, only organizations with one of their own can use it."""
 
     endpoints: Endpoints
     client: ClientAtProvider | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class Upstream(Frozen, kw_only=True):
     """A provider, as one sign-in uses it."""
 
     key: str
@@ -104,16 +100,14 @@ class Upstream:
         return self.key if self.organization is None else OWN_PROVIDER
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Frozen):
     """A provider that a page may lead to."""
 
     key: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OwnProviders:
+class OwnProviders(Frozen):
     """What an organization has of its own: clients at some of the three, by their words, and other providers."""
 
     clients: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
@@ -22,6 +21,7 @@ from core.domain.identity.upstream.providers import (
     is_one_of_three,
 )
 from core.domain.secrets import Secret, Token
+from core.frozen import Frozen
 
 # How sessions say that their person came in by the word of a provider. RFC 8176 has no word for it.
 FEDERATED: Final = "fed"
@@ -54,8 +54,7 @@ class UpstreamRefused(BadRequest):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedClient:
+class SealedClient(Frozen, kw_only=True):
     """A client at a provider, as it is kept. `context` is what its secret was sealed with."""
 
     client_id: str
@@ -63,8 +62,7 @@ class SealedClient:
     context: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredProvider:
+class ConfiguredProvider(Frozen, kw_only=True):
     """An organization's own provider, as it is kept."""
 
     organization: OrganizationId
@@ -74,8 +72,7 @@ class ConfiguredProvider:
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayThrough:
+class WayThrough(Frozen, kw_only=True):
     """What a sign-in through a provider depends on, as it is at this moment."""
 
     organization: OrganizationId | None = None
@@ -98,8 +95,7 @@ class WayThrough:
     """A call to the provider has failed, and none has succeeded since."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Frozen, kw_only=True):
     """Where a sign-in through a provider leads, as somebody names it who has not left yet."""
 
     organization: str = ""
@@ -111,8 +107,7 @@ class Place:
     """The slug of the organization that leads people of its domain to one of the three."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewState:
+class NewState(Frozen, kw_only=True):
     """Kept while the person is at the provider. The state itself is in the browser's address line only."""
 
     digest: bytes
@@ -135,8 +130,7 @@ class NewState:
         return self.created_at + LIFETIME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenState:
+class TakenState(Frozen, kw_only=True):
     """What a state was for. It is gone from where it was kept."""
 
     provider: str
@@ -148,8 +142,7 @@ class TakenState:
     way: WayThrough
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Frozen, kw_only=True):
     """What goes to the provider and is expected back."""
 
     redirect_uri: str
@@ -173,8 +166,7 @@ class Asked:
         return urlsafe_b64encode(self.verifier.digest()).rstrip(b"=").decode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderTokens:
+class ProviderTokens(Frozen, kw_only=True):
     """With which we may act for the person at the provider."""
 
     access_token: Secret

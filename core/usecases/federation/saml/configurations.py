@@ -1,7 +1,6 @@
 """SAML as members manage it: who the service provider is, which certificate signs, and why an exchange failed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -38,6 +37,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen, replace
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -56,16 +56,14 @@ _SERIAL_BYTES: Final = 16
 _ID_BYTES: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSigner:
+class OpenSigner(Frozen):
     """Implements `ports.federation.saml.documents.PrivateKey`."""
 
     certificate: str
     key: Secret
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Frozen):
     """What a service has of SAML, and where its service provider stands."""
 
     configured: Configured

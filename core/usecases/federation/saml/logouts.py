@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -31,6 +30,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, uncl
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
 from core.usecases.federation.saml.recording import Recorder
 from core.usecases.federation.saml.sign_in import FLOW_LIFETIME
@@ -47,8 +47,7 @@ _ID_BYTES: Final = 20
 _SUCCESS: Final = Status.SUCCESS.value
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Frozen):
     """A message for a service provider: in a form with these fields, or in the address where there are none."""
 
     url: str
@@ -56,20 +55,17 @@ class Told:
     service_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Frozen):
     """Everybody was told, and nobody waits for an answer."""
 
     partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Bounced:
+class Bounced(Frozen):
     """Who is signed in in this browser has to be known, and the form of another site brings no cookies: it comes back with a GET."""
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(Frozen):
     """The next one is told by the person's browser alone, and whether this is that browser shows when it comes back with a GET."""
 
     flow: FlowId

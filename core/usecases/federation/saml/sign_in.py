@@ -3,7 +3,6 @@ what the person has to do first.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -51,6 +50,7 @@ from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sign_in import ServiceName, login_tried
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import identity_provider, not_usable, opened
 from core.usecases.federation.saml.recording import Recorder
 from core.usecases.identity.flows import Flows
@@ -73,8 +73,7 @@ _REPLAYED: Final = "its ID was used before"
 _BEGIN_AGAIN: Final = "Each request needs an ID of its own; people who reload the page begin again at the service provider"
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Frozen):
     """An answer for the service provider, in a form that its person's browser sends."""
 
     action: str
@@ -83,8 +82,7 @@ class Delivered:
     succeeded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Frozen):
     """The person has to do something first."""
 
     step: Step
@@ -97,8 +95,7 @@ class Unfinished:
 Outcome = Delivered | Unfinished
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class Met(Frozen):
     """A service, if there is one, as the person in a browser meets it."""
 
     place: ServiceName
@@ -471,16 +468,14 @@ class SamlSignIn:
 FINISH: Final = "/ui/saml"
 
 
-@dataclass(frozen=True, slots=True)
-class _Taking:
+class _Taking(Frozen):
     """A request that arrives now, and counts once."""
 
     request: AuthnRequest
     binding: Binding
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Frozen):
     """A request that waits for a sign-in, and the service that it is for."""
 
     flow: FlowId

@@ -1,7 +1,6 @@
 """How people become members by a directory's word, and no longer are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.errors import TeamLimitExceeded
@@ -10,14 +9,14 @@ from core.domain.federation.scim.users import Fate, HeldUser, Leaving, user_join
 from core.domain.identifiers import MembershipId
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
+from core.frozen import Frozen
 from core.usecases.identity.account_access import end_access
 from ports.federation.scim.users import Capacity
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork
 
 
-@dataclass(frozen=True, slots=True)
-class Enrolment:
+class Enrolment(Frozen):
     """Within one unit of work, which holds the organization and the people."""
 
     uow: UnitOfWork

@@ -1,7 +1,6 @@
 """The one group of a directory: the organization, whose members it adds and removes."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from core.domain.changes import Unchanged
 from core.domain.errors import NotFound
@@ -13,6 +12,7 @@ from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import Leaving, listing_changed
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import Actor, Event
+from core.frozen import replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment
 from ports.clock import Clock

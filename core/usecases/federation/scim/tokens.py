@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Unauthorized
@@ -21,6 +20,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.federation.scim.tokens import ScimTokenLookup
@@ -30,8 +30,7 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-@dataclass(frozen=True, slots=True)
-class NewScimToken:
+class NewScimToken(Frozen):
     """The only moment at which the token itself is known."""
 
     token: ScimToken

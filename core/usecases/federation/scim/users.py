@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Final
 
 from core.domain.email import Email
@@ -40,6 +39,7 @@ from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
+from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_room
 from core.usecases.identity.account_access import hand_over
@@ -58,8 +58,7 @@ _KNOWN: Final = "userName: the organization has a user with this address"
 _LAST: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Frozen):
     """What a directory asks for. `start` counts from 1."""
 
     filter: Filter | None

@@ -1,7 +1,6 @@
 """Signing in through an upstream provider: the person leaves, comes back with a code, and the provider's word becomes a proof."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -46,6 +45,7 @@ from core.domain.identity.upstream.sign_in import (
 )
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
@@ -72,8 +72,7 @@ _LOOKS: Final = 3
 _METHODS: Final = (FEDERATED,)
 
 
-@dataclass(frozen=True, slots=True)
-class Vouched:
+class Vouched(Frozen):
     """A provider's word, and what came with it."""
 
     upstream: Upstream
@@ -81,8 +80,7 @@ class Vouched:
     tokens: ProviderTokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Frozen):
     """The account that the word is about."""
 
     identity: IdentityId
@@ -420,8 +418,7 @@ class UpstreamSignIn:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Leaving:
+class _Leaving(Frozen, kw_only=True):
     """Somebody who goes to a provider: in a flow, or to connect an identity to their account."""
 
     flow: FlowId | None = None

@@ -1,6 +1,5 @@
 """`/saml/…/slo`: signing out at a service provider's request, and telling the others."""
 
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
+from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, Next, Onward, Told
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect

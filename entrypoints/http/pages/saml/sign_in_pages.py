@@ -1,6 +1,5 @@
 """`/saml/…/sso` and the pages between a SAML request and its assertion."""
 
-from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlencode
 from uuid import UUID
@@ -17,6 +16,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
+from core.frozen import replace
 from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect

@@ -1,6 +1,5 @@
 """Device codes in PostgreSQL: each user code on one screen, the pace of polls, and one device that comes in."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -23,6 +22,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Session
 from core.domain.secrets import Token
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import Tenants
 

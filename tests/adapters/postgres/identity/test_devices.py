@@ -1,7 +1,6 @@
 """What the database knows of a person's devices and habits, and what happens to devices that are used, trusted and revoked."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from core.domain.identity.devices import Client, Device, DeviceType, Location, U
 from core.domain.identity.login_events import LoginEvent, LoginFailure
 from core.domain.identity.risk import HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, judge
 from core.domain.secrets import Token
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store, make_store
 
 CHROME: Final = UserAgent(DeviceType.BROWSER, "Chrome", "131.0.0", "Windows", "10")

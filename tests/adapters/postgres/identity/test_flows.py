@@ -1,6 +1,5 @@
 """Flows in PostgreSQL: whose they are, and what happens to each once."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import trio
@@ -9,6 +8,7 @@ from adapters.postgres.identity.flows import PostgresFlows
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
 WANTED = Wanted("ada@example.org", Prompt.LOGIN, 60, True, ("de", "en"), "acme", "Shop\0", "shop")

@@ -1,6 +1,5 @@
 """Mailed tokens in PostgreSQL: of many redeemers one wins; a newer link ends the older; old ones are swept."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -13,6 +12,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token
 from core.domain.secrets import Token
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
 VERIFY, RESET = MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.RESET_PASSWORD

@@ -1,6 +1,5 @@
 """Sessions: whose a token is, asked on every request."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from uuid import uuid4
@@ -19,6 +18,7 @@ from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.sessions import IDLE_LIFETIME
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.steps import watched_steps
 

@@ -1,7 +1,6 @@
 """Organizations in PostgreSQL: kept whole, held by one at a time, and read by index however many there are."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -12,6 +11,7 @@ from adapters.postgres.tenancy.organizations import GET, LIST, PostgresOrganizat
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, LimitSource
+from core.frozen import replace
 from ports.tenancy.organizations import Added, Held
 from tests.adapters.postgres.conftest import Store
 

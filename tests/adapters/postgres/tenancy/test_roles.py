@@ -1,7 +1,6 @@
 """Organizations' own roles: their rows and relations, and that nobody is given one that is being deleted."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -11,6 +10,7 @@ from adapters.postgres.driver.connection import RoundTrips, round_trips
 from adapters.postgres.tenancy.roles import PostgresRoles
 from core.domain.identifiers import RoleId
 from core.domain.tenancy.roles import Assignable, Capability, Role, built_in
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import Tenants
 

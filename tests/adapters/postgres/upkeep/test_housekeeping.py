@@ -1,6 +1,5 @@
 """What the janitor sweeps: what has expired, in batches, and nothing else."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,6 +18,7 @@ from adapters.postgres.upkeep.housekeeping import (
 from core.domain.errors import Unavailable
 from core.domain.jobs import NewJob
 from core.domain.rate_limits import RateLimit
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
 FIVE_SESSIONS = """

@@ -1,7 +1,6 @@
 """Personal data: every column that can hold it is listed, and it ends as the list says."""
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from core.domain.identifiers import LoginEventId
 from core.domain.identity.devices import Client, DeviceType, Location, UserAgent
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.risk import NOTHING_KNOWN, Approach, is_known_location, is_usual_hour
+from core.frozen import replace
 from entrypoints import personal_data_page
 from tests.adapters.postgres.conftest import Store
 from tests.places import ROOT

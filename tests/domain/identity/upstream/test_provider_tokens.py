@@ -1,6 +1,5 @@
 """When a provider's token is good, and when it is renewed."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -11,6 +10,7 @@ from core.domain.identifiers import IdentityId, ServiceId
 from core.domain.identity.upstream.provider_tokens import LEEWAY, IdentityGrant, Readiness, expiry, grant_id, readiness
 from core.domain.identity.upstream.sign_in import ProviderTokens
 from core.domain.secrets import Secret
+from core.frozen import replace
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 IDENTITY, SERVICE = IdentityId(UUID(int=1)), ServiceId(UUID(int=2))

@@ -1,6 +1,5 @@
 """What becomes of an exchange when something changes at its very moment, and the refusals that only such a moment brings."""
 
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +10,7 @@ from adapters.postgres.identity.flows import FlowRows
 from core.domain.federation.authorization_steps import Step
 from core.domain.federation.saml.messages import Remembered
 from core.domain.identity.flows import FlowOver
+from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
 from ports.federation.saml.configurations import Entering
 from tests.http.federation.arriving import is_page
