@@ -47,6 +47,19 @@ async def connection_beside(database: str) -> AsyncIterator[Connection]:
             connection.abort()
 
 
+@contextmanager
+def kept_beside_pools(database: str) -> Iterator[None]:
+    """For the length of the block, the connections of both kinds are kept that were lent."""
+    lent = _lent[database] = []
+    beside = _beside[database] = []
+    yield
+    del _lent[database], _beside[database]
+    for connection in beside:
+        connection.pgconn.finish()
+    while lent:
+        lent.pop().close()
+
+
 def _usable(kept: list[Connection]) -> Connection | None:
     """One of those that are kept, which is not among them any more. Tests cut connections: such go."""
     while kept:
@@ -78,9 +91,7 @@ def _answers(connection: psycopg.Connection[DictRow]) -> bool:
 
 @contextmanager
 def kept_connections(database: str) -> Iterator[None]:
-    """For the length of the block, a pool on `database` begins with the idle connections of those that were closed before, and lent
-    connections are kept.
-    """
+    """For the length of the block, a pool on `database` begins with the idle connections of those that were closed before."""
     kept: list[Connection] = []
     close = Pool.aclose
 
@@ -101,11 +112,6 @@ def kept_connections(database: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool_module, "Connection", KeptFirst)
         patch.setattr(Pool, "aclose", leave)
-        lent = _lent[database] = []
-        beside = _beside[database] = []
         yield
-        del _lent[database], _beside[database]
-    for connection in (*kept, *beside):
+    for connection in kept:
         connection.pgconn.finish()
-    while lent:
-        lent.pop().close()

@@ -39,6 +39,7 @@ class Chromium:
     """One process. `attached` is entered once for each test, in the event loop of that test."""
 
     def __init__(self, process: int, heard: int, told: int) -> None:
+        self.kept_target: str | None = None
         self._process = process
         self._heard = heard
         self._told = told

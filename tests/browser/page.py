@@ -182,9 +182,31 @@ async def new_page(chromium: Chromium, base_url: str, *, scripts: bool) -> Async
             await chromium.ask("Target.disposeBrowserContext", browserContextId=context)
 
 
+@asynccontextmanager
+async def same_page(chromium: Chromium, base_url: str) -> AsyncIterator[Page]:
+    """The tab of the tests before, if they ran in this browser, so that what each of them has it run is compiled but once. For tests that
+    leave nothing behind in it.
+    """
+    if chromium.kept_target is None:
+        chromium.kept_target = await _new_target(chromium, (await chromium.ask("Target.createBrowserContext"))["browserContextId"])
+    page = await _page_of(chromium, chromium.kept_target, base_url, scripts=True)
+    try:
+        yield page
+    finally:
+        with trio.CancelScope(shield=True):
+            await chromium.ask("Target.detachFromTarget", sessionId=page.session)
+
+
 async def page_in(chromium: Chromium, context: str, base_url: str, *, scripts: bool) -> Page:
     """One more tab of the same person."""
-    target = (await chromium.ask("Target.createTarget", url="about:blank", browserContextId=context))["targetId"]
+    return await _page_of(chromium, await _new_target(chromium, context), base_url, scripts=scripts)
+
+
+async def _new_target(chromium: Chromium, context: str) -> str:
+    return str((await chromium.ask("Target.createTarget", url="about:blank", browserContextId=context))["targetId"])
+
+
+async def _page_of(chromium: Chromium, target: str, base_url: str, *, scripts: bool) -> Page:
     session = (await chromium.ask("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
     page = Page(chromium, session, base_url, scripts)
     chromium.listen(session, page.heard)

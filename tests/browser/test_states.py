@@ -21,7 +21,7 @@ from tests.browser.checks import contrast_findings, require_keyboard, require_so
 from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
 from tests.browser.gallery import gallery, place
-from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
+from tests.browser.page import NARROW, WIDE, Page, Scheme, same_page
 from tests.browser.states import State, states
 from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL
@@ -53,8 +53,9 @@ def views(number: int) -> Sequence[tuple[Language, Scheme]]:
 
 @pytest.fixture
 async def shown(chromium: Chromium, certificate: Certificate) -> AsyncIterator[Page]:
-    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
-    async with running(application(gallery(STATES)), settings, address=ADDRESS), new_page(chromium, BASE_URL, scripts=True) as page:
+    # The tab stays, and so would its connection.
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key, drain=0)
+    async with running(application(gallery(STATES)), settings, address=ADDRESS), same_page(chromium, BASE_URL) as page:
         yield page
 
 
