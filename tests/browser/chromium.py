@@ -27,6 +27,8 @@ _FLAGS: Final = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps", "--no-pings"),
     *("--disable-features=BackForwardCache,Translate,OptimizationHints,MediaRouter,PasswordLeakDetection", "--disable-extensions"),
     *("--ignore-certificate-errors", "--force-color-profile=srgb", "--font-render-hinting=none", "--lang=en"),
+    # Of what axe-core brings, little is run: only that is compiled, and kept.
+    "--js-flags=--max-lazy --no-flush-bytecode",
     "--remote-debugging-pipe",
 )
 

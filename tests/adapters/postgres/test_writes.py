@@ -43,13 +43,15 @@ async def read_only(store: Store, answer: str) -> None:
         await connection.execute("set default_transaction_read_only = off")
         (name,) = await (await connection.execute("select current_database()")).fetchone() or ("",)
         await connection.execute(f"alter database {name} set default_transaction_read_only = {answer}".encode())
-    shown: list[dict[str, object]] = []
+    shown: object = None
     with trio.fail_after(10):
-        while shown != [{"default_transaction_read_only": answer}]:
+        while shown != (answer,):
             with suppress(psycopg.OperationalError):
                 await store.kill_backends()
+            # On a new connection: one that stands already keeps the default that it began with.
             with suppress(psycopg.OperationalError):
-                shown = await store.query("show default_transaction_read_only")
+                async with await Connection.connect(store.url) as connection:
+                    shown = await (await connection.execute("show default_transaction_read_only")).fetchone()
 
 
 async def work(store: Store) -> None:

@@ -2,21 +2,24 @@
 
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from uuid import uuid4
 
+import pytest
 import signxml
 import xmlsec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from lxml import etree
 
-from adapters.saml.certificates import _made
+from adapters.saml import certificates
 from tests.http.browsing import PageReader, Tab, Tabs
 from tests.http.cast import Cast
 from tests.http.client import Received
@@ -54,15 +57,31 @@ class Pair:
 
 
 _PAIRS: Final[dict[str, Pair]] = {}
+_OF_SERVICES: Final[list[RSAPrivateKey]] = []
 
 
 def pair(name: str = "sp") -> Pair:
-    """Made once in a run: two primes take their time."""
+    """Made once in a run: two primes take their time. No service has the same."""
     if name not in _PAIRS:
         now = int(datetime.now(UTC).timestamp())
-        certificate, key = _made(name, 7, now - 3600, now + 10_000_000)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(certificates, "generate_private_key", generate_private_key)
+            certificate, key = certificates._made(name, 7, now - 3600, now + 10_000_000)
         _PAIRS[name] = Pair(certificate, key.reveal())
     return _PAIRS[name]
+
+
+def kept_pairs() -> Callable[[int, int], RSAPrivateKey]:
+    """Makes the pairs of a test's services: no two are the same, but the first is the one that the tests before had first, and so on."""
+    numbers = count()
+
+    def kept(exponent: int, bits: int) -> RSAPrivateKey:
+        number = next(numbers)
+        if number == len(_OF_SERVICES):
+            _OF_SERVICES.append(generate_private_key(exponent, bits))
+        return _OF_SERVICES[number]
+
+    return kept
 
 
 def now(**shift: float) -> str:

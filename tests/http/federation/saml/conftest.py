@@ -2,11 +2,17 @@
 
 import pytest
 
+from adapters.saml import certificates
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client
-from tests.http.federation.providing import Providing
+from tests.http.federation.providing import Providing, kept_pairs
 from tests.http.people import People
+
+
+@pytest.fixture(autouse=True)
+def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
 
 
 @pytest.fixture
