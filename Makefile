@@ -74,6 +74,8 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock $(VENV)/ready
 	@echo "Installing what the tests need …"
 	@$(PIP) -r requirements-dev.lock
 	@$(PIP) --no-deps --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
+	@# Each worker would compile all of it for itself.
+	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
