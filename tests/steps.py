@@ -23,16 +23,25 @@ class _Watch(Instrument):
 
 
 @contextmanager
+def no_collection() -> Iterator[None]:
+    """The garbage collector falls on whatever happens to run, and in a test there is more to collect than in a server."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextmanager
 def watched_steps() -> Iterator[list[float]]:
     """All tasks' steps from one turn of the loop to the next, in seconds of the thread's own time, so that it hardly matters what else the
     machine does.
     """
     gc.collect()
-    gc.disable()  # a collection falls on the task that happens to run, and in a test there is more to collect than in a server
     watch = _Watch()
-    trio.lowlevel.add_instrument(watch)
-    try:
-        yield watch.steps
-    finally:
-        trio.lowlevel.remove_instrument(watch)
-        gc.enable()
+    with no_collection():
+        trio.lowlevel.add_instrument(watch)
+        try:
+            yield watch.steps
+        finally:
+            trio.lowlevel.remove_instrument(watch)

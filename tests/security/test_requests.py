@@ -24,6 +24,7 @@ from tests.conftest import CapturedLog
 from tests.http import examples
 from tests.http.client import Client
 from tests.http.conftest import NOWHERE, SETTINGS, postern_on
+from tests.steps import no_collection
 
 ALL = Endpoints([*ROUTES, *Endpoints.of(examples)])
 # They fail on purpose.
@@ -67,12 +68,13 @@ def filled(length: int, before: bytes, unit: bytes, after: bytes) -> bytes:
 def steps(call: Callable[[], object]) -> int:
     """Every call and return in Python, and every call out of it: what does not depend on how busy the machine is."""
     counted = itertools.count()
-    sys.setprofile(lambda *_: next(counted))
-    try:
-        with suppress(BadRequest):
-            call()
-    finally:
-        sys.setprofile(None)
+    with no_collection():
+        sys.setprofile(lambda *_: next(counted))
+        try:
+            with suppress(BadRequest):
+                call()
+        finally:
+            sys.setprofile(None)
     return next(counted)
 
 
