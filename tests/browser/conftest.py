@@ -15,8 +15,8 @@ import pytest
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.server.protocol import Message
+from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.http.server.wire import Scope
 from tests.browser.chromium import PROGRAMS, Chromium, installed, started
 from tests.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.wire import Scope
+from entrypoints.http.server.request_heads import Scope
 from tests.browser.checks import enter, require_keyboard, tab_to
 from tests.browser.conftest import Site
 from tests.browser.page import Page

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from entrypoints.http.machinery.headers import PagePolicy, answer_headers
+from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.http.server.wire import Scope
 from tests.browser.checks import findings, require_keyboard, require_sound
 from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS

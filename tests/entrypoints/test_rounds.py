@@ -8,8 +8,8 @@ import trio
 import trio.testing
 
 from entrypoints import rounds as rounds_of_the_loop
+from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.http.server.wire import Scope
 from entrypoints.rounds import CROWDED, LONGEST, MOST, Rounds, _as_many, fair_turn
 from tests.http.running_server import GET, Receive, Send, answer, application, greet, running, until
 

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from entrypoints.http.server.protocol import Application, Message
+from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.serving import ServerSettings, serve
-from entrypoints.http.server.wire import Scope
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

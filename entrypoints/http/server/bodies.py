@@ -1,4 +1,4 @@
-"""Where a request's body ends, and where its lines end: what is checked before h11 parses a head, and the bodies, which h11 does not see.
+"""Where a request's body ends, and where its lines end.
 
 RFC 9112 lets a recipient be lenient in several places: a line may end in a bare LF (section 2.2), a header may be folded (section 5.2), a
 chunk's extension may hold anything. Wherever two parsers on a request's way can be lenient in different ways, a request can be smuggled
@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Final
 
 _LINE_END: Final = b"\r\n"
-_SECTION_END: Final = b"\r\n\r\n"
+SECTION_END: Final = b"\r\n\r\n"
 # RFC 9112 section 7.1. No body has a size of more than 16 digits; in extensions only the characters matter to us.
 _CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t\x20-\x7e\x80-\xff]*|[ \t]*)")
 _LONGEST_CHUNK_LINE: Final = 256
@@ -26,14 +26,13 @@ class Malformed(Exception):
         self.text = text
 
 
-def count_lines(section: bytes | bytearray, most: int) -> int | None:
-    """Check what has arrived of a head or of trailers, before anything parses it. Returns how many fields it has, or None when its end has
-    not arrived.
+def is_complete(section: bytes | bytearray, most: int) -> bool:
+    """Whether the end of a head or of trailers has arrived; its lines are checked before anything parses them.
 
     The section begins with a line that is no field: a request line, or the end of the last chunk's. Raises `Malformed` for more than `most`
     fields, and for lines that two parsers could end in different places. Few steps, all of them in C: this runs for every request.
     """
-    end = section.find(_SECTION_END)
+    end = section.find(SECTION_END)
     complete = end >= 0
     if not complete:
         # A CR at the very end may be half of a CRLF.
@@ -43,14 +42,7 @@ def count_lines(section: bytes | bytearray, most: int) -> int | None:
         raise Malformed(400, "A line of the request does not end in CRLF")
     if lines - (not complete) > most:
         raise Malformed(431, "The request has too many header lines")
-    return lines if complete else None
-
-
-def require_unfolded(section: bytes | bytearray) -> None:
-    """Raises `Malformed` when a field continues on a second line. The lines are those up to the section's end, which has arrived."""
-    end = section.find(_SECTION_END)
-    if section.find(b"\n ", 0, end) >= 0 or section.find(b"\n\t", 0, end) >= 0:
-        raise Malformed(400, "A header of the request is folded")
+    return complete
 
 
 class NoBody:
@@ -148,16 +140,15 @@ class Body:
 
     def _read_trailers(self) -> None:
         """Checked and dropped: nothing here needs trailers."""
-        complete = count_lines(self._buffer, self._most_trailers) is not None
-        end = self._buffer.find(_SECTION_END) if complete else len(self._buffer)
+        complete = is_complete(self._buffer, self._most_trailers)
+        end = self._buffer.find(SECTION_END) if complete else len(self._buffer)
         if end > self._most_trailer_bytes:
             raise Malformed(431, "The request's trailers are too large")
         if not complete:
             return
-        require_unfolded(self._buffer)
         if not all(map(_TRAILER.fullmatch, self._buffer[len(_LINE_END) : end].split(_LINE_END) if end else ())):
             raise Malformed(400, "The request body is malformed")
-        del self._buffer[: end + len(_SECTION_END)]
+        del self._buffer[: end + len(SECTION_END)]
         self.complete = True
 
 

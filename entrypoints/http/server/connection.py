@@ -7,7 +7,6 @@ from enum import Enum, auto
 from math import inf
 from typing import Any, cast
 
-import h11
 import structlog
 import trio
 from hypercorn.config import Config
@@ -17,12 +16,13 @@ from hypercorn.typing import AppWrapper
 from hypercorn.utils import parse_socket_addr
 
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.server.bodies import Body, Malformed, NoBody, count_lines, require_unfolded
+from entrypoints.http.server.bodies import SECTION_END, Body, Malformed, NoBody, is_complete
 from entrypoints.http.server.crowds import Crowd
 from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import Application, Exchange
+from entrypoints.http.server.request_heads import RequestHead
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.http.server.wire import RETRY_SOON, Headers, RequestHead, error_answer
+from entrypoints.http.server.wire import RETRY_SOON, Headers, error_answer
 from entrypoints.rounds import Rounds
 
 log = structlog.get_logger()
@@ -30,6 +30,7 @@ log = structlog.get_logger()
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 _HEAD_READ = 16 * 1024
+_SPACE = 0x20
 _BODY_READ = 64 * 1024
 # When we stop serving a client, we still read from it, for this long and for this many bytes, so that our last answer arrives before a
 # reset does.
@@ -346,22 +347,15 @@ class Connection(TCPServer):
                 if not data:
                     return
                 is_new = False
-            parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._settings.most_head_bytes)
             try:
-                request = await self._read_head(parser, data)
-                if request is None or self._gave_way:
+                parts = await self._read_head(data)
+                if parts is None or self._gave_way:
                     return
-                head = RequestHead(request)
-            except h11.RemoteProtocolError as error:
-                await self._reject(
-                    error.error_status_hint,
-                    "The request is malformed" if error.error_status_hint != 431 else "The request head is too large",
-                )
-                return
+                section, received = parts
+                head = RequestHead(section)
             except Malformed as error:
                 await self._reject(error.status, error.text)
                 return
-            received = parser.trailing_data[0]
             body = NoBody(received) if head.length == 0 else self._body_of(head, received)
             exchange = Exchange(self, head, body)
             await self._answer(exchange, head)
@@ -381,25 +375,26 @@ class Connection(TCPServer):
             seconds = min(seconds, _LAST_CALL)
         self.scope.deadline = trio.current_time() + seconds
 
-    async def _read_head(self, parser: h11.Connection, data: bytes) -> h11.Request | None:
-        most = self._settings.most_header_lines
-        so_far = data
+    async def _read_head(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """What stands before the first empty line, and what follows it. None when the client leaves before."""
+        most_lines, most = self._settings.most_header_lines, self._settings.most_head_bytes
         while True:
-            lines = count_lines(so_far, most)
-            parser.receive_data(data)
-            event = parser.next_event()
-            if type(event) is h11.Request:
-                if len(event.headers) != lines:
-                    # h11 has joined lines: folded ones, or several that give the same length.
-                    require_unfolded(so_far)
-                return event
+            complete = is_complete(data, most_lines)
+            section, _, received = data.partition(SECTION_END)
+            if len(section) > most:
+                raise Malformed(431, "The request head is too large")
+            if complete:
+                return section, received
+            if data[0] <= _SPACE:
+                # No request begins like this, but a handshake of TLS does.
+                raise Malformed(400, "The request line is malformed")
             if self._phase is not Phase.HEAD:
                 self._phase = Phase.HEAD
                 self._allow(self._settings.head_patience)
-            data = await self._read(_HEAD_READ)
-            if not data:
+            more = await self._read(_HEAD_READ)
+            if not more:
                 return None
-            so_far += data
+            data += more
 
     async def _answer(self, exchange: Exchange, head: RequestHead) -> None:
         worker = self.worker

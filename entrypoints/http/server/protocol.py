@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import trio
 
 from entrypoints.http.server.bodies import Body, Malformed, NoBody
-from entrypoints.http.server.wire import AnswerHead, Framing, Headers, RequestHead, Scope, error_answer
+from entrypoints.http.server.request_heads import RequestHead, Scope
+from entrypoints.http.server.wire import AnswerHead, Framing, Headers, error_answer
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -1,94 +1,21 @@
-"""The heads of HTTP/1.1: what the server itself reads in a request's, and how it writes an answer's.
-
-h11 parses what `bodies.count_lines` has let through; the strictness of both is what keeps request smuggling out. We write answers
-ourselves: h11's writer costs as much as its parser, while the framing of an answer is simple.
-"""
+"""The heads of answers, and how their bodies travel."""
 
 import time
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import formatdate
 from enum import Enum, auto
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import unquote
 
-import h11
 import msgspec
 
-from entrypoints.http.server.bodies import Malformed
-
-Scope = MutableMapping[str, Any]
 Headers = Iterable[tuple[bytes, bytes]]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 # How an answer travels is between us and the client, and not for the application to say. Which software we run is nobody's business.
 _HOP_BY_HOP = frozenset({b"transfer-encoding", b"keep-alive", b"upgrade", b"server"})
-_READ_BY_US = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
-
-
-class RequestHead:
-    """What the server reads in a request's head. Raises `Malformed` for what h11 lets through and we do not."""
-
-    __slots__ = ("expects_continue", "headers", "keeps_alive", "length", "method", "old", "target")
-
-    def __init__(self, request: h11.Request) -> None:
-        if request.http_version not in {b"1.1", b"1.0"}:
-            # This also catches the preface of HTTP/2 with prior knowledge, `PRI * HTTP/2.0`.
-            raise Malformed(505, "This server speaks HTTP/1.1")
-        self.method = request.method.decode("ascii").upper()
-        self.target: bytes = request.target
-        if not self.target.startswith((b"/", b"http://", b"https://")) and (self.target != b"*" or self.method != "OPTIONS"):
-            # Above all, CONNECT's form: this server is no proxy.
-            raise Malformed(400, "The request target is invalid")
-        self.headers = list(request.headers)
-        self.old = request.http_version == b"1.0"
-        self.keeps_alive = not self.old
-        self.expects_continue = False
-        # The length of the body, in bytes. None when it comes in chunks.
-        self.length: int | None = 0
-        ours = {name: value.lower() for name, value in self.headers if name in _READ_BY_US}
-        if ours:
-            self._heed(ours)
-
-    def _heed(self, headers: dict[bytes, bytes]) -> None:
-        chunked = b"transfer-encoding" in headers
-        if chunked and (self.old or b"content-length" in headers):
-            # RFC 9112 section 6.1: two statements about where the body ends, or a coding that HTTP/1.0 does not have, serve to smuggle
-            # requests past a proxy that believes the other statement.
-            raise Malformed(400, "The request's length is ambiguous")
-        if headers.get(b"upgrade") == b"websocket":
-            raise Malformed(400, "This server does not offer WebSocket")
-        self.length = None if chunked else int(headers.get(b"content-length", b"0"))
-        self.expects_continue = self.has_body and headers.get(b"expect") == b"100-continue" and not self.old
-        if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):
-            self.keeps_alive = False
-
-    @property
-    def has_body(self) -> bool:
-        return self.length != 0
-
-    def scope(self) -> Scope:
-        """The ASGI scope, except what the connection adds: scheme, client, server, state."""
-        raw_path, _, query = self.target.partition(b"?")
-        if raw_path[:1] not in b"/*":
-            # The absolute form, which clients send to proxies and which servers must accept (RFC 9112 section 3.2.2).
-            raw_path = b"/" + raw_path.partition(b"://")[2].partition(b"/")[2]
-        path = raw_path.decode("ascii")
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.1"},
-            "http_version": "1.0" if self.old else "1.1",
-            "method": self.method,
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": raw_path,
-            "query_string": query,
-            "root_path": "",
-            "headers": self.headers,
-            "extensions": {},
-        }
 
 
 class Framing(Enum):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrypoints.http.server.bodies import Body, Malformed, NoBody, count_lines
+from entrypoints.http.server.bodies import Body, Malformed, NoBody, is_complete
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\nb: c\r\n\r\n"
 
@@ -49,14 +49,14 @@ def test_no_body_is_complete_from_the_start() -> None:
 
 @pytest.mark.parametrize("at", range(len(HEAD)))
 def test_part_of_a_head_is_neither_its_end_nor_a_fault(at: int) -> None:
-    assert count_lines(HEAD[:at], 2) is None
-    assert count_lines(HEAD, 2) == 2
+    assert not is_complete(HEAD[:at], 2)
+    assert is_complete(HEAD, 2)
 
 
 @pytest.mark.parametrize("at", [len(b"GET / HTTP/1.1\r\nHost: a\r\nb: c\r\n"), len(HEAD)])
 def test_lines_are_counted_before_their_end_has_come(at: int) -> None:
     with pytest.raises(Malformed) as refused:
-        count_lines(HEAD[:at], 1)
+        is_complete(HEAD[:at], 1)
     assert refused.value.status == 431
 
 

@@ -1,0 +1,102 @@
+"""The head of a request, read by the grammar of RFC 9112 and nothing else: what two parsers could read in different ways is refused, and so
+no request can be smuggled past a proxy inside of another.
+"""
+
+import re
+from collections.abc import MutableMapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from entrypoints.http.server.bodies import Malformed
+
+Scope = MutableMapping[str, Any]
+
+_TOKEN: Final = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
+_REQUEST_LINE: Final = re.compile(rb"(%b) ([\x21-\x7e]++) HTTP/([0-9]\.[0-9])(?=\r\n|\Z)" % _TOKEN)
+# Each match is one line, from the end of the line before to its own.
+_FIELD: Final = re.compile(rb"\r\n(%b):([\t\x20-\x7e\x80-\xff]*+)(?=\r\n|\Z)" % _TOKEN)
+_LENGTH: Final = re.compile(rb"[0-9]{1,19}")
+_READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+
+
+class RequestHead:
+    """What the server reads in a request's head. Raises `Malformed`."""
+
+    __slots__ = ("expects_continue", "headers", "keeps_alive", "length", "method", "old", "target")
+
+    def __init__(self, section: bytes) -> None:
+        """`section` is all that stands before the empty line."""
+        line = _REQUEST_LINE.match(section)
+        if line is None:
+            raise Malformed(400, "The request line is malformed")
+        method, target, version = line.groups()
+        if version not in {b"1.1", b"1.0"}:
+            # This also catches the preface of HTTP/2 with prior knowledge, `PRI * HTTP/2.0`.
+            raise Malformed(505, "This server speaks HTTP/1.1")
+        self.method: str = method.decode("ascii").upper()
+        self.target: bytes = target
+        if not target.startswith((b"/", b"http://", b"https://")) and (target != b"*" or self.method != "OPTIONS"):
+            # Above all, CONNECT's form: this server is no proxy.
+            raise Malformed(400, "The request target is invalid")
+        fields = _FIELD.findall(section, line.end())
+        if len(fields) != section.count(b"\r\n"):
+            # Folded lines are among these.
+            raise Malformed(400, "A header of the request is malformed")
+        self.headers: list[tuple[bytes, bytes]] = [(name.lower(), value.strip(b" \t")) for name, value in fields]
+        self.old = version == b"1.0"
+        self.keeps_alive = not self.old
+        self.expects_continue = False
+        # The length of the body, in bytes. None when it comes in chunks.
+        self.length: int | None = 0
+        names = [name for name, _ in self.headers]
+        hosts = names.count(b"host")
+        if hosts > 1 or not (hosts or self.old):
+            raise Malformed(400, "A request has exactly one Host header")
+        if not _READ_BY_US.isdisjoint(names):
+            self._heed(names)
+
+    def _heed(self, names: list[bytes]) -> None:
+        said = {name: value.lower() for name, value in self.headers if name in _READ_BY_US}
+        coding, length = said.get(b"transfer-encoding"), said.get(b"content-length")
+        if coding is not None:
+            if self.old or length is not None:
+                # RFC 9112 section 6.1: two statements about where the body ends, or a coding that HTTP/1.0 does not have, serve to smuggle
+                # requests past a proxy that believes the other statement.
+                raise Malformed(400, "The request's length is ambiguous")
+            if coding != b"chunked" or names.count(b"transfer-encoding") > 1:
+                raise Malformed(501, "The request's transfer coding is not `chunked`")
+            self.length = None
+        elif length is not None:
+            # Equal lengths, twice or in a list, could be read as one (section 6.3). No client sends them.
+            if _LENGTH.fullmatch(length) is None or names.count(b"content-length") > 1:
+                raise Malformed(400, "The request's length is invalid")
+            self.length = int(length)
+        if said.get(b"upgrade") == b"websocket":
+            raise Malformed(400, "This server does not offer WebSocket")
+        self.expects_continue = self.has_body and said.get(b"expect") == b"100-continue" and not self.old
+        if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):
+            self.keeps_alive = False
+
+    @property
+    def has_body(self) -> bool:
+        return self.length != 0
+
+    def scope(self) -> Scope:
+        """The ASGI scope, except what the connection adds: scheme, client, server, state."""
+        raw_path, _, query = self.target.partition(b"?")
+        if raw_path[:1] not in b"/*":
+            # The absolute form, which clients send to proxies and which servers must accept (RFC 9112 section 3.2.2).
+            raw_path = b"/" + raw_path.partition(b"://")[2].partition(b"/")[2]
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.1"},
+            "http_version": "1.0" if self.old else "1.1",
+            "method": self.method,
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "root_path": "",
+            "headers": self.headers,
+            "extensions": {},
+        }
