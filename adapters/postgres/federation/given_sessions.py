@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.arrays import array
@@ -22,19 +22,8 @@ _Asked = tuple[ClientId, bytes | None, SessionId, UserId]
 _Found = tuple[RegisteredClient, LivingSession | None]
 
 
-class _Living(NamedTuple):
-    organization_id: UUID | None
-    email: str | None
-
-    def living(self) -> LivingSession | None:
-        if self.organization_id is None or self.email is None:
-            return None
-        return LivingSession(OrganizationId(self.organization_id), self.email)
-
-
-def _pair(place: int, *columns: Any) -> tuple[int, ClientRow, _Living]:
-    of_client = len(ClientRow._fields)
-    return place, ClientRow(*columns[:of_client]), _Living(*columns[of_client:])
+def _columns(*columns: Any) -> tuple[Any, ...]:
+    return columns
 
 
 class _Given(Frozen):
@@ -88,13 +77,13 @@ class PostgresGivenSessions:
         found: dict[_Asked, _Found] = {}
         # Most questions that travel together are of a few busy servers. Each is made once, since one statement says the same of it.
         clients: dict[tuple[ClientId, bytes | None], RegisteredClient] = {}
-        for place, row, living in await ask_in_order(self._pool, _pair, FIND, parameters):
+        for place, *of_client, organization, email in await ask_in_order(self._pool, _columns, FIND, parameters):
             key = asked[place - 1]
             shown = key[:2]
             client = clients.get(shown)
             if client is None:
-                client = clients[shown] = row.client(key[0])
-            found[key] = client, living.living()
+                client = clients[shown] = ClientRow(*of_client).client(key[0])
+            found[key] = client, None if organization is None else LivingSession(OrganizationId(organization), email)
         return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from core.domain.federation.clients import RegisteredClient
@@ -11,10 +12,13 @@ from core.domain.json import Json
 from core.frozen import Frozen
 
 # What an introspection repeats of a token.
-_REPEATED = (
-    *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "org", "service", "amr", "acr", "auth_time"),
-    "token_use",
+_REPEATED: Final = frozenset(
+    (
+        *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "org", "service", "amr", "acr", "auth_time"),
+        "token_use",
+    )
 )
+_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value))
 
 
 class LivingSession(Frozen):
@@ -42,7 +46,7 @@ class GivenSession(Frozen, kw_only=True):
 
 def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
     """The session and person of a token that we signed. None for one that has none."""
-    if claims.get("token_use") not in {TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value}:
+    if claims.get("token_use") not in _OF_A_SESSION:
         return None
     return SessionId(UUID(str(claims["sid"]))), UserId(UUID(str(claims["sub"])))
 
@@ -59,7 +63,8 @@ def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
 
 def repeated(claims: Mapping[str, Json], username: str | None = None) -> Mapping[str, Json]:
     """What is told about an active access token."""
-    told: dict[str, Json] = {"active": True, "token_type": "Bearer", **{name: claims[name] for name in _REPEATED if name in claims}}
+    told: dict[str, Json] = {"active": True, "token_type": "Bearer"}
+    told.update({name: value for name, value in claims.items() if name in _REPEATED})
     if username is not None:
         told["username"] = username
     acting = claims.get("act")

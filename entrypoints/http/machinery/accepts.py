@@ -12,6 +12,7 @@ from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receiv
 from entrypoints.http.machinery.errors import NotAsDeclared
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_FORM_SENT: Final = _FORM.encode()
 LONGEST_FORM: Final = 8 << 10
 """In bytes: twice the size of a token and two passwords of the greatest length, with every byte percent-encoded."""
 _MOST_FORM_FIELDS: Final = 20
@@ -183,7 +184,7 @@ class _FormReader(BodyReader):
         self._limit = limit
 
     def takes(self, content_type: bytes) -> bool:
-        return media_type_of(content_type) == _FORM.encode()
+        return media_type_of(content_type) == _FORM_SENT
 
     def decode(self, body: bytes) -> Any:
         return self._fields.read(body)

@@ -45,21 +45,24 @@ def is_complete(section: bytes | bytearray, most: int) -> bool:
     return complete
 
 
-class NoBody:
-    """The body of a request without one, as most requests are."""
+class WholeBody:
+    """A body that came together with its head, as most do, or none at all. What follows it is `rest`."""
 
-    __slots__ = ("rest",)
+    __slots__ = ("_body", "complete", "rest")
 
-    complete = True
-
-    def __init__(self, received: bytes) -> None:
-        self.rest = received
+    def __init__(self, body: bytes, rest: bytes) -> None:
+        self._body = body
+        self.rest = rest
+        self.complete = not body
 
     def feed(self, _data: bytes) -> None:
         raise AssertionError("There is nothing to come")
 
     def next_piece(self) -> bytes | None:
-        return None
+        if self.complete:
+            return None
+        self.complete = True
+        return self._body
 
 
 class Body:
@@ -157,3 +160,6 @@ class _Stage(Enum):
     DATA = auto()
     END_OF_DATA = auto()
     TRAILERS = auto()
+
+
+AnyBody = WholeBody | Body

@@ -16,7 +16,7 @@ from hypercorn.typing import AppWrapper
 from hypercorn.utils import parse_socket_addr
 
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.server.bodies import SECTION_END, Body, Malformed, NoBody, is_complete
+from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, Malformed, WholeBody, is_complete
 from entrypoints.http.server.crowds import Crowd
 from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import Application, Exchange
@@ -356,8 +356,7 @@ class Connection(TCPServer):
             except Malformed as error:
                 await self._reject(error.status, error.text)
                 return
-            body = NoBody(received) if head.length == 0 else self._body_of(head, received)
-            exchange = Exchange(self, head, body)
+            exchange = Exchange(self, head, self._body_of(head, received))
             await self._answer(exchange, head)
             if not exchange.keeps_alive:
                 self._linger = not exchange.body_complete
@@ -365,9 +364,11 @@ class Connection(TCPServer):
             self._phase = Phase.IDLE
             data = exchange.rest()
 
-    def _body_of(self, head: RequestHead, received: bytes) -> Body:
-        settings = self._settings
-        return Body(head.length, received, most_trailers=settings.most_header_lines, most_trailer_bytes=settings.most_head_bytes)
+    def _body_of(self, head: RequestHead, received: bytes) -> AnyBody:
+        length, settings = head.length, self._settings
+        if length is not None and length <= len(received):
+            return WholeBody(received[:length], received[length:])
+        return Body(length, received, most_trailers=settings.most_header_lines, most_trailer_bytes=settings.most_head_bytes)
 
     def _allow(self, seconds: float) -> None:
         """Let the next wait on the client take this long."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import trio
 
-from entrypoints.http.server.bodies import Body, Malformed, NoBody
+from entrypoints.http.server.bodies import AnyBody, Malformed
 from entrypoints.http.server.request_heads import RequestHead, Scope
 from entrypoints.http.server.wire import AnswerHead, Framing, Headers, error_answer
 
@@ -55,7 +55,7 @@ class Exchange:
         "keeps_alive",
     )
 
-    def __init__(self, wire: Wire, head: RequestHead, body: Body | NoBody) -> None:
+    def __init__(self, wire: Wire, head: RequestHead, body: AnyBody) -> None:
         self._wire = wire
         self._body = body
         self._head = head

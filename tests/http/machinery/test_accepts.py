@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Accepts, Form, Json, Raw
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import FieldsReader
 from entrypoints.http.machinery.endpoints import InvalidDeclaration, endpoint
+from entrypoints.http.machinery.errors import NotAsDeclared
 from entrypoints.http.machinery.limits import UNLIMITED
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
@@ -64,6 +69,22 @@ async def test_a_wrong_form_is_refused_with_a_word_about_the_field(examples: Exa
     status, word, code, said = oauth(await send(examples(), "/token", body))
     assert (status, word, code) == (400, "invalid_request", "BAD_REQUEST")
     assert said.replace("`", "") == message
+
+
+class Anything(msgspec.Struct):
+    pass
+
+
+@given(st.text("abZ09=&;#.-_~\0 %+", max_size=30))
+def test_fields_are_told_apart_as_the_standard_library_does(text: str) -> None:
+    fields = FieldsReader(Anything, "The form", 5)
+    try:
+        expected = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=5)
+    except ValueError:
+        with pytest.raises(NotAsDeclared):
+            fields._pairs(text.encode())
+    else:
+        assert fields._pairs(text.encode()) == expected
 
 
 async def test_each_kind_of_body_has_its_own_media_type_and_limit(examples: Examples) -> None:

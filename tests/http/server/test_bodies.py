@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrypoints.http.server.bodies import Body, Malformed, NoBody, is_complete
+from entrypoints.http.server.bodies import Body, Malformed, WholeBody, is_complete
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\nb: c\r\n\r\n"
 
@@ -42,8 +42,15 @@ def test_a_counted_body_ends_where_its_length_says() -> None:
     assert (body.complete, body.rest) == (True, b"GET")
 
 
+def test_a_body_that_came_with_its_head_is_one_piece() -> None:
+    body = WholeBody(b"body", b"GET")
+    assert not body.complete
+    assert (body.next_piece(), body.next_piece()) == (b"body", None)
+    assert (body.complete, body.rest) == (True, b"GET")
+
+
 def test_no_body_is_complete_from_the_start() -> None:
-    body = NoBody(b"GET")
+    body = WholeBody(b"", b"GET")
     assert (body.complete, body.next_piece(), body.rest) == (True, None, b"GET")
 
 
