@@ -75,21 +75,18 @@ class BodyReader:
         return UnsupportedMediaType(f"The request body must be {self.media_type}")
 
     async def _receive_all(self, receive: Receive) -> bytes:
-        chunks: bytes | bytearray = b""
+        parts, size = [], 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            # Most bodies come whole, and are not copied.
-            if not chunks:
-                chunks = message.get("body", b"")
-            else:
-                chunks = chunks if isinstance(chunks, bytearray) else bytearray(chunks)
-                chunks += message.get("body", b"")
-            if len(chunks) > self._limit:
+            part = message.get("body", b"")
+            size += len(part)
+            if size > self._limit:
                 raise PayloadTooLarge(f"The request body must not exceed {self._limit} bytes")
+            parts.append(part)
             if not message.get("more_body", False):
-                return bytes(chunks)
+                return b"".join(parts)
 
     def decode(self, body: bytes) -> Any:
         _require_shallow(body)
