@@ -382,7 +382,8 @@ class Connection(TCPServer):
         while True:
             complete = is_complete(data, most_lines)
             section, _, received = data.partition(SECTION_END)
-            if len(section) > most:
+            # Part of the empty line may have come.
+            if len(section) > (most if complete else most + len(SECTION_END) - 1):
                 raise Malformed(431, "The request head is too large")
             if complete:
                 return section, received

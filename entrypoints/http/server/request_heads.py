@@ -1,5 +1,5 @@
-"""The head of a request, read by the grammar of RFC 9112 and nothing else: what two parsers could read in different ways is refused, and so
-no request can be smuggled past a proxy inside of another.
+"""The head of a request, read by the grammar of RFC 9112. Where that lets a recipient be lenient, this one is not: what two parsers could
+read in different ways is refused, so that no request can be smuggled past a proxy inside of another.
 """
 
 import re
@@ -12,9 +12,13 @@ from entrypoints.http.server.bodies import Malformed
 Scope = MutableMapping[str, Any]
 
 _TOKEN: Final = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
-_REQUEST_LINE: Final = re.compile(rb"(%b) ([\x21-\x7e]++) HTTP/([0-9]\.[0-9])(?=\r\n|\Z)" % _TOKEN)
+# Any visible character but `#`: clients are careless about what they encode in a path or query, but a fragment is never sent.
+_REQUEST_LINE: Final = re.compile(rb"(%b) ([\x21\x22\x24-\x7e]++) HTTP/([0-9]\.[0-9])(?=\r\n|\Z)" % _TOKEN)
 # Each match is one line, from the end of the line before to its own.
 _FIELD: Final = re.compile(rb"\r\n(%b):([\t\x20-\x7e\x80-\xff]*+)(?=\r\n|\Z)" % _TOKEN)
+_AUTHORITY: Final = rb"(?:[-._~%!$&'()*+,;=0-9A-Za-z]++|\[[0-9A-Fa-f:.]++\])(?::[0-9]*+)?"
+_HOST: Final = re.compile(rb"(?:%b)?" % _AUTHORITY)
+_ABSOLUTE: Final = re.compile(rb"(?i:https?)://(%b)(?=[/?]|\Z)" % _AUTHORITY)
 _LENGTH: Final = re.compile(rb"[0-9]{1,19}")
 _READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 
@@ -33,11 +37,9 @@ class RequestHead:
         if version not in {b"1.1", b"1.0"}:
             # This also catches the preface of HTTP/2 with prior knowledge, `PRI * HTTP/2.0`.
             raise Malformed(505, "This server speaks HTTP/1.1")
-        self.method: str = method.decode("ascii").upper()
+        # As it was sent: `head` is another method than HEAD, one that nobody knows, and its answer has a body.
+        self.method: str = method.decode("ascii")
         self.target: bytes = target
-        if not target.startswith((b"/", b"http://", b"https://")) and (target != b"*" or self.method != "OPTIONS"):
-            # Above all, CONNECT's form: this server is no proxy.
-            raise Malformed(400, "The request target is invalid")
         fields = _FIELD.findall(section, line.end())
         if len(fields) != section.count(b"\r\n"):
             # Folded lines are among these.
@@ -49,11 +51,28 @@ class RequestHead:
         # The length of the body, in bytes. None when it comes in chunks.
         self.length: int | None = 0
         names = [name for name, _ in self.headers]
-        hosts = names.count(b"host")
-        if hosts > 1 or not (hosts or self.old):
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1 or not (hosts or self.old):
             raise Malformed(400, "A request has exactly one Host header")
+        if hosts and _HOST.fullmatch(hosts[0]) is None:
+            raise Malformed(400, "The Host header is malformed")
+        if target[:1] != b"/":
+            self._read_target(target)
         if not _READ_BY_US.isdisjoint(names):
             self._heed(names)
+
+    def _read_target(self, target: bytes) -> None:
+        """One that is no path."""
+        if target == b"*" and self.method == "OPTIONS":
+            return
+        absolute = _ABSOLUTE.match(target)
+        if absolute is None:
+            # Above all, CONNECT's form: this server is no proxy.
+            raise Malformed(400, "The request target is invalid")
+        # Clients send this form to proxies, and servers must accept it, and believe it about the host (RFC 9112 section 3.2.2).
+        path = target[absolute.end() :]
+        self.target = path if path[:1] == b"/" else b"/" + path
+        self.headers = [(b"host", absolute[1]), *((name, value) for name, value in self.headers if name != b"host")]
 
     def _heed(self, names: list[bytes]) -> None:
         said = {name: value.lower() for name, value in self.headers if name in _READ_BY_US}
@@ -84,9 +103,6 @@ class RequestHead:
     def scope(self) -> Scope:
         """The ASGI scope, except what the connection adds: scheme, client, server, state."""
         raw_path, _, query = self.target.partition(b"?")
-        if raw_path[:1] not in b"/*":
-            # The absolute form, which clients send to proxies and which servers must accept (RFC 9112 section 3.2.2).
-            raw_path = b"/" + raw_path.partition(b"://")[2].partition(b"/")[2]
         path = raw_path.decode("ascii")
         return {
             "type": "http",

@@ -1,5 +1,7 @@
 """What is read of a request's head, beside what h11 reads of the same bytes: nothing is accepted that h11 refuses, or reads otherwise."""
 
+from urllib.parse import urlsplit
+
 import h11
 import pytest
 from hypothesis import event, given, settings
@@ -11,7 +13,7 @@ from entrypoints.http.server.request_heads import RequestHead
 TOKEN = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=6).map(str.encode)
 VALUE = st.binary(max_size=8).map(lambda value: bytes(byte for byte in value if byte >= 0x20 and byte != 0x7F).strip(b" "))
 SPACE = st.sampled_from([b"", b" ", b"\t", b"  \t "])
-TARGET = st.sampled_from([b"/", b"/a%20b?c=d", b"//", b"http://a.test/", b"https://a.test"])
+TARGET = st.sampled_from([b"/", b"/a%20b?c=d", b"//", b"http://a.test/", b"HTTPS://a.test:8/b?c=/d", b"http://[::1]", b"http://a?b/c"])
 READ_BY_US = st.sampled_from(
     [
         (b"Content-Length", b"4"),
@@ -53,10 +55,16 @@ def read_by_h11(sent: bytes) -> tuple[h11.Request, bytes]:
 def alike(sent: bytes) -> None:
     head, rest = read(sent)
     request, rest_by_h11 = read_by_h11(sent)
-    assert (head.method, head.target, rest) == (request.method.decode().upper(), request.target, rest_by_h11)
+    target, expected = request.target, list(request.headers)
+    if not target.startswith((b"/", b"*")):
+        # h11 leaves this form as it is.
+        parts = urlsplit(target)
+        target = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
+        expected = [(b"host", parts.netloc), *((name, value) for name, value in expected if name != b"host")]
+    assert (head.method, head.target, rest) == (request.method.decode(), target, rest_by_h11)
     assert head.old == (request.http_version == b"1.0")
     # h11 writes the one coding that there is in small letters.
-    assert [(name, value.lower() if name == b"transfer-encoding" else value) for name, value in head.headers] == list(request.headers)
+    assert [(name, value.lower() if name == b"transfer-encoding" else value) for name, value in head.headers] == expected
     lengths = [int(value) for name, value in request.headers if name == b"content-length"]
     chunked = any(name == b"transfer-encoding" for name, _ in request.headers)
     assert head.length == (None if chunked else lengths[0] if lengths else 0)
@@ -105,3 +113,38 @@ def test_a_head_by_the_grammar_is_read_unless_its_length_is_said_twice(
 def test_what_other_parsers_may_let_through_is_refused(line: bytes) -> None:
     with pytest.raises(Malformed):
         read(b"POST / HTTP/1.1\r\nHost: a\r\n" + line + SECTION_END)
+
+
+@pytest.mark.parametrize("host", [b"a b", b"a, b", b"a@b", b"a:b", b"[::1", b"::1", b"a\xe9", b"a#"])
+def test_a_host_that_is_none_is_refused(host: bytes) -> None:
+    with pytest.raises(Malformed):
+        RequestHead(b"GET / HTTP/1.1\r\nHost: " + host)
+    with pytest.raises(Malformed):
+        RequestHead(b"GET http://" + host + b":80/c HTTP/1.1\r\nHost: d")
+
+
+@pytest.mark.parametrize("host", [b"a/b", b"a?b", b"http://a"])
+def test_a_host_is_no_address(host: bytes) -> None:
+    with pytest.raises(Malformed):
+        RequestHead(b"GET / HTTP/1.1\r\nHost: " + host)
+
+
+@pytest.mark.parametrize("host", [b"", b"a.test", b"A-b_c.test:8443", b"127.0.0.1:80", b"[2001:db8::1]:80", b"a:"])
+def test_a_host_is_read_as_it_is(host: bytes) -> None:
+    assert RequestHead(b"GET / HTTP/1.1\r\nHost: " + host).headers == [(b"host", host)]
+
+
+@pytest.mark.parametrize("target", [b"http:///c", b"http:/c", b"ftp://a/c", b"a/c", b"/c#d", b"http://a#/c", b"//c#", b"*", b"a:80"])
+def test_a_target_that_is_none_is_refused(target: bytes) -> None:
+    with pytest.raises(Malformed):
+        RequestHead(b"GET " + target + b" HTTP/1.1\r\nHost: d")
+
+
+@pytest.mark.parametrize("version", [b"1.1\r\nHost: d", b"1.0"])
+def test_a_target_that_names_its_host_is_believed(version: bytes) -> None:
+    head = RequestHead(b"GET http://a.test:8?b HTTP/" + version + b"\r\nc: d")
+    assert (head.target, head.headers) == (b"/?b", [(b"host", b"a.test:8"), (b"c", b"d")])
+
+
+def test_small_letters_make_another_method() -> None:
+    assert RequestHead(b"head / HTTP/1.1\r\nHost: a").method == "head"

@@ -58,7 +58,7 @@ async def test_the_scope_tells_what_was_asked() -> None:
     assert plain["headers"] == [(b"host", b"postern.test"), (b"x-two", b"1"), (b"x-two", b"2")]
     assert plain["client"][0] == plain["server"][0] == "127.0.0.1"
     assert (plain["scheme"], plain["http_version"], plain["method"]) == ("http", "1.1", "GET")
-    assert (absolute["path"], absolute["query_string"]) == ("/path", b"q")
+    assert (absolute["path"], absolute["query_string"], absolute["headers"]) == ("/path", b"q", [(b"host", b"elsewhere.test")])
     assert (asterisk["path"], asterisk["method"]) == ("*", "OPTIONS")
 
 
@@ -310,6 +310,30 @@ async def test_as_many_header_lines_and_trailers_as_allowed_are_read() -> None:
         head = CHUNKED.removesuffix(b"\r\n") + b"x: 1\r\n" * 98 + b"\r\n"
         assert (await client.ask(head + b"1;name=value\r\na\r\n0\r\n" + b"x: 1\r\n" * 100 + b"\r\n")).body == b"a"
         assert (await client.ask()).status == 200
+
+
+@pytest.mark.parametrize("cut", range(6))
+async def test_the_bound_on_a_head_does_not_depend_on_how_it_is_cut(cut: int) -> None:
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"x: "
+    async with running(application(greet), ServerSettings(most_head_bytes=200)) as server:
+        for over, status in ((0, 200), (1, 431)):
+            whole = head.ljust(200 + over, b"x") + b"\r\n\r\n"
+            client = await server.connect()
+            await client.send(whole[: len(whole) - cut])
+            await trio.sleep(0.01)
+            await client.send(whole[len(whole) - cut :])
+            assert (await client.answer()).status == status
+
+
+async def test_a_method_in_small_letters_is_another_one() -> None:
+    async def method(scope: Any, _receive: Receive, send: Send) -> None:
+        await answer(send, scope["method"].encode())
+
+    async with running(application(method)) as server:
+        client = await server.connect()
+        # `head` is not HEAD: its answer has a body, which the client would otherwise wait for.
+        for name in (b"head", b"Get"):
+            assert (await client.ask(name + b" / HTTP/1.1\r\n" + HOST + b"\r\n")).body == name
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 7])
