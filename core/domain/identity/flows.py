@@ -120,6 +120,8 @@ class Flow(Frozen):
     proof_digest: bytes | None = None
     """Of what the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None
+    repeats: bool = False
+    """The form that led out of it was sent again. A browser drops the first answer then, so there is another one."""
     branding: Branding = POSTERN
     has_authenticator: bool = True
     """Whether who has given a password, and owes a second factor, has an authenticator app. Otherwise only a backup code is a code."""

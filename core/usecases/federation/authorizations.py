@@ -194,7 +194,7 @@ class Authorizations:
         except ConsentTakenBack:
             return Unfinished(Step.CONSENT, request, application, signed_in)
         except AuthorizationRefused as refusal:
-            if flow is not None:
+            if flow is not None and not flow.repeats:
                 await self._complete(flow)
             return Finished(self._refused(request.recipient, refusal), application)
 
@@ -215,7 +215,7 @@ class Authorizations:
             provider=_provider(flow, signed_in),
         )
         async with self._unit_of_work() as uow:
-            if flow is not None and not await uow.flows.complete(flow.id, self._clock.now()):
+            if flow is not None and not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now()):
                 raise FlowOver
             await uow.accounts.hold_shared(signed_in.user)
             if actor is not None:
@@ -319,7 +319,7 @@ def _taken(met: Encounter) -> AuthorizationRequest:
 
 def _kept(flow: Flow) -> AuthorizationRequest:
     """Raises `FlowOver` for a flow that has led somewhere already: going back in the browser brings its pages up again."""
-    if flow.purpose is not FlowPurpose.AUTHORIZE or flow.completed_at is not None:
+    if flow.purpose is not FlowPurpose.AUTHORIZE or (flow.completed_at is not None and not flow.repeats):
         raise FlowOver
     kept: Mapping[str, Any] = flow.request
     return restored(kept)

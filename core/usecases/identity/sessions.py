@@ -271,10 +271,12 @@ class Sessions:
             await uow.accounts.hold(session.user)
             # When several requests bring the same old token, one of them finds a session to end and reports it.
             if await uow.sessions.revoke(session.id, session.user):
-                # A thief may have opened sessions in other people's names, and in the person's organizations, on the same device.
-                await uow.sessions.revoke_impersonations(session.user)
-                if session.device is not None:
-                    await uow.sessions.revoke_of_device(session.device)
+                # A thief may have opened sessions in other people's names, and in the person's organizations, on the same device. With a
+                # token of an application nobody could: what belongs to the person, and to other applications, is not its to end.
+                if session.scopes is None:
+                    await uow.sessions.revoke_impersonations(session.user)
+                    if session.device is not None:
+                        await uow.sessions.revoke_of_device(session.device)
                 await uow.record(token_reused(session, client.actor()))
                 await uow.commit()
 

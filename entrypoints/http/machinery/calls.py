@@ -53,6 +53,7 @@ class Request:
         "caller",
         "client_address",
         "client_id",
+        "handed_over",
         "id",
         "limiter",
         "method",
@@ -81,6 +82,8 @@ class Request:
         self.limiter: Limiter | None = None
         # The `ui_locales` of the flow that the request belongs to: whoever looks the flow up puts them here.
         self.asked_languages: Sequence[str] = ()
+        # Headers of the answer, whatever that is: of a refusal, too.
+        self.handed_over: Sequence[tuple[bytes, bytes]] = ()
         # What the log and the metrics say about it.
         self.template = UNMATCHED
         self.status = GONE

@@ -165,6 +165,7 @@ class Dispatcher:
 
     async def _send(self, request: Request, answered: Answered, send: Send) -> None:
         request.status, headers, body = answered
+        headers += request.handed_over
         headers.append((b"x-request-id", request.id.encode()))
         if isinstance(body, Streamed):
             await self._stream(request, headers, body, send)

@@ -18,7 +18,8 @@ How to use this from a page of your own:
   flow; None when they had been signed in as wanted before. A form of yours that leaves for another site: `left(call, flow, answer)`.
 * **What may happen once**, like issuing a code, happens after `postern.identity.flows.complete(flow)` has said True, or in the unit of work
   of your own in which `uow.flows.complete(flow.id, now)` has. It says True once. The continuation itself runs again when somebody goes back
-  to a page of a flow that they have signed in by.
+  to a page of a flow that they have signed in by. With `flow.repeats` it runs for the same form once more, whose first answer the browser
+  has dropped: there is nothing to complete, but an answer to give.
 * A request that comes by a form of another site brings none of our cookies (`SameSite=Lax`). Answer it with a redirect to a GET of yours
   before you `begin`, or the browser gets a second secret and its other tabs lose their flows.
 """
@@ -36,6 +37,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, keep_flow_secret, keep_session
@@ -142,8 +144,17 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
     headers = keep_session(browser.token, base_url)
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
+    # Whatever comes of the flow: they are signed in.
+    call.request.handed_over = headers
     now = browser.flow or await flow_of(call, postern, str(flow.id))
-    return with_headers(headers, await go_on(call, postern, now, caller))
+    try:
+        return await go_on(call, postern, now, caller)
+    except FlowOver:
+        # The same form was quicker, and led to the application already.
+        ended = await flow_of(call, postern, str(flow.id))
+        if ended.session != caller.session:
+            raise
+        return await go_on(call, postern, replace(ended, repeats=True), caller)
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:

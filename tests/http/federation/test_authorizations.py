@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from adapters.postgres.upkeep.housekeeping import ExpiredPushedRequests as Expired
 from adapters.postgres.upkeep.housekeeping import sweeps
 from tests.http.browsing import PageReader, Tab
+from tests.http.cast import all_at_once
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD, enable_mfa
@@ -342,6 +343,54 @@ async def test_going_back_and_sending_twice_do_no_harm(house: Arriving, ada: Per
     for stale in (place, place.replace("/ui/consent", "/ui/authorize")):
         is_page((await tab.tabs.tab().open(stale)).shown, 400, "out of date")
     assert len(house.codes()) == 1
+
+
+async def test_a_double_click_on_the_password_leads_to_the_application(house: Arriving) -> None:
+    """A browser that is clicked twice drops the first answer, with its cookie."""
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await (await house.browser().tab().open(house.asking())).send(email=person.email)
+    form, before = {**tab.page.forms[0].fields, "password": PASSWORD}, dict(tab.tabs.cookies)
+
+    async def clicked() -> dict[str, str]:
+        again = house.browser()
+        again.cookies.update(before)
+        answer = await again.request("POST", "/ui/sign-in/password", form)
+        assert answer.status == 200, answer.body
+        (cookie,) = [value for name, value in again.cookies.items() if name.endswith("session")]
+        return {"cookie": cookie, "place": PageReader(answer.body).refresh or ""}
+
+    first, second = await clicked(), await clicked()
+    assert first["cookie"] == second["cookie"]
+    codes = [parse_qs(urlsplit(one["place"]).query)["code"][0] for one in (first, second)]
+    assert len(set(codes)) == len(house.codes()) == 2
+    assert len(house.people.rows("select from sessions where parent_id is null")) == 1
+    at_once = await all_at_once(*[clicked] * 5)
+    assert {one["cookie"] for one in at_once} == {first["cookie"]}
+
+
+async def test_double_clicks_at_the_same_moment_all_lead_to_the_application(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await (await house.browser().tab().open(house.asking())).send(email=person.email)
+    form, before = {**tab.page.forms[0].fields, "password": PASSWORD}, dict(tab.tabs.cookies)
+
+    async def clicked() -> tuple[int, bool]:
+        again = house.browser()
+        again.cookies.update(before)
+        answer = await again.request("POST", "/ui/sign-in/password", form)
+        return answer.status, "code=" in (PageReader(answer.body).refresh or "")
+
+    assert set(await all_at_once(*[clicked] * 6)) == {(200, True)}
+
+
+async def test_who_is_signed_in_keeps_that_when_the_application_is_closed(house: Arriving) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    tab = await (await house.browser().tab().open(house.asking())).send(email=person.email)
+    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+    await tab.send(password=PASSWORD)
+    is_page(tab.shown, 403, "closed at the moment")
+    assert (await tab.tabs.request("GET", "/ui")).status == 200
 
 
 async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:

@@ -102,6 +102,25 @@ async def test_a_refresh_token_that_returns_ends_the_session(relying: Relying) -
     assert len(relying.audited("security.refresh_token.reused")) == 1
 
 
+async def test_it_ends_nothing_that_belongs_to_the_person_or_to_another_application(relying: Relying) -> None:
+    """Any organization's application could otherwise sign people out everywhere."""
+    device = relying.postern.foundation.ids.new()
+    ours, theirs = await relying.signed_in(relying.shop), await relying.signed_in(relying.theirs)
+    relying.people.change(
+        "insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)"
+        " values (%s, %s, 'x', 'browser', now(), now(), now())",
+        device,
+        relying.ada.user,
+    )
+    relying.people.change("update sessions set device_id = %s", device)
+    (await relying.refresh(relying.theirs, theirs["refresh_token"])).ok()
+    relying.people.change("update refresh_tokens set rotated_at = rotated_at - interval '11 seconds' where rotated_at is not null")
+    assert oauth(await relying.refresh(relying.theirs, theirs["refresh_token"])) == (400, "invalid_grant")
+    assert relying.living() == 1
+    (await relying.userinfo(ours["access_token"])).ok()
+    assert relying.people.rows("select count(*) as n from sessions where scopes is null and revoked_at is not null") == [{"n": 0}]
+
+
 async def test_of_many_refreshes_at_once_all_get_the_same_successor(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.shop)
     answers = await all_at_once(*[lambda: relying.refresh(relying.shop, tokens["refresh_token"])] * 20)
