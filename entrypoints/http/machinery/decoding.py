@@ -141,8 +141,9 @@ class FieldsReader:
                 # Nothing is encoded in it, as in the forms of most programs.
                 return [(name, value) for name, equals, value in map(_parted, text.split("&")) if name or equals]
             return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=self._most_fields)
-        except UnicodeDecodeError:
-            raise NotAsDeclared(f"{self._what} is not valid UTF-8") from None
+        except UnicodeDecodeError as error:
+            wrong = "must be percent-encoded" if error.encoding == "ascii" else "is not valid UTF-8"
+            raise NotAsDeclared(f"{self._what} {wrong}") from None
         except ValueError:
             raise NotAsDeclared(f"{self._what} has too many fields") from None
 

@@ -95,6 +95,12 @@ async def test_an_impersonators_token_says_so(relying: Relying) -> None:
     assert (await relying.introspect(relying.shop, token))["active"]
 
 
+@pytest.mark.parametrize("path", [INTROSPECT, REVOKE])
+async def test_a_token_without_a_value_is_left_out(relying: Relying, path: str) -> None:
+    assert oauth(await relying.ask(path, {"token": ""}, relying.shop.basic)) == (400, "invalid_request")
+    assert oauth(await relying.ask(path, {}, relying.shop.basic)) == (400, "invalid_request")
+
+
 async def test_only_who_authenticates_may_ask(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.page)
     for token in (tokens["access_token"], tokens["refresh_token"], "nothing"):

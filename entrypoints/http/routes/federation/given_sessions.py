@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from core.domain.errors import Refusal
+from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
@@ -13,7 +13,7 @@ from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials
+from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials, said
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
@@ -96,7 +96,7 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
     """
     shown = await needed_credentials(call, postern)
     try:
-        _, told = await postern.federation.given_sessions.introspect(shown, call.body.token)
+        _, told = await postern.federation.given_sessions.introspect(shown, _token(call.body))
     except Refusal as refusal:
         await count_refusal(call.request, refusal)
         raise
@@ -124,5 +124,12 @@ async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
     client = await authenticated_by(await needed_credentials(call, postern), call, postern)
     if client.is_public:
         await call.request.count(AUTH)
-    await postern.federation.given_sessions.revoke(client, call.body.token, call.client)
+    await postern.federation.given_sessions.revoke(client, _token(call.body), call.client)
     return NOTHING
+
+
+def _token(fields: PresentedToken) -> Token:
+    """A field without a value counts as left out (RFC 6749 section 3.2), and this one is required."""
+    if not said(fields.token):
+        raise BadRequest("token: must not be empty")
+    return fields.token
