@@ -1,5 +1,6 @@
 """Writes SAML documents as text, in their canonical form."""
 
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from adapters.saml.canonical import NOTHING, Markup, Mould, element, put_behind, worded
-from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, URI_NAME
+from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, UNSPECIFIED_NAME, URI_NAME
 from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import (
     ASSERTION_LIFETIME,
@@ -116,9 +117,24 @@ _CONDITIONS: Final = Mould(_conditions)
 _STATEMENT: Final = Mould(_statement)
 
 
+# xs:Name (XML 1.0, section 2.3): what it begins with, and what may follow besides.
+_BEGINS_NAME: Final = (
+    ":A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_XML_NAME: Final = re.compile(f"[{_BEGINS_NAME}][{_BEGINS_NAME}.0-9\u00b7\u0300-\u036f\u203f\u2040-]*")
+
+
+def _attribute_format(name: str) -> str:
+    """A basic name must be an xs:Name (SAML core, section 8.2.3)."""
+    if name.startswith(("urn:", "http://", "https://")):
+        return URI_NAME
+    return BASIC_NAME if _XML_NAME.fullmatch(name) else UNSPECIFIED_NAME
+
+
 def _attribute(name: str, values: Sequence[str]) -> Markup:
-    format_ = URI_NAME if name.startswith(("urn:", "http://", "https://")) else BASIC_NAME
-    return element("saml:Attribute", {"Name": name, "NameFormat": format_}, *(worded("saml:AttributeValue", one) for one in values))
+    attributes = {"Name": name, "NameFormat": _attribute_format(name)}
+    return element("saml:Attribute", attributes, *(worded("saml:AttributeValue", one) for one in values))
 
 
 def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None) -> Markup:

@@ -89,6 +89,28 @@ def test_any_text_is_written_in_its_canonical_form(said: str, value: str) -> Non
     _verify(root.find("{*}Assertion"))
 
 
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [
+        ("email", "basic"),
+        ("_a:b-c.9\u00e9", "basic"),
+        ("urn:oid:0.9.2342.19200300.100.1.3", "uri"),
+        ("https://example.com/email", "uri"),
+        ("1st", "unspecified"),
+        ('a b<c>&"d', "unspecified"),
+        ("-a", "unspecified"),
+        ("two words", "unspecified"),
+        ("a\n", "unspecified"),
+    ],
+)
+def test_the_name_of_an_attribute_is_of_the_format_that_it_says(name: str, format_: str) -> None:
+    """A basic one is an xs:Name (SAML core, section 8.2.3)."""
+    root = _require_canonical(_written(_response(attributes={name: ["x"]})))
+    attribute = root.find(".//{*}Attribute")
+    assert attribute.get("Name") == name
+    assert attribute.get("NameFormat") == f"urn:oasis:names:tc:SAML:2.0:attrname-format:{format_}"
+
+
 @pytest.mark.parametrize(("assertion", "whole"), [(True, True), (True, False), (False, True)])
 def test_what_is_to_be_signed_is_signed(*, assertion: bool, whole: bool) -> None:
     root = _require_canonical(_written(_response(), assertion=assertion, whole=whole))
