@@ -5,6 +5,8 @@ Values come from the root of the document and from where the standard puts them,
 import re
 import zlib
 from base64 import b64decode
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from lxml import etree
@@ -22,11 +24,14 @@ from core.domain.federation.saml.messages import (
     LogoutResponse,
     MessageRefused,
     RequestedContext,
+    Status,
+    moment,
 )
 
 Element = Any
 _DECLARATION: Final = re.compile(
-    rb"""\s*<\?xml\s+version\s*=\s*["']1\.0["'](?:\s+encoding\s*=\s*["'](?i:utf-8)["'])?(?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>"""
+    rb"""(?:\xef\xbb\xbf)?\s*"""  # a byte order mark may come first
+    rb"""<\?xml\s+version\s*=\s*["']1\.0["'](?:\s+encoding\s*=\s*["'](?i:utf-8)["'])?(?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>"""
 )
 _ENDS_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _MOST_ELEMENTS: Final = 500
@@ -34,6 +39,7 @@ _MOST_ATTRIBUTES: Final = 100
 _SHORT: Final = 4096
 _LONGEST_VALUE: Final = 1024
 _LARGEST_KEY: Final = 16_384
+_LARGEST_INDEX: Final = 65_535
 _UPLOAD: Final = "Upload the service provider's metadata as XML in UTF-8, without a document type"
 
 
@@ -113,6 +119,7 @@ def read_authn_request(envelope: Envelope, certificates: tuple[str, ...]) -> Aut
     policy = _one(root, PROTOCOL, "NameIDPolicy")
     subject = _one(root, ASSERTION, "Subject")
     name_id = None if subject is None else _one(subject, ASSERTION, "NameID")
+    others = () if subject is None else (_one(subject, ASSERTION, name) for name in ("BaseID", "EncryptedID"))
     return AuthnRequest(
         head=head,
         acs_url=_attribute(root, "AssertionConsumerServiceURL"),
@@ -123,6 +130,8 @@ def read_authn_request(envelope: Envelope, certificates: tuple[str, ...]) -> Aut
         name_id_format=None if policy is None else _attribute(policy, "Format"),
         name_qualifier=None if policy is None else _attribute(policy, "SPNameQualifier"),
         subject=None if name_id is None else _text(name_id),
+        subject_qualifier=None if name_id is None else _attribute(name_id, "SPNameQualifier"),
+        unreadable_subject=any(one is not None for one in others),
         context=_context(root),
     )
 
@@ -145,10 +154,12 @@ def read_logout_response(envelope: Envelope, certificates: tuple[str, ...]) -> L
     root, head = _message(envelope, "LogoutResponse", certificates)
     status = _one(root, PROTOCOL, "Status")
     code = None if status is None else _one(status, PROTOCOL, "StatusCode")
+    below = None if code is None else _one(code, PROTOCOL, "StatusCode")
     return LogoutResponse(
         head=head,
         in_response_to=_attribute(root, "InResponseTo"),
         status="" if code is None else _attribute(code, "Value") or "",
+        partial=below is not None and _attribute(below, "Value") == Status.PARTIAL_LOGOUT.value,
     )
 
 
@@ -167,14 +178,15 @@ def read_metadata(document: bytes) -> Understood:
     return Understood(
         entity_id=entity.get("entityID") or "",
         acs_endpoints=tuple(_endpoints(provider)),
+        valid_until=min(_ends(provider), default=None),
         slo_url=None if logout is None else logout.get("Location"),
         slo_response_url=None if logout is None else logout.get("ResponseLocation"),
         slo_binding=binding,
         name_id_formats=tuple("".join(one.itertext()).strip() for one in provider.findall(f"{{{METADATA}}}NameIDFormat")),
         signing_certificates=tuple(certificates["signing"]),
         encryption_certificate=next(iter(certificates["encryption"]), None),
-        requests_signed=provider.get("AuthnRequestsSigned") in {"true", "1"},
-        wants_assertions_signed=provider.get("WantAssertionsSigned") in {"true", "1"},
+        requests_signed=_boolean(provider, "AuthnRequestsSigned") is True,
+        wants_assertions_signed=_boolean(provider, "WantAssertionsSigned") is True,
     )
 
 
@@ -252,12 +264,32 @@ def _flag(root: Element, name: str) -> bool:
     return value in {"true", "1"}
 
 
+def _boolean(element: Element, name: str) -> bool | None:
+    """Of metadata. None: they do not say."""
+    return {"true": True, "1": True, "false": False, "0": False}.get(element.get(name, "").strip())
+
+
 def _service_provider(root: Element) -> Element:
     entities = [root] if root.tag == f"{{{METADATA}}}EntityDescriptor" else root.findall(f"{{{METADATA}}}EntityDescriptor")
     providers = [one for entity in entities for one in entity.findall(f"{{{METADATA}}}SPSSODescriptor")]
-    if len(providers) != 1:
-        raise BadRequest("metadata: there must be one EntityDescriptor with one SPSSODescriptor")
-    return providers[0]
+    ours = [one for one in providers if PROTOCOL in one.get("protocolSupportEnumeration", "").split()]
+    if providers and not ours:
+        raise BadRequest(f"metadata: there must be an SPSSODescriptor whose protocolSupportEnumeration lists {PROTOCOL}")
+    if len(ours) != 1:
+        raise BadRequest("metadata: there must be one EntityDescriptor with one SPSSODescriptor for SAML 2.0")
+    return ours[0]
+
+
+def _ends(provider: Element) -> Iterator[datetime]:
+    """When it stops being valid, by its own word and by that of each element around it."""
+    for one in (provider, *provider.iterancestors()):
+        text = one.get("validUntil")
+        if text is None:
+            continue
+        at = moment(text.strip())
+        if at is None:
+            raise BadRequest("metadata: validUntil is no time in UTC, like 2026-01-31T12:00:00Z")
+        yield at
 
 
 def _endpoints(provider: Element) -> list[AcsEndpoint]:
@@ -265,10 +297,10 @@ def _endpoints(provider: Element) -> list[AcsEndpoint]:
     for position, one in enumerate(provider.findall(f"{{{METADATA}}}AssertionConsumerService")):
         if one.get("Binding") != POST_BINDING:
             continue
-        index = one.get("index", str(position))
-        if not (index.isascii() and index.isdigit() and len(index) <= 5):
-            raise BadRequest("metadata: the index of an AssertionConsumerService is a number up to 65535")
-        found.append(AcsEndpoint(int(index), one.get("Location") or "", is_default=one.get("isDefault") in {"true", "1"}))
+        index = one.get("index", str(position)).strip()
+        if not (index.isascii() and index.isdigit() and len(index) <= 5 and int(index) <= _LARGEST_INDEX):
+            raise BadRequest(f"metadata: the index of an AssertionConsumerService is a number up to {_LARGEST_INDEX}")
+        found.append(AcsEndpoint(int(index), one.get("Location") or "", is_default=_boolean(one, "isDefault")))
     return found
 
 

@@ -124,7 +124,9 @@ def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:
         "sign_assertions": configuration.sign_assertions,
         "sign_response": configuration.sign_response,
         "require_signed_requests": configuration.require_signed_requests,
-        "acs_endpoints": Jsonb([{"index": one.index, "url": one.url, "is_default": one.is_default} for one in configuration.acs_endpoints]),
+        "acs_endpoints": Jsonb(
+            [{"index": one.index, "url": one.url, "is_default": one.is_default is True} for one in configuration.acs_endpoints]
+        ),
         "signing_certificates": list(configuration.signing_certificates),
         "encryption_certificate": configuration.encryption_certificate,
         "metadata_uploaded_at": configuration.metadata_uploaded_at,

@@ -69,7 +69,8 @@ class AcsEndpoint(Frozen):
 
     index: int
     url: str
-    is_default: bool = False
+    is_default: bool | None = None
+    """None: the metadata do not say. It is kept as False, since only a new upload chooses a default."""
 
 
 class Configuration(Frozen, kw_only=True):
@@ -137,6 +138,7 @@ class Understood(Frozen, kw_only=True):
 
     entity_id: str
     acs_endpoints: Sequence[AcsEndpoint]
+    valid_until: datetime | None = None
     slo_url: str | None = None
     slo_response_url: str | None = None
     slo_binding: Binding = Binding.POST
@@ -202,6 +204,8 @@ def entity_id(text: str) -> str:
 
 def filled(before: Configuration, understood: Understood, now: datetime) -> Configuration:
     """With what the metadata say. What they do not say anything of stays as it is. Raises `BadRequest`."""
+    if understood.valid_until is not None and understood.valid_until <= now:
+        raise BadRequest("metadata: validUntil has passed. Upload the service provider's current metadata")
     if len(understood.acs_endpoints) > MOST_ENDPOINTS:
         raise BadRequest(f"metadata: at most {MOST_ENDPOINTS} assertion consumer services")
     if len(understood.signing_certificates) > MOST_CERTIFICATES:
@@ -232,10 +236,14 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
 
 
 def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
-    """The one that says so, else the first (SAML metadata, section 2.2.3). Raises `BadRequest`."""
+    """The first that says so, else the first that does not deny it, else the first (SAML metadata, section 2.2.3). Raises `BadRequest`."""
     if not endpoints:
         raise BadRequest("metadata: there is no AssertionConsumerService with the binding HTTP-POST")
-    return next((one for one in endpoints if one.is_default), endpoints[0])
+    for wanted in (True, None):
+        for one in endpoints:
+            if one.is_default is wanted:
+                return one
+    return endpoints[0]
 
 
 def configuration_changed(before: Configuration, after: Configuration, service: Service, actor: Actor) -> Event:

@@ -131,6 +131,10 @@ class AuthnRequest(Frozen, kw_only=True):
     name_id_format: str | None = None
     name_qualifier: str | None = None
     subject: str | None = None
+    subject_qualifier: str | None = None
+    """The service provider that knows the subject by this name."""
+    unreadable_subject: bool = False
+    """The subject is named by something else than a NameID."""
     context: RequestedContext | None = None
 
 
@@ -158,6 +162,12 @@ class LogoutResponse(Frozen, kw_only=True):
     head: Head
     in_response_to: str | None
     status: str
+    partial: bool = False
+    """It worked, but not everywhere: that is said below the status (SAML core, section 3.2.2.2)."""
+
+    @property
+    def well(self) -> bool:
+        return self.status == Status.SUCCESS and not self.partial
 
 
 class NameId(Frozen, kw_only=True):

@@ -119,6 +119,10 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
         raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Answers go by HTTP-POST alone")
     if request.name_qualifier not in {None, "", configuration.entity_id}:
         raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "SPNameQualifier names another service provider")
+    if request.unreadable_subject:
+        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "The Subject of a request must be a NameID, unencrypted")
+    if request.subject_qualifier not in {None, "", configuration.entity_id}:
+        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "The Subject's SPNameQualifier names another service provider")
     wanted: NameIdFormat | None = None
     if request.name_id_format not in {None, "", NameIdFormat.UNSPECIFIED.value}:
         try:

@@ -44,7 +44,6 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _ID_BYTES: Final = 20
-_SUCCESS: Final = Status.SUCCESS.value
 
 
 class Told(Frozen):
@@ -147,14 +146,14 @@ class SamlLogouts:
         route = restored(flow.request)
         # A page that is loaded again sends its answer again: then the sign-out is where it was.
         if route.done == asked[1] and route.current is not None and route.current.place == place:
-            route = route.passed(well=response.status == _SUCCESS)
+            route = route.passed(well=response.well)
             async with self._unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
                 exchange = self._recorder.exchange(
                     configured.service,
                     ExchangeKind.LOGOUT_RESPONSE,
                     envelope.binding,
-                    reason="" if response.status == _SUCCESS else "the service provider could not sign the person out",
+                    reason=_failure(response),
                     message=response.head.id,
                     in_response_to=response.in_response_to or "",
                 )
@@ -398,6 +397,15 @@ def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[Session
     for one in participants:
         people.setdefault(one.user, []).append(one.session)
     return people
+
+
+def _failure(response: LogoutResponse) -> str:
+    """In the flight recorder's words; empty when there is none."""
+    if response.well:
+        return ""
+    if response.partial:
+        return "the service provider signed the person out only in part"
+    return "the service provider could not sign the person out"
 
 
 def _indexes(texts: Sequence[str]) -> list[SamlSessionId]:

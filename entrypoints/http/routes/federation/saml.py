@@ -315,7 +315,7 @@ def _configuration(configuration: Configuration, *, has_certificate: bool) -> Sa
         sign_response=configuration.sign_response,
         require_signed_requests=configuration.require_signed_requests,
         has_certificate=has_certificate,
-        acs_endpoints=[SamlAcsEndpoint(one.index, one.url, one.is_default) for one in configuration.acs_endpoints],
+        acs_endpoints=[SamlAcsEndpoint(one.index, one.url, one.is_default is True) for one in configuration.acs_endpoints],
         request_certificates=len(configuration.signing_certificates),
         encrypts_assertions=configuration.encryption_certificate is not None,
         metadata_uploaded_at=configuration.metadata_uploaded_at,

@@ -233,6 +233,13 @@ async def test_uploaded_metadata_fill_the_configuration(provider: Providing) -> 
     assert (kept["slo_binding"], kept["slo_url"], kept["signing_certificates"]) == ("redirect", f"{SLO}/r", [])
 
 
+async def test_the_default_endpoint_is_not_one_that_says_it_is_none(provider: Providing) -> None:
+    document = metadata(validUntil="9999-12-31T23:59:59Z").replace(b'isDefault="true"', b'isDefault="false"')
+    shown = (await provider.upload(document)).ok()
+    assert shown["acs_url"] == f"{ACS}/7"
+    assert [one["is_default"] for one in shown["acs_endpoints"]] == [False, False]
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -248,6 +255,8 @@ async def test_uploaded_metadata_fill_the_configuration(provider: Providing) -> 
         metadata(signing=(pair(),)).replace(pair().bare.encode(), b"AAAA"),
         metadata(entity="two words"),
         metadata(more=_ONE_MORE * 60),
+        metadata(validUntil="2001-01-31T12:00:00Z"),
+        metadata().replace(b"SAML:2.0:protocol", b"SAML:1.1:protocol"),
     ],
 )
 async def test_metadata_that_say_too_little_are_refused_in_words(provider: Providing, document: bytes) -> None:

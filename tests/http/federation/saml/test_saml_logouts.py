@@ -219,6 +219,22 @@ async def test_a_service_provider_that_fails_makes_it_partial(provider: Providin
     assert outer.get("Value").endswith(":Success")
 
 
+async def test_a_service_provider_that_signs_out_in_part_makes_it_partial(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    await _entered(browser, "wiki")
+    asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), f"{SLO}/wiki", "SAMLRequest")
+    success = 'Value="urn:oasis:names:tc:SAML:2.0:status:Success"'
+    nested = f"<samlp:StatusCode {success.replace('Success', 'PartialLogout')}/>"
+    in_part = _answer(asked, "wiki").replace(f"{success}/>", f"{success}>{nested}</samlp:StatusCode>")
+    got = sent(await browser.request("POST", slo("wiki"), in_form(in_part, name="SAMLResponse")), SLO)
+    assert got.status == "PartialLogout"
+    told = (await provider.call("GET", "/exchanges", service="wiki")).ok()["exchanges"]
+    assert told[0]["reason"] == "the service provider signed the person out only in part"
+
+
 async def test_one_that_cannot_be_told_makes_it_partial_too(provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
     await _second(provider)

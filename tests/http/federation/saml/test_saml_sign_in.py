@@ -363,6 +363,31 @@ async def test_somebody_else_by_persistent_name_is_not_told_of_either(provider: 
         assert sent(await browser.request("GET", asking(authn_request(inside=inside)))).status == status
 
 
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "<saml:EncryptedID/>",
+        '<saml:BaseID NameQualifier="a"/>',
+        '<saml:NameID SPNameQualifier="https://other.example.com">ada@example.org</saml:NameID>',
+        "<saml:NameID/>",
+    ],
+)
+async def test_somebody_whom_nobody_here_knows_by_that_name_is_not_told_of(provider: Providing, identifier: str) -> None:
+    await provider.ready()
+    asked = authn_request(inside=f"<saml:Subject>{identifier}</saml:Subject>", ID="_r")
+    got = sent(await provider.signed_in(provider.people.add("ada@example.org")).request("GET", asking(asked)))
+    assert (got.status, got.root.get("InResponseTo")) == ("UnknownPrincipal", "_r")
+    assert got.root.find("{*}Assertion") is None
+
+
+@pytest.mark.parametrize("qualifier", ["", SP])
+async def test_a_name_at_the_service_provider_itself_is_a_name_here(provider: Providing, qualifier: str) -> None:
+    await provider.ready()
+    inside = f'<saml:Subject><saml:NameID SPNameQualifier="{qualifier}">ada@example.org</saml:NameID></saml:Subject>'
+    got = sent(await provider.signed_in(provider.people.add("ada@example.org")).request("GET", asking(authn_request(inside=inside))))
+    assert got.status == "Success"
+
+
 async def test_an_address_that_is_taken_back_while_the_person_signs_in_gets_nothing(provider: Providing) -> None:
     await provider.ready()
     (await provider.upload(sp_metadata())).ok()
