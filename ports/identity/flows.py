@@ -37,3 +37,8 @@ class FlowStore(Protocol):
 
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         """The flow has led where it should, once. Of two at once, one gets True."""
+
+    async def demand_completion(self, flow: FlowId, at: datetime) -> None:
+        """`complete` without a round trip of its own: the commit raises `FlowOver`, and nothing has happened, where `complete` would return
+        False.
+        """

@@ -12,10 +12,10 @@ from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import Transaction, demanding
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
-from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
 from core.frozen import Frozen
 
@@ -156,6 +156,9 @@ class FlowRows:
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
+    async def demand_completion(self, flow: FlowId, at: datetime) -> None:
+        await self._transaction.demand(IdRow, _DEMAND_COMPLETION, FlowOver, {"id": flow, "at": at})
+
 
 def flow_columns(organizations: LiteralString) -> LiteralString:
     """Of a statement that reads `flows`, and in which the organization that a flow is about is called so, if it is active."""
@@ -218,6 +221,11 @@ _SIGN_IN_TO: Final = """
 
 _KEEP: Final = "update flows set session_id = %(session)s where id = %(id)s"
 
-_COMPLETE: Final = """
+_COMPLETE: Final[LiteralString] = """
     update flows set completed_at = %(at)s where id = %(id)s and completed_at is null and expires_at > %(at)s returning id
+"""
+
+_DEMAND_COMPLETION: Final[LiteralString] = f"""
+    with completed as ({_COMPLETE})
+    {demanding("select id from completed")}
 """

@@ -19,6 +19,7 @@ from core.domain.federation.authorization_steps import (
 from core.domain.federation.authorizations import (
     AuthorizationRefused,
     AuthorizationRequest,
+    Registered,
     UnknownRecipient,
     Word,
     restored,
@@ -120,14 +121,14 @@ class Authorizations:
         ends with an answer. Raises what `arrive` does, and `FlowOver`.
         """
         request = _kept(flow)
-        met = _found(await self._encounters.find(request.client_id, caller))
+        met = await self._met_again(request, caller)
         progress = Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later)
         return await self._settled(request, met, progress, flow, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
-        met = _found(await self._encounters.find(request.client_id, caller))
+        met = await self._met_again(request, caller)
         return await self._settled(request, met, _allowed(flow), flow, actor, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
@@ -147,14 +148,15 @@ class Authorizations:
         not, and came in otherwise, is asked for it. Raises what `resume` does.
         """
         request = _kept(flow)
-        met = _found(await self._encounters.find(request.client_id, caller))
+        met = await self._met_again(request, caller)
         if met.signed_in is None or FEDERATED not in met.signed_in.authenticated_by:
             return await self._settled(request, met, Progress(flow.created_at), flow, sender=sender)
         return await self._settled(request, met, _allowed(flow), flow, sender.actor(caller.user), sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
-        """The person does not want to, or may not. Raises `FlowOver`."""
+        """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
         request = _kept(flow)
+        await self._met_again(request, None)
         await self._complete(flow)
         return self._refused(request.recipient, AuthorizationRefused(Word.ACCESS_DENIED, "The person has refused"))
 
@@ -170,6 +172,12 @@ class Authorizations:
         if request.subject not in {None, said.user}:
             raise AuthorizationRefused(Word.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
+
+    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> Encounter:
+        """For a request that a flow has kept. What the service has registered may have changed since. Raises `UnknownRecipient`."""
+        met = _found(await self._encounters.find(request.client_id, caller))
+        _require_registered(request, met.application.registered)
+        return met
 
     async def _settled(
         self,
@@ -263,8 +271,7 @@ class Authorizations:
 
     async def _complete(self, flow: Flow) -> None:
         async with self._unit_of_work() as uow:
-            if not await uow.flows.complete(flow.id, self._clock.now()):
-                raise FlowOver
+            await uow.flows.demand_completion(flow.id, self._clock.now())
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
@@ -310,11 +317,14 @@ def _taken(met: Encounter) -> AuthorizationRequest:
     if met.pushed is None:
         raise UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
     request = restored(met.pushed)
-    registered = met.application.registered
     # What the service has registered may have changed since it pushed the request.
+    _require_registered(request, met.application.registered)
+    return request
+
+
+def _require_registered(request: AuthorizationRequest, registered: Registered) -> None:
     if not is_registered(request.recipient.redirect_uri, registered.redirect_uris, native=registered.is_native):
         raise unregistered()
-    return request
 
 
 def _kept(flow: Flow) -> AuthorizationRequest:

@@ -405,6 +405,73 @@ async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada
     assert len(house.codes()) == 1
 
 
+async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:
+    """Neither a code nor an error, whatever the person does on a page that was open by then."""
+    browser = house.signed_in(ada)
+    for way in ("allow", "deny", "look again", "go on"):
+        house.set(house.app, redirect_uris=[CALLBACK])
+        tab = await browser.tab().open(house.asking())
+        assert tab.place.startswith("/ui/consent?flow=")
+        house.set(house.app, redirect_uris=["https://app.example.com/new"])
+        match way:
+            case "look again":
+                await tab.open(tab.place)
+            case "go on":
+                await tab.open(tab.place.replace("/ui/consent", "/ui/authorize"))
+            case _:
+                await tab.send(answer=way)
+        is_page(tab.shown, 400, "has not registered")
+    assert house.codes() == house.people.rows("select * from consents") == []
+    # What is registered again goes on.
+    house.set(house.app, redirect_uris=[CALLBACK])
+    left(await (await tab.open(tab.place.replace("/ui/authorize", "/ui/consent"))).send(answer="allow"))
+
+
+@pytest.mark.parametrize("asked", [{}, {"prompt": "login"}, {"response_mode": "form_post"}])
+async def test_nobody_signs_in_to_a_redirect_uri_that_is_gone_meanwhile(house: Arriving, asked: dict[str, Any]) -> None:
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await (await house.browser().tab().open(house.asking(**asked))).send(email=person.email)
+    house.set(house.app, redirect_uris=["https://app.example.com/new"])
+    await tab.send(password=PASSWORD)
+    is_page(tab.shown, 400, "has not registered")
+    assert house.codes() == []
+
+
+async def test_a_chosen_account_does_not_lead_to_a_redirect_uri_that_is_gone_meanwhile(house: Arriving, ada: Person) -> None:
+    house.allow(ada)
+    tab = await house.signed_in(ada).tab().open(house.asking(prompt="select_account"))
+    house.set(house.app, redirect_uris=["https://app.example.com/new"])
+    is_page((await tab.send(answer="current")).shown, 400, "has not registered")
+    assert house.codes() == []
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+async def test_any_port_of_the_device_counts_while_its_address_is_registered(house: Arriving, ada: Person, answer: str) -> None:
+    browser, uri = house.signed_in(ada), "http://127.0.0.1:51004/callback"
+    tab = await browser.tab().open(house.asking(house.desktop, redirect_uri=uri))
+    house.set(house.desktop, redirect_uris=["http://127.0.0.1:1/callback"])
+    left(await tab.send(answer=answer), uri)
+    tab = await browser.tab().open(house.asking(house.desktop, redirect_uri=uri))
+    house.set(house.desktop, redirect_uris=["http://127.0.0.1/other", "http://localhost/callback"])
+    is_page((await tab.send(answer=answer)).shown, 400, "has not registered")
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+async def test_a_service_that_is_gone_meanwhile_is_told_nothing(house: Arriving, ada: Person, answer: str) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
+    is_page((await tab.send(answer=answer)).shown, 400, "not known here")
+
+
+async def test_a_refusal_waits_four_times_for_the_database(house: Arriving, ada: Person) -> None:
+    """The session, the flow, the service, and the end of the flow."""
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    assert left(await tab.send(answer="deny"))["error"] == "access_denied"
+    (*_, request) = house.log.events("request")
+    assert (request["method"], request["route"], request["db_round_trips"]) == ("POST", "/ui/consent", 4)
+
+
 async def test_an_application_of_a_suspended_organization_is_closed(house: Arriving, ada: Person) -> None:
     house.allow(ada)
     for status in ("suspended", "pending", "rejected"):

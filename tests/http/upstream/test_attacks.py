@@ -251,6 +251,18 @@ async def test_who_cancels_comes_back_to_the_page_or_the_application_is_told(hou
     assert answer_in(answer.header("location"))["error"] == "access_denied"
 
 
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: House, *, cancelled: bool) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    back = fake.consent(await house.leave(tabs, house.direct()))
+    house.set(house.app, redirect_uris=["https://app.example.com/new"])
+    if cancelled:
+        back = fake.back(fake.asked, error="access_denied")
+    is_page(await tabs.request("GET", back), 400, "has not registered")
+    assert house.codes() == []
+
+
 @pytest.mark.parametrize(
     ("word", "person"),
     [

@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+import pytest
 import trio
 
 from adapters.postgres.identity.flows import PostgresFlows
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
-from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
@@ -76,3 +77,21 @@ async def test_nothing_happens_to_a_flow_that_has_expired(store: Store) -> None:
     async with store.unit_of_work() as uow:
         assert not await uow.flows.sign_in(flow.id, account.id, b"digest", late, by="password")
         assert not await uow.flows.complete(flow.id, late)
+    async with store.unit_of_work() as uow:
+        await uow.flows.demand_completion(flow.id, late)
+        with pytest.raises(FlowOver):
+            await uow.commit()
+
+
+async def test_a_completion_that_is_demanded_happens_once(store: Store) -> None:
+    flow, at = await add(store, new(store)), store.clock.now()
+    async with store.unit_of_work() as uow:
+        await uow.flows.demand_completion(flow.id, at)
+        await uow.commit()
+    async with store.unit_of_work() as uow:
+        await uow.flows.demand_completion(flow.id, at)
+        with pytest.raises(FlowOver):
+            await uow.commit()
+    found = await PostgresFlows(store.pool).find(flow.id, b"browser")
+    assert found is not None
+    assert found.completed_at == at
