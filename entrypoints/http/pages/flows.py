@@ -24,6 +24,7 @@ How to use this from a page of your own:
   before you `begin`, or the browser gets a second secret and its other tabs lose their flows.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -63,6 +64,8 @@ TO_APPLICATION: Final = "to_application"
 """In a flow to the account pages: the address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_PLACE: Final = 2000
+# A segment of the path that browsers read as "here" or as the way up (URL Standard).
+_DOT_SEGMENT: Final = re.compile(r"[^?#]*/(?:\.|%2e){1,2}(?:[/?#]|\Z)", re.IGNORECASE)
 
 
 async def begin(
@@ -174,7 +177,7 @@ def to(page: str, flow: Flow) -> Answer[NoBody]:
 
 def own_place(place: str) -> str:
     """A page of ours that somebody wanted to see; the first of the account pages for anything else. No other site can be reached by it."""
-    plain = len(place) <= _LONGEST_PLACE and place.isascii() and place.isprintable() and "\\" not in place
+    plain = len(place) <= _LONGEST_PLACE and place.isascii() and place.isprintable() and "\\" not in place and not _DOT_SEGMENT.match(place)
     return place if plain and (place == HOME or place.startswith((f"{HOME}/", f"{HOME}?"))) else HOME
 
 

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoints, InvalidDeclaration
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin
+from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, own_place
 from entrypoints.http.routes import ROUTES
 from tests.http.browsing import Tabs
 from tests.http.client import Client
@@ -195,6 +195,19 @@ async def test_a_page_for_people_who_are_signed_in(tabs: Tabs, ada: Person) -> N
     for token in ("", "0", "ä", form.fields["form_token"][:-1] + "x"):
         assert (await tabs.request("POST", "/private", {"form_token": token})).status == 403
     assert (await Tabs(tabs.client).request("POST", "/private", form.fields)).header("location") == "/ui/sign-in?to=/ui"
+
+
+@pytest.mark.parametrize("place", ["/ui/../private", "/ui/..", "/ui/x/../../private", "/ui/./../private?a=b", "/ui/..#a", "/ui/../?a"])
+@pytest.mark.parametrize("dot", [".", "%2e", "%2E"])
+def test_no_place_of_ours_leaves_the_pages_by_dots(place: str, dot: str) -> None:
+    """Browsers read these segments, encoded or not, as the way up."""
+    assert own_place(place.replace(".", dot)) == "/ui"
+    assert own_place(place.replace("..", f".{dot}")) == "/ui"
+
+
+@pytest.mark.parametrize("place", ["/ui/a..b", "/ui/.well-known", "/ui/...", "/ui/a?to=/../b", "/ui?to=/..", "/ui/a#/../b", "/ui/%2e%2ea"])
+def test_other_dots_are_part_of_a_place(place: str) -> None:
+    assert own_place(place) == place
 
 
 def test_a_page_whose_form_is_bound_to_nothing_does_not_start() -> None:
