@@ -214,7 +214,9 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Pag
         service_name=application.name,
     )
     if step in _PROMPTS:
-        return await begin(call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
+        return await begin(
+            call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service, expected=request.subject
+        )
     browser, headers = browser_secret(call, postern)
     flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
     begun = to(_PLACES[step], flow)

@@ -32,7 +32,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import FlowId, ServiceId
+from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
@@ -76,13 +76,16 @@ async def begin(
     wanted: Wanted,
     *,
     service: ServiceId | None = None,
+    expected: UserId | None = None,
 ) -> Page:
     """Leads the person to where they sign in as wanted, and then to the purpose's continuation; or there at once, when they have already.
-    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up.
+    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up. Where one person is `expected`, the form is not
+    filled in with the address of another who is signed in.
     """
     caller: Caller | None = call.request.caller
     browser, headers = browser_secret(call, postern)
-    known = "" if caller is None or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
+    somebody_else = caller is not None and expected not in {None, caller.user}
+    known = "" if caller is None or somebody_else or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
     flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=wanted.login_hint or known)
     if caller is not None and wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
         return with_headers(headers, await go_on(call, postern, flow, caller))

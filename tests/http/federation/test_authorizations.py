@@ -1,5 +1,6 @@
 """`/oauth/authorize`: what an application is told, what the person is asked, and when nobody is."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -290,6 +291,30 @@ async def test_who_signs_in_is_the_one_who_is_expected_or_nobody(house: Arriving
     await (await tab.send(email=bob.email)).send(password=PASSWORD)
     assert left(tab)["error"] == "login_required"
     assert house.codes() == []
+
+
+@pytest.mark.parametrize("by_claims", [False, True])
+async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(house: Arriving, ada: Person, *, by_claims: bool) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    house.allow(bob)
+    tabs = house.signed_in(ada)
+
+    async def asking(person: Person, **more: str) -> str:
+        if by_claims:
+            return house.asking(claims=json.dumps({"id_token": {"sub": {"value": str(person.user)}}}), **more)
+        return house.asking(id_token_hint=await house.id_token(person), **more)
+
+    for hint in ({}, {"prompt": "login"}):
+        tab = await tabs.tab().open(await asking(bob, **hint))
+        assert tab.place.startswith("/ui/sign-in?flow=")
+        assert not tab.page.inputs["email"].get("value")
+        assert ada.email not in tab.page.text
+    # Ada herself would have had to give her password alone.
+    own = await tabs.tab().open(await asking(ada, prompt="login"))
+    assert own.place.startswith("/ui/sign-in/password?flow=")
+    assert own.page.inputs["email"]["value"] == ada.email
+    await (await tab.send(email=bob.email)).send(password=PASSWORD)
+    assert house.code(left(tab)["code"])["user_id"] == bob.user
 
 
 async def test_a_person_chooses_the_account(house: Arriving, ada: Person) -> None:
