@@ -201,6 +201,7 @@ _OF_SERVICE: Final[LiteralString] = f"{_CONFIGURED} where services.org_id = %(or
 
 _PUBLIC: Final[LiteralString] = f"{_CONFIGURED} where organizations.slug = %(organization)s and services.slug = %(slug)s"
 
+# Once a minute is enough, unless there is a certificate that nobody is known to have read yet.
 _FETCHED: Final[LiteralString] = f"""
     with fetched as (
              update saml_configurations
@@ -211,7 +212,12 @@ _FETCHED: Final[LiteralString] = f"""
                           join organizations on organizations.id = services.org_id
                          where organizations.slug = %(organization)s and services.slug = %(slug)s
                     )
-                and (metadata_fetched_at is null or metadata_fetched_at < %(at)s::timestamptz - interval '1 minute')
+                and (metadata_fetched_at is null or metadata_fetched_at < %(at)s::timestamptz - interval '1 minute'
+                     or exists (
+                        select from saml_certificates
+                         where saml_certificates.service_id = saml_configurations.service_id
+                           and saml_certificates.created_at > saml_configurations.metadata_fetched_at
+                     ))
          )
     {_PUBLIC}
 """

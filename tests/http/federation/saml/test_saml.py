@@ -322,6 +322,25 @@ async def test_metadata_have_a_media_type_and_a_limit(provider: Providing) -> No
     assert (await provider.call("GET")).ok()["name_id_format"].endswith("persistent")
 
 
+async def test_a_fetch_right_after_a_new_certificate_is_put_on_record(provider: Providing) -> None:
+    await provider.ready()
+
+    async def fetched() -> Any:
+        assert (await provider.unlimited.get(_PUBLIC)).status == 200
+        return (await provider.call("GET", "/certificate")).ok()["metadata_fetched_at"]
+
+    first = await fetched()
+    await provider.certificate("?activate=false")
+    assert (await provider.call("GET", "/certificate")).ok()["next_was_fetched"] is False
+    second = await fetched()
+    assert second > first
+    assert (await provider.call("GET", "/certificate")).ok()["next_was_fetched"] is True
+    # Otherwise once a minute is enough: a fetch that counts as later than this one is not overwritten.
+    provider.people.change("update saml_configurations set metadata_fetched_at = metadata_fetched_at + interval '1 hour'")
+    kept = (await provider.call("GET", "/certificate")).ok()["metadata_fetched_at"]
+    assert await fetched() == kept
+
+
 async def test_a_rollover_that_nobody_notices(provider: Providing) -> None:
     first = await provider.ready()
     ada = provider.people.add()
