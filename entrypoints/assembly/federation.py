@@ -211,6 +211,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             recorder=recorder,
             flows=identity.flows,
             keyring=foundation.keyring,
+            server_secrets=foundation.server_secrets,
             issuer=settings.public_url,
             clock=clock,
             ids=ids,

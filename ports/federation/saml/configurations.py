@@ -66,10 +66,12 @@ class Participant(Frozen, kw_only=True):
     session_index: SamlSessionId
     session: SessionId
     user: UserId
+    email: str
     service: ServiceId
     organization_slug: str
     service_slug: str
     name_id: NameId
+    """The latest that the service provider was given in this session."""
     slo_url: str | None
 
 
@@ -117,8 +119,13 @@ class SamlStore(Protocol):
     async def participants(self, session: SessionId) -> Sequence[Participant]:
         """Of a session and what was opened from it; those that can be told of a sign-out have an address for it."""
 
-    async def participants_named(self, service: ServiceId, name_id: str, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
-        """Of a service, by what it calls a person: in these sessions, or in all living ones."""
+    async def participants_indexed(self, service: ServiceId, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
+        """Of a service, in those of these sessions that live."""
+
+    async def participants_named(self, service: ServiceId, name_id: str, *, persistent: bool) -> Sequence[Participant]:
+        """Of a service, in all living sessions, those whose latest name or address this is. With `persistent`, also those that may have
+        been given it earlier, as their latest name has another format: the caller computes whose it is.
+        """
 
     async def end(self, participants: Sequence[SamlSessionId]) -> None:
         """They are no participants any more."""

@@ -20,6 +20,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction, required
+from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
@@ -40,6 +41,7 @@ class _Participant(Frozen, kw_only=True):
     id: UUID
     session_id: UUID
     user_id: UUID
+    email: str
     service_id: UUID
     organization_slug: str
     service_slug: str
@@ -52,6 +54,7 @@ class _Participant(Frozen, kw_only=True):
             session_index=SamlSessionId(self.id),
             session=SessionId(self.session_id),
             user=UserId(self.user_id),
+            email=self.email,
             service=ServiceId(self.service_id),
             organization_slug=self.organization_slug,
             service_slug=self.service_slug,
@@ -136,8 +139,18 @@ class SamlRows:
     async def participants(self, session: SessionId) -> Sequence[Participant]:
         return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS, {"session": session})]
 
-    async def participants_named(self, service: ServiceId, name_id: str, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
-        parameters = {"service": service, "name_id": storable_text(name_id), "indexes": list(indexes)}
+    async def participants_indexed(self, service: ServiceId, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
+        parameters = {"service": service, "indexes": list(indexes)}
+        return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS_INDEXED, parameters)]
+
+    async def participants_named(self, service: ServiceId, name_id: str, *, persistent: bool) -> Sequence[Participant]:
+        parameters = {
+            "service": service,
+            "name_id": storable_text(name_id),
+            "email_key": Email(storable_text(name_id)).key,
+            "persistent": persistent,
+            "persistent_format": NameIdFormat.PERSISTENT.value,
+        }
         return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS_NAMED, parameters)]
 
     async def end(self, participants: Sequence[SamlSessionId]) -> None:
@@ -321,11 +334,12 @@ _DROP_PAST: Final = """
 """
 
 _PARTICIPANT: Final = """
-           saml_sessions.id, saml_sessions.session_id, sessions.user_id, saml_sessions.service_id, organizations.slug as organization_slug,
-           services.slug as service_slug, saml_sessions.name_id, saml_sessions.name_id_format,
+           saml_sessions.id, saml_sessions.session_id, sessions.user_id, users.email, saml_sessions.service_id,
+           organizations.slug as organization_slug, services.slug as service_slug, saml_sessions.name_id, saml_sessions.name_id_format,
            case when saml.enabled and organizations.status = 'active' then saml.slo_url end as slo_url
       from saml_sessions
       join sessions on sessions.id = saml_sessions.session_id
+      join users on users.id = sessions.user_id
       join services on services.id = saml_sessions.service_id
       join organizations on organizations.id = services.org_id
       left join saml_configurations as saml on saml.service_id = services.id"""
@@ -342,13 +356,32 @@ _PARTICIPANTS: Final[LiteralString] = f"""
      limit 100
 """
 
-_PARTICIPANTS_NAMED: Final[LiteralString] = f"""
+_PARTICIPANTS_INDEXED: Final[LiteralString] = f"""
     select {_PARTICIPANT}
-     where saml_sessions.service_id = %(service)s and saml_sessions.name_id = %(name_id)s
-       and (cardinality(%(indexes)s::uuid[]) = 0 or saml_sessions.id = any (%(indexes)s::uuid[]))
+     where saml_sessions.service_id = %(service)s and saml_sessions.id = any (%(indexes)s::uuid[])
        and sessions.revoked_at is null and sessions.expires_at > now()
      order by saml_sessions.id
      limit 100
+"""
+
+# Each way to find them has an index of its own. Those that only may have the name are a thousand at most, the newest.
+_PARTICIPANTS_NAMED: Final[LiteralString] = f"""
+    with living as not materialized (
+             select saml_sessions.id, saml_sessions.name_id, saml_sessions.name_id_format, sessions.user_id
+               from saml_sessions
+               join sessions on sessions.id = saml_sessions.session_id
+              where saml_sessions.service_id = %(service)s and sessions.revoked_at is null and sessions.expires_at > now()
+         ),
+         meant as (
+             (select id from living where name_id = %(name_id)s order by id limit 100)
+              union
+             (select id from living where user_id = (select id from users where email_key = %(email_key)s) order by id limit 100)
+              union
+             (select id from living where %(persistent)s and name_id_format <> %(persistent_format)s order by id desc limit 1000)
+         )
+    select {_PARTICIPANT}
+     where saml_sessions.id = any (array(select id from meant))
+     order by saml_sessions.id
 """
 
 _END_SESSIONS_IN: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s")

@@ -32,7 +32,7 @@ class Exchange(Frozen, kw_only=True):
     status: str = ""
     """The last part of SAML's own status code, for an answer."""
     reason: str = ""
-    """Why it was refused, in words."""
+    """Why it was refused, or ended nothing, in words."""
     advice: str = ""
     """What to change."""
     message: str = ""

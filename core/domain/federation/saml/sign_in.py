@@ -3,6 +3,7 @@ of the person.
 """
 
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -44,6 +45,8 @@ _STRENGTHS: Final[Mapping[str, int]] = {
 }
 _BY_PASSWORD: Final = "pwd"  # noqa: S105 - a method's name
 PROVIDER: Final = "saml"
+_PERSISTENT: Final = re.compile("[0-9a-f]{64}")
+_TRANSIENT: Final = re.compile("_[0-9a-f]{40}")
 
 
 class Asked(Frozen, kw_only=True):
@@ -206,11 +209,7 @@ def require_subject(request: Asked, subject: Subject, service: ServiceId, key: b
     """Raises `RequestDeclined` when the request is about somebody else, by address or by persistent name. Another name for a person, such
     as a transient one, is of no use here.
     """
-    wanted = request.subject
-    if wanted is None:
-        return
-    persistent = named(NameIdFormat.PERSISTENT, subject, service, key, "").text
-    if wanted.casefold() != subject.email.casefold() and not hmac.compare_digest(wanted.encode(), persistent.encode()):
+    if request.subject is not None and not goes_by(request.subject, subject.user, subject.email, service, key):
         raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
 
 
@@ -220,12 +219,33 @@ def named(format_: NameIdFormat, subject: Subject, service: ServiceId, key: byte
     """
     match format_:
         case NameIdFormat.PERSISTENT:
-            text = hmac.digest(key, f"{service} {subject.user}".encode(), sha256).hex()
+            text = _persistent(subject.user, service, key)
         case NameIdFormat.TRANSIENT:
             text = f"_{random}"
         case _:
             text = subject.email
     return NameId(text=text, format=format_)
+
+
+def _persistent(user: UserId, service: ServiceId, key: bytes) -> str:
+    return hmac.digest(key, f"{service} {user}".encode(), sha256).hex()
+
+
+def goes_by(name: str, user: UserId, email: str, service: ServiceId, key: bytes) -> bool:
+    """Whether this is the person's address, or their persistent name at the service."""
+    if name.casefold() == email.casefold():
+        return True
+    return may_be_persistent(name) and hmac.compare_digest(name, _persistent(user, service, key))
+
+
+def may_be_persistent(name: str) -> bool:
+    """Whether it has the form of our persistent names."""
+    return _PERSISTENT.fullmatch(name) is not None
+
+
+def may_be_transient(name: str) -> bool:
+    """Whether it has the form of our transient names. Only the latest of a session is kept."""
+    return _TRANSIENT.fullmatch(name) is not None
 
 
 def attributes(configuration: Configuration, application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:

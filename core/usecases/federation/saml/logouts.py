@@ -23,6 +23,7 @@ from core.domain.federation.saml.messages import (
     require_taken,
     require_unexpired,
 )
+from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
 from core.domain.identifiers import FlowId, SamlSessionId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -33,7 +34,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
 from core.usecases.federation.saml.recording import Recorder
-from core.usecases.federation.saml.sign_in import FLOW_LIFETIME
+from core.usecases.federation.saml.sign_in import FLOW_LIFETIME, NAME_IDS
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -41,6 +42,7 @@ from ports.federation.saml.configurations import Configured, Participant, SamlLo
 from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
 from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _ID_BYTES: Final = 20
@@ -83,6 +85,7 @@ class SamlLogouts:
         recorder: Recorder,
         flows: Flows,
         keyring: KeyRing,
+        server_secrets: ServerSecrets,
         issuer: str,
         clock: Clock,
         ids: Ids,
@@ -94,6 +97,7 @@ class SamlLogouts:
         self._recorder = recorder
         self._flows = flows
         self._keyring = keyring
+        self._server_secrets = server_secrets
         self._issuer = issuer
         self._clock = clock
         self._ids = ids
@@ -222,9 +226,10 @@ class SamlLogouts:
         binding, state = envelope.binding, envelope.relay_state
         place = ServiceName(configured.organization_slug, configured.service_slug)
         origin = Origin(place, request.head.id, state)
+        key = await self._server_secrets.get(NAME_IDS)
         async with self._unit_of_work() as uow:
             await self._take(uow, configured, request, binding)
-            found = await self._meant(uow, configured, request, caller)
+            found = await self._meant(uow, configured, request, caller, key)
             others: list[Participant] = []
             people = _by_person(found)
             for user, sessions in people.items():
@@ -233,8 +238,8 @@ class SamlLogouts:
                 await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
                 await uow.saml.end_sessions_in(configured.service, user)
             await uow.saml.end([one.session_index for one in [*found, *others]])
-            reason = "" if found or request.head.signed else "nobody of this name is signed in there by this browser"
-            advice = "Sign logout requests, and upload metadata with the certificate" if reason else ""
+            unknown = not found and not request.head.signed
+            reason, advice = ("", "") if found else _nothing_ended(request)
             exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.LOGOUT_REQUEST,
@@ -242,6 +247,7 @@ class SamlLogouts:
                 reason=reason,
                 advice=advice,
                 message=request.head.id,
+                succeeded=not unknown,
             )
             await self._recorder.record(uow, exchange)
             route = Route(_stops(others), origin, partial=_untold(others), people=tuple(people))
@@ -250,7 +256,7 @@ class SamlLogouts:
             flow = self._flow(route)
             await uow.flows.add(flow, unclaimed_digest(flow.id) if browser is None else browser.digest())
             await uow.commit()
-        if reason:
+        if unknown:
             return await self._answer(flow, origin, Status.UNKNOWN_PRINCIPAL)
         if browser is None and route.current is not None:
             return Onward(flow.id)
@@ -265,20 +271,27 @@ class SamlLogouts:
         await uow.commit()
         raise refusal
 
-    async def _meant(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, caller: Caller | None) -> Sequence[Participant]:
-        indexes = _indexes(request.session_indexes)
+    async def _meant(
+        self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, caller: Caller | None, key: bytes
+    ) -> Sequence[Participant]:
+        """A session may have been given several names, of which the latest is kept, but has one index for the service provider."""
+        service, name, indexes = configured.service, request.name_id, _indexes(request.session_indexes)
+        if request.session_indexes and not indexes:
+            return []
+        if request.head.signed and indexes:
+            # Nobody but this service provider was told the index.
+            return await uow.saml.participants_indexed(service, indexes)
         if request.head.signed:
-            if request.session_indexes and not indexes:
-                return []
-            return await uow.saml.participants_named(configured.service, request.name_id, indexes)
+            named = await uow.saml.participants_named(service, name, persistent=may_be_persistent(name))
+            return [one for one in named if _has_name(one, name, key)]
         if caller is None:
             return []
         return [
             one
             for one in await uow.saml.participants(caller.session)
-            if one.service == configured.service
-            and one.name_id.text == request.name_id
-            and (not request.session_indexes or one.session_index in indexes)
+            if one.service == service
+            and (_has_name(one, name, key) or (indexes and may_be_transient(name)))
+            and (not indexes or one.session_index in indexes)
         ]
 
     async def _revoke(self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None) -> None:
@@ -380,6 +393,19 @@ class SamlLogouts:
 _REPEATED: Final = "saml_repeated"
 
 
+def _nothing_ended(request: LogoutRequest) -> tuple[str, str]:
+    """The reason and advice."""
+    if not request.head.signed:
+        return "nobody of this name is signed in there by this browser", "Sign logout requests, and upload metadata with the certificate"
+    told = "SessionIndex" if request.session_indexes else "NameID"
+    return f"no session with this {told} was found", "Send the NameID and the SessionIndex of the person's latest assertion"
+
+
+def _has_name(participant: Participant, name: str, key: bytes) -> bool:
+    """Whether the service provider was told this name, or could have been at any time."""
+    return participant.name_id.text == name or goes_by(name, participant.user, participant.email, participant.service, key)
+
+
 def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
     return tuple(
         Stop(ServiceName(one.organization_slug, one.service_slug), one.name_id, str(one.session_index))
@@ -393,8 +419,9 @@ def _untold(participants: Sequence[Participant]) -> bool:
 
 
 def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[SessionId]]:
+    """In one order everywhere: two sign-outs of the same people wait for each other, and do not deadlock."""
     people: dict[UserId, list[SessionId]] = {}
-    for one in participants:
+    for one in sorted(participants, key=lambda one: one.user):
         people.setdefault(one.user, []).append(one.session)
     return people
 

@@ -28,9 +28,15 @@ from tests.http.people import BASE_URL, Person
 _CROSS_SITE = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
 
 
-async def _entered(browser: Tabs, service: str = "app") -> tuple[str, str]:
+_EMAIL = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
+_PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+_TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
+
+
+async def _entered(browser: Tabs, service: str = "app", *, name_format: str | None = None) -> tuple[str, str]:
     """What the service provider calls the person, and the session."""
-    request = authn_request(Destination=None)
+    policy = "" if name_format is None else f'<samlp:NameIDPolicy Format="{name_format}"/>'
+    request = authn_request(Destination=None, inside=policy)
     got = sent(await browser.request("GET", asking(request).replace("/app/sso", f"/{service}/sso")))
     return got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex") or ""
 
@@ -294,6 +300,92 @@ async def test_the_sessions_of_the_service_end_with_it(provider: Providing) -> N
     sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), SLO)
     assert _is_over(provider, session)
     assert not _is_over(provider, other)
+
+
+async def test_an_earlier_name_of_the_session_signs_out_as_well(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    grace = provider.people.add("grace@example.org")
+    await _entered(provider.signed_in(grace), name_format=_TRANSIENT)
+    for first, second, indexed in (
+        (_TRANSIENT, _TRANSIENT, True),
+        (_EMAIL, _TRANSIENT, True),
+        (_EMAIL, _PERSISTENT, False),
+        (_PERSISTENT, _EMAIL, False),
+        (_PERSISTENT, _TRANSIENT, False),
+        (_TRANSIENT, _PERSISTENT, True),
+    ):
+        ada = provider.people.add()
+        browser = provider.signed_in(ada)
+        name, index = await _entered(browser, name_format=first)
+        later, same = await _entered(browser, name_format=second)
+        assert (name != later, index == same) == (True, True)
+        request = logout_request(name, index if indexed else None)
+        got = sent(await provider.browser().request("GET", f"{slo()}?{in_query(request, signer=pair())}"), SLO)
+        assert (got.status, _is_over(provider, ada)) == ("Success", True), (first, second)
+        (newest, *_) = [one for one in await provider.exchanges() if one["kind"] == "logout_request"]
+        assert (newest["succeeded"], newest["reason"]) == (True, "")
+    assert not _is_over(provider, grace)
+
+
+async def test_an_earlier_name_counts_without_a_signature_in_the_persons_browser_alone(provider: Providing) -> None:
+    await provider.ready(slo_url=SLO)
+    for first, second, indexed in ((_TRANSIENT, _TRANSIENT, True), (_EMAIL, _PERSISTENT, False), (_PERSISTENT, _EMAIL, False)):
+        ada, grace = provider.people.add(), provider.people.add()
+        browser, hers = provider.signed_in(ada), provider.signed_in(grace)
+        name, index = await _entered(browser, name_format=first)
+        await _entered(browser, name_format=second)
+        await _entered(hers, name_format=second)
+        for tabs, status in ((provider.browser(), "UnknownPrincipal"), (hers, "UnknownPrincipal"), (browser, "Success")):
+            assert not _is_over(provider, ada)
+            request = logout_request(name, index if indexed else None)
+            assert sent(await tabs.request("GET", f"{slo()}?{in_query(request)}"), SLO).status == status
+        assert _is_over(provider, ada)
+        assert not _is_over(provider, grace)
+
+
+async def test_names_and_indexes_count_for_the_service_that_was_told_them(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    await _second(provider)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    persistent, _ = await _entered(browser, "wiki", name_format=_PERSISTENT)
+    transient, index = await _entered(browser, "wiki", name_format=_TRANSIENT)
+    requests = (
+        logout_request(ada.email),
+        logout_request(persistent),
+        logout_request(transient),
+        logout_request(transient, index),
+        logout_request(persistent, index),
+    )
+    for request in requests:
+        got = sent(await provider.browser().request("GET", f"{slo()}?{in_query(request, signer=pair())}"), SLO)
+        assert got.status == "Success"
+    assert not _is_over(provider, ada)
+
+
+async def test_the_flight_recorder_tells_that_nobody_was_signed_out(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser, name_format=_TRANSIENT)
+    await _entered(browser, name_format=_TRANSIENT)
+    for request, reason in (
+        (logout_request(name), "no session with this NameID was found"),
+        (logout_request(name, "other"), "no session with this SessionIndex was found"),
+        (logout_request(name, "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"), "no session with this SessionIndex was found"),
+    ):
+        got = sent(await provider.browser().request("GET", f"{slo()}?{in_query(request, signer=pair())}"), SLO)
+        assert got.status == "Success"
+        (newest, *_) = [one for one in await provider.exchanges() if one["kind"] == "logout_request"]
+        assert (newest["succeeded"], newest["reason"]) == (True, reason)
+        assert "SessionIndex" in newest["advice"]
+    assert not _is_over(provider, ada)
+    answer = await provider.browser().request("GET", f"{slo()}?{in_query(logout_request(name, index), signer=pair())}")
+    assert sent(answer, SLO).status == "Success"
+    assert _is_over(provider, ada)
 
 
 async def test_hostile_sign_outs_are_refused(provider: Providing) -> None:
