@@ -364,7 +364,8 @@ _PARTICIPANTS_INDEXED: Final[LiteralString] = f"""
      limit 100
 """
 
-# Each way to find them has an index of its own. Those that only may have the name are a thousand at most, the newest.
+# Each way to find them has an index of its own. Of those that only may have the name, the newest, a few hundred at most: the name of each
+# has to be computed.
 _PARTICIPANTS_NAMED: Final[LiteralString] = f"""
     with living as not materialized (
              select saml_sessions.id, saml_sessions.name_id, saml_sessions.name_id_format, sessions.user_id
@@ -377,7 +378,7 @@ _PARTICIPANTS_NAMED: Final[LiteralString] = f"""
               union
              (select id from living where user_id = (select id from users where email_key = %(email_key)s) order by id limit 100)
               union
-             (select id from living where %(persistent)s and name_id_format <> %(persistent_format)s order by id desc limit 1000)
+             (select id from living where %(persistent)s and name_id_format <> %(persistent_format)s order by id desc limit 300)
          )
     select {_PARTICIPANT}
      where saml_sessions.id = any (array(select id from meant))
