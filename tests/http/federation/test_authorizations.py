@@ -304,8 +304,9 @@ async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(hou
             return house.asking(claims=json.dumps({"id_token": {"sub": {"value": str(person.user)}}}), **more)
         return house.asking(id_token_hint=await house.id_token(person), **more)
 
+    tab = tabs.tab()
     for hint in ({}, {"prompt": "login"}):
-        tab = await tabs.tab().open(await asking(bob, **hint))
+        await tab.open(await asking(bob, **hint))
         assert tab.place.startswith("/ui/sign-in?flow=")
         assert not tab.page.inputs["email"].get("value")
         assert ada.email not in tab.page.text
@@ -433,9 +434,10 @@ async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada
 async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:
     """Neither a code nor an error, whatever the person does on a page that was open by then."""
     browser = house.signed_in(ada)
+    tab = browser.tab()
     for way in ("allow", "deny", "look again", "go on"):
         house.set(house.app, redirect_uris=[CALLBACK])
-        tab = await browser.tab().open(house.asking())
+        await tab.open(house.asking())
         assert tab.place.startswith("/ui/consent?flow=")
         house.set(house.app, redirect_uris=["https://app.example.com/new"])
         match way:
