@@ -136,7 +136,9 @@ def bound_to(flow: str) -> str:
 
 
 def sign_in_first(request: Request) -> SeeOther:
-    return SeeOther(f"{SIGN_IN}?to={quote(_place(request) if request.method == 'GET' else HOME, safe='/')}")
+    """And back. A form whose address has a query leads to the page of that address, which shows the form again."""
+    place = _place(request) if request.method == "GET" or request.query_string else HOME
+    return SeeOther(f"{SIGN_IN}?to={quote(place, safe='/')}")
 
 
 def sign_in_again(place: str) -> str:

@@ -149,6 +149,11 @@ async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], 
     return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
 
 
+def form_of(page: str, flow: Flow) -> str:
+    """The address of a page's form. It names the flow, as the page's own does: whoever is no longer signed in comes back to the page."""
+    return f"{page}?flow={flow.id}"
+
+
 async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:
     """To the application, or to the page of what is left to do."""
     if isinstance(outcome, Unfinished):

@@ -14,7 +14,7 @@ from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, tok
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, left, settled
+from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, form_of, left, settled
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, flow_of, to
 
@@ -69,7 +69,7 @@ async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
         "choose_account.html",
         call.language,
         brand=flow.branding,
-        action=CHOOSE_ACCOUNT,
+        action=form_of(CHOOSE_ACCOUNT, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
         service=flow.wanted.service_name,
@@ -102,7 +102,7 @@ def _consent(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> 
         "consent.html",
         call.language,
         brand=asked.application.branding,
-        action=CONSENT,
+        action=form_of(CONSENT, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
         service=asked.application.name,
@@ -119,7 +119,7 @@ def _turned_away(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished)
         "turned_away.html",
         call.language,
         brand=asked.application.branding,
-        action=CONSENT,
+        action=form_of(CONSENT, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
         service=asked.application.name,

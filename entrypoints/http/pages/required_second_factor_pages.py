@@ -12,7 +12,7 @@ from entrypoints.http.machinery.browsers import BROWSER, SECOND_FACTOR, BoundFor
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, FlowLink, advice, settled
+from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, FlowLink, advice, form_of, settled
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import AnyCall, Page, flow_of
 
@@ -50,8 +50,8 @@ def _required(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) ->
         call.language,
         brand=asked.application.branding,
         set_up=SECOND_FACTOR,
-        action=SECOND_FACTOR_REQUIRED,
-        elsewhere=CONSENT,
+        action=form_of(SECOND_FACTOR_REQUIRED, flow),
+        elsewhere=form_of(CONSENT, flow),
         flow=str(flow.id),
         onward=f"{GO_ON}?flow={flow.id}",
         form_token=token_for(BROWSER, call.request, postern),

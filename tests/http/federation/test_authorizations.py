@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
@@ -297,7 +297,7 @@ async def test_who_signs_in_is_the_one_who_is_expected_or_nobody(house: Arriving
 async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(house: Arriving, ada: Person, *, by_claims: bool) -> None:
     bob = await house.people.with_password(PASSWORD, "bob@example.org")
     house.allow(bob)
-    tabs = house.signed_in(ada)
+    tab = house.signed_in(ada).tab()
 
     async def asking(person: Person, **more: str) -> str:
         if by_claims:
@@ -311,7 +311,7 @@ async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(hou
         assert not tab.page.inputs["email"].get("value")
         assert ada.email not in tab.page.text
     # Ada herself would have had to give her password alone.
-    own = await tabs.tab().open(await asking(ada, prompt="login"))
+    own = await tab.tabs.tab().open(await asking(ada, prompt="login"))
     assert own.place.startswith("/ui/sign-in/password?flow=")
     assert own.page.inputs["email"]["value"] == ada.email
     await (await tab.send(email=bob.email)).send(password=PASSWORD)
@@ -433,8 +433,7 @@ async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada
 
 async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:
     """Neither a code nor an error, whatever the person does on a page that was open by then."""
-    browser = house.signed_in(ada)
-    tab = browser.tab()
+    tab = house.signed_in(ada).tab()
     for way in ("allow", "deny", "look again", "go on"):
         house.set(house.app, redirect_uris=[CALLBACK])
         await tab.open(house.asking())
@@ -497,6 +496,28 @@ async def test_a_refusal_waits_four_times_for_the_database(house: Arriving, ada:
     assert left(await tab.send(answer="deny"))["error"] == "access_denied"
     (*_, request) = house.log.events("request")
     assert (request["method"], request["route"], request["db_round_trips"]) == ("POST", "/ui/consent", 4)
+
+
+@pytest.mark.parametrize(("asked", "page"), [({}, "/ui/consent"), ({"prompt": "select_account"}, "/ui/choose-account")])
+@pytest.mark.parametrize("answer", ["first", "another"])
+async def test_a_session_that_ends_on_the_way_does_not_lose_the_application(
+    house: Arriving, asked: dict[str, Any], page: str, answer: str
+) -> None:
+    """The form of the page leads back to it, as its address does."""
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    tab = await house.signed_in(house.people.session_of(person)).tab().open(house.asking(**asked))
+    place = tab.place
+    assert place.startswith(f"{page}?flow=")
+    first = "allow" if page == "/ui/consent" else "current"
+    house.people.change("update sessions set revoked_at = now()")
+    await tab.send(answer=first if answer == "first" else answer)
+    assert tab.place == f"/ui/sign-in?to={quote(place, safe='/')}"
+    await (await tab.send(email=person.email)).send(password=PASSWORD)
+    assert tab.place == place
+    await tab.send(answer=first)
+    if page != "/ui/consent":
+        await tab.send(answer="allow")
+    assert house.code(left(tab)["code"])["user_id"] == person.user
 
 
 async def test_an_application_of_a_suspended_organization_is_closed(house: Arriving, ada: Person) -> None:
