@@ -205,6 +205,12 @@ def stated_class(methods: Sequence[str], context: RequestedContext | None) -> st
     return PASSWORD_CLASS if _BY_PASSWORD in methods else UNSPECIFIED_CLASS
 
 
+def session_end(application: Application, signed_in: SignedIn, session_ends_at: datetime) -> datetime:
+    """When the service provider's session must have ended: with ours, or when the organization wants another sign-in, if that is sooner."""
+    lifetime = application.session_lifetime
+    return session_ends_at if lifetime is None else min(session_ends_at, signed_in.proved_at + lifetime)
+
+
 def require_subject(request: Asked, subject: Subject, service: ServiceId, key: bytes) -> None:
     """Raises `RequestDeclined` when the request is about somebody else, by address or by persistent name. Another name for a person, such
     as a transient one, is of no use here.

@@ -39,6 +39,7 @@ from core.domain.federation.saml.sign_in import (
     named,
     require_subject,
     restored,
+    session_end,
     stated_class,
     unasked,
 )
@@ -375,7 +376,7 @@ class SamlSignIn:
                 recipient=request.acs_url,
                 in_response_to=request.request_id,
                 session_index=str(index),
-                session_ends_at=meeting.session_ends_at or now,
+                session_ends_at=session_end(application, signed_in, meeting.session_ends_at or now),
                 authenticated_at=signed_in.proved_at,
                 context_class=stated_class(signed_in.authenticated_by, request.context),
                 attributes=attributes(configuration, application, subject),

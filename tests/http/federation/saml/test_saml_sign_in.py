@@ -83,6 +83,24 @@ async def test_an_organization_that_exports_its_sign_ins_gets_this_one_too(provi
     assert provider.tenants.exported() == [(provider.acme.id, grace.user, True)]
 
 
+async def test_a_session_ends_there_when_the_organization_lets_it_end(provider: Providing) -> None:
+    await provider.ready()
+    ada = provider.people.add()
+    browser = provider.signed_in(ada, age=600)
+    (session,) = provider.people.rows("select proved_at, ends_at from sessions where id = %s", ada.session)
+
+    async def ends() -> datetime:
+        got = sent(await browser.request("GET", asking()))
+        return datetime.fromisoformat(got.attribute(".//a:AuthnStatement", "SessionNotOnOrAfter") or "")
+
+    assert await ends() == session["ends_at"].replace(microsecond=0)
+    provider.people.change("update all_organizations set session_hours = 1 where id = %s", provider.acme.id)
+    assert await ends() == (session["proved_at"] + timedelta(hours=1)).replace(microsecond=0)
+    # A session that ends by itself before then is not made longer.
+    provider.people.change("update sessions set ends_at = proved_at + interval '40 minutes' where id = %s", ada.session)
+    assert await ends() == (session["proved_at"] + timedelta(minutes=40)).replace(microsecond=0)
+
+
 async def test_a_stranger_signs_in_with_a_password(provider: Providing) -> None:
     await provider.ready()
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
