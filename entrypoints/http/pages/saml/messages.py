@@ -17,6 +17,7 @@ SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
 REQUEST: Final = "SAMLRequest"
 RESPONSE: Final = "SAMLResponse"
 _SIGNED: Final = ("RelayState", "SigAlg")
+_DEFLATE: Final = "urn:oasis:names:tc:SAML:2.0:bindings:URL-Encoding:DEFLATE"
 # Of the address of a request, as servers take it.
 _LONGEST_ADDRESS: Final = 7000
 
@@ -26,7 +27,7 @@ def in_address(query: bytes, name: str) -> Envelope:
     raw = _once(query, (name, "RelayState", "SigAlg", "Signature", "SAMLEncoding"))
     if name not in raw:
         raise _missing(name)
-    if raw.get("SAMLEncoding") not in {None, "urn%3Aoasis%3Anames%3Atc%3ASAML%3A2.0%3Abindings%3AURL-Encoding%3ADEFLATE"}:
+    if "SAMLEncoding" in raw and _decoded(raw["SAMLEncoding"]) != _DEFLATE:
         raise MessageRefused("its SAMLEncoding is not DEFLATE")
     signed = "&".join(f"{one}={raw[one]}" for one in (name, *_SIGNED) if one in raw)
     return Envelope(

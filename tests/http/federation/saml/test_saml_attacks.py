@@ -409,6 +409,22 @@ async def test_a_hostile_address_is_refused(provider: Providing, name: str, atta
     assert provider.people.rows("select * from login_events") == before
 
 
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        "urn%3Aoasis%3Anames%3Atc%3ASAML%3A2.0%3Abindings%3AURL-Encoding%3ADEFLATE",
+        "urn%3aoasis%3anames%3atc%3aSAML%3a2.0%3abindings%3aURL-Encoding%3aDEFLATE",
+        "urn:oasis:names:tc:SAML:2.0:bindings:URL-Encoding:DEFLATE",
+        "urn:oasis:names:tc:%53AML:2.0:bindings:URL-Encoding:DEFLATE",
+    ],
+)
+async def test_an_encoding_is_the_same_however_it_is_escaped(provider: Providing, encoding: str) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),), AuthnRequestsSigned="true"))).ok()
+    browser = provider.signed_in(provider.people.add())
+    assert sent(await browser.request("GET", f"{asking(signer=pair())}&SAMLEncoding={encoding}")).status == "Success"
+
+
 def test_the_corpus_is_large() -> None:
     assert len(_POSTED) + len(_ADDRESSED) >= 60
 
