@@ -46,7 +46,7 @@ def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: PrivateK
         parameter, name = "SAMLRequest", "samlp:LogoutRequest"
         ends = {"NotOnOrAfter": _time(message.issued_at + ASSERTION_LIFETIME)}
         attributes = _attributes(message.id, message.issued_at, message.destination, None) | ends
-        content = [issuer, _name_id(message.name_id, declared=True), worded("samlp:SessionIndex", message.session_index)]
+        content = [issuer, _name_id(message.name_id, message.audience, declared=True), worded("samlp:SessionIndex", message.session_index)]
     else:
         parameter, name = "SAMLResponse", "samlp:LogoutResponse"
         attributes = _attributes(message.id, message.issued_at, message.destination, message.in_response_to)

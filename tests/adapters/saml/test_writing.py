@@ -1,10 +1,11 @@
 """What is written here is signed as it stands, so it must be what others canonicalize it to."""
 
+import zlib
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import pytest
 import trio
@@ -158,6 +159,24 @@ def test_messages_of_a_sign_out_are_canonical(status: Status) -> None:
     ):
         root = _require_canonical(b64decode(write_logout(message, _signer(), relay_state=None, redirect=False)))
         _verify(root)
+
+
+@pytest.mark.parametrize("redirect", [False, True])
+@pytest.mark.parametrize("format_", list(NameIdFormat))
+def test_a_sign_out_names_people_as_their_assertion_did(format_: NameIdFormat, redirect: bool) -> None:
+    told = _require_canonical(_written(_response("ada", format_=format_))).find(".//{*}NameID")
+    name = NameId(text="ada", format=format_)
+    message = OurLogoutRequest(id="_x", issuer=SP, destination=SLO, issued_at=_AT, name_id=name, session_index="s", audience=SP)
+    written = write_logout(message, _signer(), relay_state=None, redirect=redirect)
+    if redirect:
+        packed = parse_qs(written.partition("?")[2])["SAMLRequest"][0]
+        document = zlib.decompress(b64decode(packed), -zlib.MAX_WBITS)
+    else:
+        document = b64decode(written)
+    asked = _require_canonical(document).find("{*}NameID")
+    assert (asked.text, dict(asked.attrib)) == (told.text, dict(told.attrib))
+    qualified = format_ in {NameIdFormat.PERSISTENT, NameIdFormat.TRANSIENT}
+    assert asked.get("SPNameQualifier") == (SP if qualified else None)
 
 
 @pytest.mark.parametrize("signer", [None, _signer])

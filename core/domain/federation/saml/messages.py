@@ -210,6 +210,8 @@ class OurLogoutRequest(Frozen, kw_only=True):
     issued_at: datetime
     name_id: NameId
     session_index: str
+    audience: str | None = None
+    """The service provider's entity id, which the assertion's name was for."""
 
 
 class OurLogoutResponse(Frozen, kw_only=True):

@@ -1,5 +1,6 @@
 """pysaml2 as the service provider: a library of others reads our metadata, sends people here, and takes what we answer."""
 
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT, samlp
 from saml2.client import Saml2Client
 from saml2.config import SPConfig
 from saml2.metadata import entity_descriptor
+from saml2.samlp import STATUS_SUCCESS
 
 from tests.http.browsing import PageReader, Tabs
 from tests.http.federation.providing import ACS, SLO, SP, Pair, Providing, pair, slo, sso
@@ -133,8 +135,15 @@ async def test_it_signs_people_out(provider: Providing, tmp_path: Path, binding:
     assert _is_over(provider, ada)
 
 
-async def test_it_is_told_of_a_sign_out_here(provider: Providing, tmp_path: Path) -> None:
+_UNTOLD = pytest.mark.xfail(strict=True, reason="Logouts._tell does not give OurLogoutRequest its audience yet")
+
+
+@pytest.mark.parametrize(
+    "format_", ["emailAddress", "unspecified", pytest.param("persistent", marks=_UNTOLD), pytest.param("transient", marks=_UNTOLD)]
+)
+async def test_it_is_told_of_a_sign_out_here(provider: Providing, tmp_path: Path, format_: str) -> None:
     client = await _joined(provider, tmp_path)
+    (await provider.call("POST", body={"enabled": True, "name_id_format": format_})).ok()
     ada = provider.people.add("ada@example.org")
     browser = provider.signed_in(ada)
     request_id, fields = await _asked(client, browser, BINDING_HTTP_POST)
@@ -143,8 +152,10 @@ async def test_it_is_told_of_a_sign_out_here(provider: Providing, tmp_path: Path
     await tab.send(next(at for at, one in enumerate(tab.page.forms) if one.action == "/ui/sign-out"))
     (form,) = tab.page.forms
     assert form.action == SLO
+    assert response.name_id.format.endswith(f":{format_}")
     info = client.handle_logout_request(form.fields["SAMLRequest"], response.name_id, BINDING_HTTP_POST, sign=True)
     (form,) = PageReader(str(info["data"]).encode()).forms
+    assert STATUS_SUCCESS.encode() in b64decode(form.fields["SAMLResponse"])
     assert form.action == f"{BASE_URL}{slo()}"
     done = await browser.request("POST", slo(), {name: value for name, value in form.fields.items() if name})
     assert done.status == 200
