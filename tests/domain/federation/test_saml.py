@@ -12,16 +12,30 @@ from core.domain.federation.saml.configurations import (
     AcsEndpoint,
     Binding,
     Configuration,
+    ConfigurationChange,
+    NameIdFormat,
     Understood,
+    changed,
     default_endpoint,
     filled,
 )
 from core.domain.federation.saml.messages import RequestedContext
 from core.domain.federation.saml.sign_in import PASSWORD_CLASS, stated_class
 from core.domain.identifiers import ServiceId
-from tests.http.federation.providing import ACS, SP
+from core.frozen import replace
+from tests.http.federation.providing import ACS, SLO, SP
 
 NOW = datetime(2028, 2, 29, 12, tzinfo=UTC)
+_UNCONFIGURED = Configuration(service=ServiceId(UUID(int=1)), created_at=NOW, updated_at=NOW)
+_METADATA = Understood(
+    entity_id=SP,
+    acs_endpoints=(AcsEndpoint(0, ACS, is_default=True),),
+    slo_url=SLO,
+    slo_response_url=f"{SLO}/answer",
+    slo_binding=Binding.REDIRECT,
+    signing_certificates=("a certificate",),
+    encryption_certificate="another one",
+)
 
 
 def test_certificates_end_on_the_same_day() -> None:
@@ -52,6 +66,102 @@ def test_a_service_provider_has_a_few_certificates_at_most() -> None:
     )
     with pytest.raises(BadRequest, match="signing certificates"):
         filled(before, many, NOW)
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "certificates", "after"),
+    [
+        (False, False, ("x",), False),
+        (False, True, ("x",), True),
+        (False, True, (), False),
+        (True, False, ("x",), True),
+        (True, True, ("x",), True),
+    ],
+)
+def test_metadata_turn_signed_requests_on_and_never_off(before: bool, said: bool, certificates: tuple[str, ...], after: bool) -> None:
+    known = replace(_UNCONFIGURED, require_signed_requests=before, signing_certificates=("old",))
+    understood = replace(_METADATA, requests_signed=said, signing_certificates=certificates)
+    assert filled(known, understood, NOW).require_signed_requests is after
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_metadata_without_a_certificate_are_refused_where_requests_must_be_signed(said: bool) -> None:
+    known = replace(_UNCONFIGURED, require_signed_requests=True, signing_certificates=("old",))
+    with pytest.raises(BadRequest, match="metadata: there is no signing certificate, but require_signed_requests is true"):
+        filled(known, replace(_METADATA, requests_signed=said, signing_certificates=()), NOW)
+
+
+def test_another_service_provider_has_nothing_of_the_one_before() -> None:
+    before = replace(filled(_UNCONFIGURED, _METADATA, NOW), enabled=True)
+    other = ConfigurationChange(enabled=True, entity_id="https://other.example", acs_url="https://other.example/acs")
+    after = changed(before, other, NOW)
+    assert after == replace(_UNCONFIGURED, enabled=True, entity_id="https://other.example", acs_url="https://other.example/acs")
+    # Addresses that come with it are its own, even if they are the same.
+    after = changed(before, replace(other, slo_url=SLO), NOW)
+    assert (after.slo_url, after.slo_response_url, after.slo_binding) == (SLO, None, Binding.POST)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_same_service_provider_keeps_what_it_has(enabled: bool) -> None:
+    before = replace(filled(_UNCONFIGURED, _METADATA, NOW), enabled=True)
+    assert changed(before, ConfigurationChange(enabled=enabled, entity_id=SP), NOW) == replace(before, enabled=enabled)
+
+
+def test_the_first_service_provider_keeps_what_was_set_before() -> None:
+    before = replace(_UNCONFIGURED, slo_url=SLO)
+    assert changed(before, ConfigurationChange(enabled=True, entity_id=SP, acs_url=ACS), NOW).slo_url == SLO
+
+
+def test_another_service_provider_needs_an_address_of_its_own() -> None:
+    before = replace(filled(_UNCONFIGURED, _METADATA, NOW), enabled=True)
+    with pytest.raises(BadRequest, match="acs_url: required when SAML is enabled"):
+        changed(before, ConfigurationChange(enabled=True, entity_id="https://other.example"), NOW)
+    # Nor does it help to change the entity id first and to enable it afterwards.
+    disabled = changed(before, ConfigurationChange(enabled=False, entity_id="https://other.example"), NOW)
+    assert disabled.acs_url is None
+    with pytest.raises(BadRequest, match="entity_id: required when SAML is enabled"):
+        changed(disabled, ConfigurationChange(enabled=True), NOW)
+    # Nor to take the entity id back in between, as was possible without losing the rest.
+    between = replace(before, entity_id=None, enabled=False)
+    after = changed(between, ConfigurationChange(enabled=True, entity_id="https://other.example", acs_url=ACS), NOW)
+    assert (after.signing_certificates, after.acs_endpoints) == ((), ())
+
+
+_NO_CERTIFICATE = "require_signed_requests: no signing certificate of the service provider is known"
+
+
+def test_signed_requests_are_not_required_without_a_certificate() -> None:
+    with pytest.raises(BadRequest, match=_NO_CERTIFICATE):
+        changed(_UNCONFIGURED, ConfigurationChange(enabled=False, require_signed_requests=True), NOW)
+    strict = changed(filled(_UNCONFIGURED, _METADATA, NOW), ConfigurationChange(enabled=True, require_signed_requests=True), NOW)
+    assert strict.require_signed_requests
+    # Another service provider leaves its certificate behind.
+    other = ConfigurationChange(enabled=True, entity_id="https://other.example", acs_url=ACS)
+    with pytest.raises(BadRequest, match=_NO_CERTIFICATE):
+        changed(strict, other, NOW)
+    assert not changed(strict, replace(other, require_signed_requests=False), NOW).require_signed_requests
+
+
+def test_what_has_no_certificate_from_earlier_can_still_be_changed() -> None:
+    kept = replace(_UNCONFIGURED, entity_id=SP, acs_url=ACS, enabled=True, require_signed_requests=True)
+    assert not changed(kept, ConfigurationChange(enabled=False), NOW).enabled
+
+
+@pytest.mark.parametrize(
+    ("configured", "listed", "expected"),
+    [
+        (None, (NameIdFormat.PERSISTENT, NameIdFormat.EMAIL), NameIdFormat.PERSISTENT),
+        (NameIdFormat.EMAIL.value, (NameIdFormat.PERSISTENT, NameIdFormat.EMAIL), NameIdFormat.EMAIL),
+        ("emailAddress", (NameIdFormat.PERSISTENT, NameIdFormat.EMAIL), "emailAddress"),
+        (NameIdFormat.EMAIL.value, ("urn:kerberos", NameIdFormat.PERSISTENT), NameIdFormat.PERSISTENT),
+        (NameIdFormat.EMAIL.value, ("urn:kerberos",), NameIdFormat.EMAIL),
+        (NameIdFormat.EMAIL.value, (), NameIdFormat.EMAIL),
+        (None, (), None),
+    ],
+)
+def test_metadata_name_people_as_before_if_they_can(configured: str | None, listed: tuple[str, ...], expected: str | None) -> None:
+    understood = replace(_METADATA, name_id_formats=listed)
+    assert filled(replace(_UNCONFIGURED, name_id_format=configured), understood, NOW).name_id_format == expected
 
 
 def test_a_class_that_nobody_knows_is_not_claimed() -> None:

@@ -163,15 +163,44 @@ def name_id_format(text: str) -> NameIdFormat:
 
 def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
     """Raises `BadRequest`, also where SAML is enabled without saying for whom, unless the metadata have said it."""
-    if change.enabled and before.metadata_uploaded_at is None:
+    is_another = _names_another(before, change)
+    kept = _without_service_provider(before) if is_another else before
+    if change.enabled and kept.metadata_uploaded_at is None:
         for name in ("entity_id", "acs_url"):
             if getattr(change, name) is UNCHANGED:
                 raise _missing(name)
     given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
-    after = replace(before, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
-    if after.slo_url != before.slo_url:
+    after = replace(kept, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
+    if after.slo_url != kept.slo_url:
         after = replace(after, slo_response_url=None, slo_binding=Binding.POST)
+    if after.require_signed_requests and not after.signing_certificates and (is_another or change.require_signed_requests is True):
+        raise BadRequest(
+            "require_signed_requests: no signing certificate of the service provider is known. Set this to false, or upload metadata"
+            " with the certificate first"
+        )
     return checked(after)
+
+
+def _names_another(before: Configuration, change: ConfigurationChange) -> bool:
+    """Whether the change is to another service provider. The first one takes nobody's place."""
+    has_one = before.entity_id is not None or before.metadata_uploaded_at is not None
+    return has_one and change.entity_id is not UNCHANGED and change.entity_id != before.entity_id
+
+
+def _without_service_provider(configuration: Configuration) -> Configuration:
+    """Without its keys and addresses, which are not for another one."""
+    return replace(
+        configuration,
+        entity_id=None,
+        acs_url=None,
+        acs_endpoints=(),
+        slo_url=None,
+        slo_response_url=None,
+        slo_binding=Binding.POST,
+        signing_certificates=(),
+        encryption_certificate=None,
+        metadata_uploaded_at=None,
+    )
 
 
 def checked(configuration: Configuration) -> Configuration:
@@ -214,7 +243,11 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
         web_page(one.url, "metadata: AssertionConsumerService")
     for url in filter(None, (understood.slo_url, understood.slo_response_url)):
         web_page(url, "metadata: SingleLogoutService")
-    known = [text for text in understood.name_id_formats if text in set(NameIdFormat)]
+    if before.require_signed_requests and not understood.signing_certificates:
+        raise BadRequest(
+            "metadata: there is no signing certificate, but require_signed_requests is true. Upload metadata with the certificate,"
+            " or set require_signed_requests to false first"
+        )
     return checked(
         replace(
             before,
@@ -224,15 +257,25 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
             slo_url=understood.slo_url,
             slo_response_url=understood.slo_response_url,
             slo_binding=understood.slo_binding,
-            name_id_format=known[0] if known else before.name_id_format,
+            name_id_format=_format_by(understood, before.name_id_format),
             signing_certificates=tuple(understood.signing_certificates),
             encryption_certificate=understood.encryption_certificate,
-            require_signed_requests=understood.requests_signed and bool(understood.signing_certificates),
+            # Metadata never turn this off.
+            require_signed_requests=before.require_signed_requests
+            or (understood.requests_signed and bool(understood.signing_certificates)),
             sign_assertions=before.sign_assertions or understood.wants_assertions_signed,
             metadata_uploaded_at=now,
             updated_at=now,
         )
     )
+
+
+def _format_by(understood: Understood, configured: str | None) -> str | None:
+    """The configured one, unless the metadata list others alone: people are to keep their names."""
+    known = [text for text in understood.name_id_formats if text in set(NameIdFormat)]
+    if not known or (configured is not None and name_id_format(configured) in known):
+        return configured
+    return known[0]
 
 
 def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:

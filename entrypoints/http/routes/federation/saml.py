@@ -50,7 +50,9 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless you have uploaded metadata."""
+    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless you have uploaded metadata. Another one is
+    another service provider: certificates and addresses of the one before are dropped.
+    """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
     """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless you have uploaded metadata."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
@@ -66,7 +68,7 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     sign_response: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the response around it is signed; true at first. At least one of the two must be."""
     require_signed_requests: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether requests must be signed by a certificate of the uploaded metadata; false at first."""
+    """Whether requests must be signed by a certificate of the uploaded metadata, which must have one; false at first."""
 
 
 class SamlDone(msgspec.Struct, frozen=True):
@@ -245,7 +247,9 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     """Configure SAML by the service provider's metadata
 
     Entity id, assertion consumer services, single logout, name format and certificates are taken from the document; `enabled` and the
-    attributes stay as they are. The answer shows what was understood. With a key for encryption in the metadata, assertions are encrypted.
+    attributes stay as they are, and so does a configured name format that the document lists. The document can turn
+    `require_signed_requests` on, but not off: where it is on, metadata without a signing certificate are refused. The answer shows what
+    was understood. With a key for encryption in the metadata, assertions are encrypted.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)

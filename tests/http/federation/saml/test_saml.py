@@ -119,6 +119,7 @@ async def test_it_is_configured_changed_and_disabled(provider: Providing) -> Non
         ({"attribute_mapping": {"email": "a\u0001"}}, "attribute_mapping"),
         ({"attribute_mapping": {str(one): "x" for one in range(60)}}, "attribute_mapping"),
         ({"sign_assertions": False, "sign_response": False}, "sign_assertions"),
+        ({"require_signed_requests": True}, "require_signed_requests"),
     ],
 )
 async def test_what_cannot_be_is_refused_in_words(provider: Providing, changes: dict[str, Any], named: str) -> None:
@@ -210,6 +211,7 @@ async def test_metadata_tell_a_service_provider_everything(provider: Providing) 
     assert not isinstance(seen, list)
     assert seen.signed_xml is not None
     assert seen.signed_xml.get("entityID") == root.get("entityID")
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
     await provider.configure(require_signed_requests=True)
     assert b'WantAuthnRequestsSigned="true"' in (await provider.unlimited.get(_PUBLIC)).body
     assert (await provider.unlimited.get("/saml/globex/app/metadata")).status == 404
@@ -238,6 +240,37 @@ async def test_the_default_endpoint_is_not_one_that_says_it_is_none(provider: Pr
     shown = (await provider.upload(document)).ok()
     assert shown["acs_url"] == f"{ACS}/7"
     assert [one["is_default"] for one in shown["acs_endpoints"]] == [False, False]
+
+
+async def test_metadata_do_not_let_unsigned_requests_in_again(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    (await provider.call("POST", body={"enabled": True, "require_signed_requests": True})).ok()
+    assert (await provider.upload(metadata(signing=(pair("new"),)))).ok()["require_signed_requests"] is True
+    browser = provider.signed_in(provider.people.add())
+    assert (await browser.request("GET", asking())).status == 400
+    assert sent(await browser.request("GET", asking(signer=pair("new")))).status == "Success"
+    answer = await provider.upload(metadata())
+    assert refused(answer) == (400, "BAD_REQUEST")
+    assert "require_signed_requests" in answer.json()["error"]
+    assert (await provider.call("GET")).ok()["request_certificates"] == 1
+
+
+@pytest.mark.parametrize("disabled_first", [False, True])
+async def test_another_service_provider_is_not_sent_what_is_for_the_one_before(provider: Providing, disabled_first: bool) -> None:
+    (await provider.upload(metadata(signing=(pair(),), encryption=pair("enc")))).ok()
+    await provider.ready()
+    if disabled_first:
+        (await provider.call("DELETE")).ok()
+    await provider.ready(entity_id="https://other.example", acs_url="https://other.example/acs")
+    shown = (await provider.call("GET")).ok()
+    assert (shown["request_certificates"], shown["encrypts_assertions"], shown["acs_endpoints"]) == (0, False, [])
+    assert (shown["slo_url"], shown["metadata_uploaded_at"]) == (None, None)
+    browser = provider.signed_in(provider.people.add())
+    request = authn_request(issuer="https://other.example")
+    assert (await browser.request("GET", asking(request))).status == 400
+    request = authn_request(issuer="https://other.example", AssertionConsumerServiceURL="https://other.example/acs")
+    assert sent(await browser.request("GET", asking(request)), "https://other.example/acs").status == "Success"
 
 
 @pytest.mark.parametrize(
