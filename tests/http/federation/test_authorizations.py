@@ -304,7 +304,6 @@ async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(hou
             return house.asking(claims=json.dumps({"id_token": {"sub": {"value": str(person.user)}}}), **more)
         return house.asking(id_token_hint=await house.id_token(person), **more)
 
-    tab = tabs.tab()
     for hint in ({}, {"prompt": "login"}):
         await tab.open(await asking(bob, **hint))
         assert tab.place.startswith("/ui/sign-in?flow=")
