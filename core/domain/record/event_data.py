@@ -179,7 +179,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
     "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
     "service.saml.updated": EventData(
-        "What changed, with old and new values.",
+        "What changed, with old and new values. A certificate is told by its SHA-256 fingerprint.",
         {"service_slug": "billing", "enabled": True, "old_acs_url": None, "new_acs_url": "https://crm.example.com/saml/acs"},
     ),
     "service.saml.disabled": EventData("The service.", {"service_slug": "billing"}),

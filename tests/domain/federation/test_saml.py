@@ -1,6 +1,8 @@
 """SAML's rules that no request shows by itself."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from uuid import UUID
 
 import pytest
@@ -16,12 +18,15 @@ from core.domain.federation.saml.configurations import (
     NameIdFormat,
     Understood,
     changed,
+    configuration_changed,
     default_endpoint,
     filled,
 )
 from core.domain.federation.saml.messages import RequestedContext
 from core.domain.federation.saml.sign_in import PASSWORD_CLASS, stated_class
-from core.domain.identifiers import ServiceId
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.record.events import SYSTEM
+from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
 from tests.http.federation.providing import ACS, SLO, SP
 
@@ -162,6 +167,46 @@ def test_what_has_no_certificate_from_earlier_can_still_be_changed() -> None:
 def test_metadata_name_people_as_before_if_they_can(configured: str | None, listed: tuple[str, ...], expected: str | None) -> None:
     understood = replace(_METADATA, name_id_formats=listed)
     assert filled(replace(_UNCONFIGURED, name_id_format=configured), understood, NOW).name_id_format == expected
+
+
+def _in_pem(der: bytes) -> str:
+    return f"-----BEGIN CERTIFICATE-----\n{b64encode(der).decode()}\n-----END CERTIFICATE-----\n"
+
+
+def test_the_audit_log_tells_which_keys_and_addresses_were_replaced() -> None:
+    service = Service(
+        id=_UNCONFIGURED.service,
+        organization=OrganizationId(UUID(int=2)),
+        slug="app",
+        name="App",
+        service_type=ServiceType.WEB,
+        client_id=ClientId(UUID(int=3)),
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    known = replace(_METADATA, signing_certificates=(_in_pem(b"one"), _in_pem(b"two")), encryption_certificate=_in_pem(b"three"))
+    before = filled(_UNCONFIGURED, known, NOW)
+    other = replace(
+        known,
+        signing_certificates=(_in_pem(b"one"), _in_pem(b"four")),
+        encryption_certificate=_in_pem(b"five"),
+        slo_response_url=None,
+        slo_binding=Binding.POST,
+    )
+    event = configuration_changed(before, filled(before, other, NOW), service, SYSTEM)
+    one, two, three, four, five = (sha256(der).hexdigest() for der in (b"one", b"two", b"three", b"four", b"five"))
+    assert event.details == {
+        "service_slug": "app",
+        "enabled": False,
+        "old_slo_response_url": f"{SLO}/answer",
+        "new_slo_response_url": None,
+        "old_slo_binding": "redirect",
+        "new_slo_binding": "post",
+        "old_signing_certificates_sha256": [one, two],
+        "new_signing_certificates_sha256": [one, four],
+        "old_encryption_certificate_sha256": three,
+        "new_encryption_certificate_sha256": five,
+    }
 
 
 def test_a_class_that_nobody_knows_is_not_claimed() -> None:

@@ -1,9 +1,11 @@
 """SAML 2.0: how a service's identity provider is configured. A service has one service provider, which it is a service for."""
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.changes import UNCHANGED, Unchanged
@@ -319,16 +321,24 @@ def _require_attributes(mapping: Mapping[str, Any]) -> None:
 
 
 def _told(configuration: Configuration) -> Mapping[str, Json]:
+    encrypting = configuration.encryption_certificate
     return {
         "entity_id": configuration.entity_id,
         "acs_url": configuration.acs_url,
         "acs_endpoints": [one.url for one in configuration.acs_endpoints],
         "slo_url": configuration.slo_url,
+        "slo_response_url": configuration.slo_response_url,
+        "slo_binding": configuration.slo_binding.value,
         "name_id_format": configuration.name_id_format,
         "attribute_mapping": None if configuration.attribute_mapping is None else dict(configuration.attribute_mapping),
         "sign_assertions": configuration.sign_assertions,
         "sign_response": configuration.sign_response,
         "require_signed_requests": configuration.require_signed_requests,
-        "signing_certificates": len(configuration.signing_certificates),
-        "encrypts": configuration.encryption_certificate is not None,
+        "signing_certificates_sha256": [_fingerprint(one) for one in configuration.signing_certificates],
+        "encryption_certificate_sha256": None if encrypting is None else _fingerprint(encrypting),
     }
+
+
+def _fingerprint(pem: str) -> str:
+    """As `openssl x509 -fingerprint -sha256` has it, in lower case and without colons."""
+    return sha256(b64decode("".join(line for line in pem.splitlines() if not line.startswith("-----")))).hexdigest()

@@ -254,6 +254,10 @@ async def test_metadata_do_not_let_unsigned_requests_in_again(provider: Providin
     assert refused(answer) == (400, "BAD_REQUEST")
     assert "require_signed_requests" in answer.json()["error"]
     assert (await provider.call("GET")).ok()["request_certificates"] == 1
+    (*_, replaced) = provider.audited("service.saml.updated")
+    told = [x509.load_pem_x509_certificate(pair(one).certificate.encode()).fingerprint(hashes.SHA256()).hex() for one in ("sp", "new")]
+    fields = ("old_signing_certificates_sha256", "new_signing_certificates_sha256")
+    assert {field: replaced["details"][field] for field in fields} == {field: [one] for field, one in zip(fields, told, strict=True)}
 
 
 @pytest.mark.parametrize("disabled_first", [False, True])
