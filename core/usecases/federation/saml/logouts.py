@@ -332,6 +332,7 @@ class SamlLogouts:
             issued_at=self._clock.now(),
             name_id=stop.name_id,
             session_index=stop.session_index,
+            audience=configuration.entity_id,
         )
         redirect = configuration.slo_binding is Binding.REDIRECT
         written = await self._documents.write_logout(message, opened(self._keyring, signer), relay_state=None, redirect=redirect)

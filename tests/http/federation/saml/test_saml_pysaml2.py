@@ -135,12 +135,7 @@ async def test_it_signs_people_out(provider: Providing, tmp_path: Path, binding:
     assert _is_over(provider, ada)
 
 
-_UNTOLD = pytest.mark.xfail(strict=True, reason="Logouts._tell does not give OurLogoutRequest its audience yet")
-
-
-@pytest.mark.parametrize(
-    "format_", ["emailAddress", "unspecified", pytest.param("persistent", marks=_UNTOLD), pytest.param("transient", marks=_UNTOLD)]
-)
+@pytest.mark.parametrize("format_", ["emailAddress", "unspecified", "persistent", "transient"])
 async def test_it_is_told_of_a_sign_out_here(provider: Providing, tmp_path: Path, format_: str) -> None:
     client = await _joined(provider, tmp_path)
     (await provider.call("POST", body={"enabled": True, "name_id_format": format_})).ok()
