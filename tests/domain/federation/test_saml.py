@@ -22,6 +22,7 @@ from core.domain.federation.saml.configurations import (
     default_endpoint,
     filled,
 )
+from core.domain.federation.saml.exchanges import kept_id
 from core.domain.federation.saml.messages import RequestedContext
 from core.domain.federation.saml.sign_in import PASSWORD_CLASS, stated_class
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
@@ -237,3 +238,11 @@ def test_metadata_count_until_their_time_is_up() -> None:
             filled(before, over, NOW)
     good = Understood(entity_id=SP, acs_endpoints=(AcsEndpoint(0, ACS),), valid_until=NOW + timedelta(seconds=1))
     assert filled(before, good, NOW).entity_id == SP
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [("_0f-a.9", "_0f-a.9"), ("a" * 300, "a" * 256), ("", ""), ("ada@example.org Ada Lovelace", ""), ("a\n", ""), ("9a", "")],
+)
+def test_what_is_no_id_is_not_put_on_record(sent: str, kept: str) -> None:
+    assert kept_id(sent) == kept

@@ -2,6 +2,7 @@
 and reasons, and nothing of what a message says about a person.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -12,6 +13,7 @@ from core.frozen import Frozen
 
 MOST_EXCHANGES: Final = 50
 _LONGEST_ID: Final = 256
+_ID: Final = re.compile("[A-Za-z_][A-Za-z0-9._-]*")
 
 
 class ExchangeKind(StrEnum):
@@ -44,5 +46,5 @@ class Exchange(Frozen, kw_only=True):
 
 
 def kept_id(text: str) -> str:
-    """As much of an id as is kept: whoever sends one decides how long it is."""
-    return text[:_LONGEST_ID]
+    """As much of an id as is kept: whoever sends one decides how long it is. What is none could say anything about anybody."""
+    return text[:_LONGEST_ID] if _ID.fullmatch(text) else ""

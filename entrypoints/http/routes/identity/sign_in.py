@@ -35,7 +35,9 @@ class Login(msgspec.Struct, frozen=True):
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
-    """The `state` of a SAML request that waits for a sign-in: the tokens are for its service, and `saml_redirect_url` leads on."""
+    """The `state` of a SAML request that waits for a sign-in: the tokens are for its service, and `saml_redirect_url` leads on. The browser
+    that began the request gets its answer, so never take this from a link that somebody else may have sent.
+    """
 
 
 class LoginTokens(msgspec.Struct, frozen=True):
