@@ -258,14 +258,14 @@ def _bounded(text: str) -> str:
 
 
 def _flag(root: Element, name: str) -> bool:
-    value = root.get(name, "false").strip()
-    if value not in {"true", "false", "1", "0"}:
+    said = _boolean(root, name)
+    if said is None and root.get(name) is not None:
         raise MessageRefused(f"its {name} is neither true nor false")
-    return value in {"true", "1"}
+    return said is True
 
 
 def _boolean(element: Element, name: str) -> bool | None:
-    """Of metadata. None: they do not say."""
+    """None: it does not say, or says neither."""
     return {"true": True, "1": True, "false": False, "0": False}.get(element.get(name, "").strip())
 
 

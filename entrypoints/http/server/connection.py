@@ -16,13 +16,13 @@ from hypercorn.typing import AppWrapper
 from hypercorn.utils import parse_socket_addr
 
 from entrypoints.http.machinery.addresses import ClientAddresses
+from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answer
 from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, Malformed, WholeBody, is_complete
 from entrypoints.http.server.crowds import Crowd
 from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import Application, Exchange
 from entrypoints.http.server.request_heads import RequestHead
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.http.server.wire import RETRY_SOON, Headers, error_answer
 from entrypoints.rounds import Rounds
 
 log = structlog.get_logger()

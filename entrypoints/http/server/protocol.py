@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import trio
 
+from entrypoints.http.server.answer_heads import AnswerHead, Framing, Headers, error_answer
 from entrypoints.http.server.bodies import AnyBody, Malformed
 from entrypoints.http.server.request_heads import RequestHead, Scope
-from entrypoints.http.server.wire import AnswerHead, Framing, Headers, error_answer
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

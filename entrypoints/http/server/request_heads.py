@@ -92,13 +92,9 @@ class RequestHead:
             self.length = int(length)
         if said.get(b"upgrade") == b"websocket":
             raise Malformed(400, "This server does not offer WebSocket")
-        self.expects_continue = self.has_body and said.get(b"expect") == b"100-continue" and not self.old
+        self.expects_continue = self.length != 0 and said.get(b"expect") == b"100-continue" and not self.old
         if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):
             self.keeps_alive = False
-
-    @property
-    def has_body(self) -> bool:
-        return self.length != 0
 
     def scope(self) -> Scope:
         """The ASGI scope, except what the connection adds: scheme, client, server, state."""

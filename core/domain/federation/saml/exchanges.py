@@ -2,18 +2,16 @@
 and reasons, and nothing of what a message says about a person.
 """
 
-import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.messages import ID, LONGEST_ID
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
 from core.frozen import Frozen
 
 MOST_EXCHANGES: Final = 50
-_LONGEST_ID: Final = 256
-_ID: Final = re.compile("[A-Za-z_][A-Za-z0-9._-]*")
 
 
 class ExchangeKind(StrEnum):
@@ -47,4 +45,4 @@ class Exchange(Frozen, kw_only=True):
 
 def kept_id(text: str) -> str:
     """As much of an id as is kept: whoever sends one decides how long it is. What is none could say anything about anybody."""
-    return text[:_LONGEST_ID] if _ID.fullmatch(text) else ""
+    return text[:LONGEST_ID] if ID.fullmatch(text) else ""

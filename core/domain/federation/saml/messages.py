@@ -27,7 +27,8 @@ REMEMBERED: Final = PATIENCE + SKEW + timedelta(minutes=5)
 ASSERTION_LIFETIME: Final = timedelta(minutes=5)
 
 # xs:ID, as far as anybody uses it. Ids go into answers, logs and look-ups.
-_ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,255}")
+ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+LONGEST_ID: Final = 256
 
 
 class MessageRefused(BadRequest):
@@ -242,7 +243,7 @@ def require_taken(head: Head, configuration: Configuration, destination: str, no
         )
     if head.version != "2.0":
         raise MessageRefused("its Version is not 2.0", "Use SAML 2.0")
-    if not _ID.fullmatch(head.id):
+    if len(head.id) > LONGEST_ID or not ID.fullmatch(head.id):
         raise MessageRefused("its ID is not one of XML's", "Send an ID of up to 256 letters, digits, dots, dashes and underscores")
     if head.destination is None and head.signed:
         raise MessageRefused("it is signed, but has no Destination", f"Send Destination {destination}")
