@@ -130,7 +130,7 @@ def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for(
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
-    "{{ 7 * 7 }}{% raw %}",
+    "{{ 777 * 777 }}{% raw %}",
     "line\r\nBcc: eve@example.org",
     "\u202eevil",
     "x" * 10_000,
@@ -147,7 +147,7 @@ def test_hostile_values_stay_text(text: str) -> None:
     )
     assert [tag for tag, _ in Reader(mail.html).tags] == [tag for tag, _ in Reader(honest.html).tags]
     assert len(mail.text.splitlines()) == len(honest.text.splitlines())
-    assert "49" not in mail.text
+    assert "603729" not in mail.text
     assert len(mail.text) < 3000
     mail = TEMPLATES.mail("verification", "ada@example.org", account=None, language=None, branding=branding(text, text, text), link=LINK)
     assert "\n" not in mail.subject

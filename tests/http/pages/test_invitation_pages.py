@@ -124,12 +124,12 @@ async def test_what_stands_against_it_is_said_in_words(house: Inviting) -> None:
 
 
 async def test_hostile_names_stay_names(house: Inviting) -> None:
-    name = "<script>alert(1)</script>\" onload='x' {{ 7 * 7 }}"
+    name = "<script>alert(1)</script>\" onload='x' {{ 777 * 777 }}"
     house.people.change("update organizations set name = %s", name)
     answer = await house.client.get(f"{PAGE}?token={(await house.invite())['token']}")
     assert f"You are invited to <bdi>{name}</bdi>" in unescape(answer.body.decode())
     assert Form(answer.body).scripts == 0
-    assert b"49" not in re.sub(rb'value="[^"]*"|/assets/\w+|\d\d:\d\d', b"", answer.body)
+    assert b"603729" not in answer.body
 
 
 @pytest.mark.parametrize(

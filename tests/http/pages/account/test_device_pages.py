@@ -119,7 +119,7 @@ async def test_the_device_that_is_in_use_stays(home: Home) -> None:
 
 
 async def test_somebody_elses_device_does_not_exist(home: Home) -> None:
-    theirs = home.device(home.people.add("eve@example.org"), name="Eve's phone")
+    theirs = home.device(home.people.add("eve@example.org"), name="Guest's phone")
     revoked = home.device(revoked_at=home.postern.foundation.clock.now())
     token = (await home.open(PAGE)).page.forms[0].fields["form_token"]
     for device in (theirs, home.postern.foundation.ids.new(), "x"):
@@ -127,9 +127,9 @@ async def test_somebody_elses_device_does_not_exist(home: Home) -> None:
             fields = {"form_token": token, "name": "Mine"} if method == "POST" else None
             answer = await home.tabs.request(method, f"{PAGE}/{device}{path}", fields)
             assert answer.status == 404, (device, method, path)
-            assert b"Eve" not in answer.body
+            assert b"Guest" not in answer.body
     assert (await home.open(f"{PAGE}/{revoked}")).status == 404
-    assert home.people.rows("select name, revoked_at from devices where id = %s", theirs) == [{"name": "Eve's phone", "revoked_at": None}]
+    assert home.people.rows("select name, revoked_at from devices where id = %s", theirs) == [{"name": "Guest's phone", "revoked_at": None}]
 
 
 async def test_a_device_that_goes_while_it_is_named(home: Home) -> None:
