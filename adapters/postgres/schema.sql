@@ -200,6 +200,7 @@ create table all_services (
     backchannel_logout_session_required boolean not null default false,
     jwks_uri              text,                             -- where `jwks` is published, and was read last
     jwks_fetched_at       timestamptz,
+    credential_removed_at timestamptz,                      -- when it last lost something that it could show who it is by
     constraint all_services_published_keys check (jwks_uri is null or (jwks is not null and jwks_fetched_at is not null))
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
@@ -215,9 +216,17 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
-           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at
       from all_services
      where deleted_at is null;
+
+create function remember_removed_keys() returns trigger language plpgsql as $$
+begin
+    new.credential_removed_at := clock_timestamp();
+    return new;
+end $$;
+create trigger services_keys_removed before update of jwks on all_services
+    for each row when (old.jwks is not null and new.jwks is null) execute function remember_removed_keys();
 
 -- The last names of deleted services, whose sign-ins stay counted.
 create table former_services (
@@ -371,6 +380,14 @@ create table client_secrets (
     created_at timestamptz not null
 );
 create index client_secrets_of_service on client_secrets (service_id, created_at);
+
+create function remember_removed_secret() returns trigger language plpgsql as $$
+begin
+    update all_services set credential_removed_at = clock_timestamp() where id = old.service_id and deleted_at is null;
+    return null;
+end $$;
+create trigger client_secrets_removed after delete on client_secrets
+    for each row execute function remember_removed_secret();
 
 create table plans (
     id                 uuid        primary key,

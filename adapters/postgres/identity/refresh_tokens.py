@@ -105,6 +105,7 @@ class PostgresRefreshTokens:
             "idle": IDLE_LIFETIME,
             "service": None if holder is None else holder.service,
             "scopes": [] if holder is None else list(holder.scopes),
+            "is_public": holder is None or holder.is_public,
         }
         rows = await ask(self._pool, _Presented, _ROTATE, parameters)
         return rows[0].presented() if rows else None
@@ -113,6 +114,10 @@ class PostgresRefreshTokens:
 # Of `services`: they have nothing by which they could show who they are, nor will they when their keys have been fetched.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+
+# What an application was given while it could show who it is does not go to whoever says its name, once it cannot any more. Who sent a
+# request just before, or has another clock, is taken for one of before.
+_NEVER_SHOWED_MORE: Final = "coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true)"
 
 # All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
 # changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
@@ -144,6 +149,7 @@ _ROTATE: Final[LiteralString] = f"""
                         when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
                         else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
                     end
+                and (sessions.scopes is null or not %(is_public)s::boolean or {_NEVER_SHOWED_MORE})
          ),
          rotated as (
              update refresh_tokens

@@ -45,11 +45,14 @@ class PresentedToken(Frozen):
 
 
 class Holder(Frozen):
-    """The application that presents a refresh token, and the scopes that it wants this time; without them, all of the session's."""
+    """The application that presents a refresh token, and the scopes that it wants this time; without them, all of the session's. If it is
+    public, it has not shown who it is.
+    """
 
     client: ClientId
     service: ServiceId
     scopes: tuple[str, ...] = ()
+    is_public: bool = False
 
 
 class Continued(Frozen):

@@ -111,7 +111,7 @@ class RefreshGrant:
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         if request.refresh_token is None:
             raise BadRequest("refresh_token: send the refresh token that you got last")
-        holder = Holder(client.registered.client, client.registered.service, asked_scopes(request.scope))
+        holder = Holder(client.registered.client, client.registered.service, asked_scopes(request.scope), client.is_public)
         try:
             continued = await self._sessions.continued(request.refresh_token, sender, holder)
         except BeyondScopes:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Final
 
 import jwt
@@ -12,7 +13,7 @@ from core.domain.identity.sessions import ONE_FACTOR
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
-from tests.http.federation.relying import Relying, claims_of, oauth
+from tests.http.federation.relying import JWT_BEARER, Application, Relying, claims_of, oauth
 from tests.http.identity.test_sign_in import last_trips
 
 OWN: Final = {"grant_type": "client_credentials"}
@@ -80,6 +81,45 @@ async def test_an_application_that_cannot_show_who_it_is_may_refresh_where_nobod
     relying.secret_of(relying.page.service)
     answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert refused(answer) == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("credential", ["secret", "keys"])
+async def test_what_was_given_to_an_application_that_showed_who_it_is_goes_to_nobody_else(relying: Relying, credential: str) -> None:
+    """Its credential goes, and with it what told it from anybody who knows its name."""
+    if credential == "keys":
+        shown = {"client_assertion_type": JWT_BEARER, "client_assertion": relying.assertion(relying.keyed(relying.page))}
+    else:
+        shown = {"client_secret": relying.secret_of(relying.page.service)}
+    tokens = (await relying.redeem(relying.page, await relying.code(relying.page), **shown)).ok()
+    await _without_credentials(relying, relying.page)
+    for _ in range(2):
+        assert oauth(await relying.refresh(relying.page, tokens["refresh_token"])) == (400, "invalid_grant")
+        answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
+        assert refused(answer) == (401, "UNAUTHORIZED")
+    # Nobody can end a session by trying either. What the application is given as a public one goes on.
+    assert relying.living() == 1
+    relying.people.change("update services set credential_removed_at = credential_removed_at - interval '1 minute'")
+    later = await relying.signed_in(relying.page)
+    (await relying.refresh(relying.page, later["refresh_token"])).ok()
+    # With a new credential it has both.
+    secret = relying.secret_of(relying.page.service)
+    (await relying.refresh(relying.page, tokens["refresh_token"], client_secret=secret)).ok()
+
+
+async def test_a_code_from_before_without_a_challenge_is_worth_nothing_either(relying: Relying) -> None:
+    code = await relying.code(relying.shop, challenge=None)
+    await _without_credentials(relying, relying.shop)
+    public = replace(relying.shop, secret=None)
+    assert oauth(await relying.redeem(public, code, code_verifier=None)) == (400, "invalid_request")
+    assert oauth(await relying.redeem(public, code)) == (400, "invalid_grant")
+
+
+async def _without_credentials(relying: Relying, application: Application) -> None:
+    service = f"/api/organizations/acme/services/{application.service.slug}"
+    owner = relying.resident(relying.acme, "owner")
+    for secret in (await relying.request("GET", f"{service}/client-secrets", by=owner)).json():
+        assert (await relying.request("DELETE", f"{service}/client-secrets/{secret['id']}", by=owner)).status == 204
+    (await relying.request("PATCH", service, {"jwks": None}, by=owner)).ok()
 
 
 async def test_a_session_that_no_application_was_given_is_none_of_theirs(relying: Relying) -> None:

@@ -91,11 +91,11 @@ def house(postern: Postern, people: People, log: CapturedLog) -> House:
 
 
 async def test_a_service_says_where_it_is_told(house: House) -> None:
-    changed = await house.tell(house.shop, "https://shop.example/out?key=kiwi", backchannel_logout_session_required=True)
-    assert (changed["backchannel_logout_uri"], changed["backchannel_logout_session_required"]) == ("https://shop.example/out?key=kiwi", True)
+    changed = await house.tell(house.shop, "https://shop.example/out?key=fig", backchannel_logout_session_required=True)
+    assert (changed["backchannel_logout_uri"], changed["backchannel_logout_session_required"]) == ("https://shop.example/out?key=fig", True)
     (entry,) = house.audited("service.updated")
     # The address may hold a token of the receiver's.
-    assert "kiwi" not in str(entry["details"])
+    assert "fig" not in str(entry["details"])
     assert entry["details"]["backchannel_logout_host"] == "shop.example"
     house.people.change("update all_organizations set max_services = 100")
     created = await house.request(

@@ -80,7 +80,8 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
 async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
     """Delete a client secret
 
-    It is refused from the next request on.
+    It is refused from the next request on. A `web` service without any secret or key is a public client, which uses PKCE. Refresh tokens
+    that it got before are then refused: its users sign in again.
     """
     path = call.path
     await postern.services.client_secrets.delete(call.caller, path.service_slug, ClientSecretId(path.client_secret_id), call.actor)
