@@ -22,6 +22,7 @@ async def test_a_code_becomes_a_session_in_the_service(relying: Relying) -> None
     assert set(tokens) == {"access_token", "token_type", "expires_in", "scope", "refresh_token", "id_token"}
     assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 900, "openid profile email organization")
     assert answer.header("cache-control") == "no-store"
+    assert answer.header("pragma") == "no-cache"
     assert jwt.get_unverified_header(tokens["access_token"])["typ"] == "at+jwt"
     claims = claims_of(tokens["access_token"])
     assert (claims["aud"], claims["client_id"], claims["scope"]) == ("service:acme/shop", relying.shop.client_id, tokens["scope"])

@@ -16,6 +16,7 @@ from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson
+from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, credentials, credentials_if_any, said
@@ -27,6 +28,8 @@ from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 
 _LONGEST_TYPE: Final = 100
+# RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
+_KEPT_NOWHERE: Final = ((b"pragma", b"no-cache"),)
 _REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S105 - an example
 
 
@@ -82,7 +85,7 @@ _DECLARED: Final[Statement] = {
 
 
 @endpoint.post(TOKEN_ENDPOINT, **_DECLARED)
-async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
     """Exchange a code or a refresh token for tokens
 
     A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
@@ -96,12 +99,12 @@ async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> Gran
 
 
 @endpoint.post(TOKEN_ALIAS, **_DECLARED)
-async def exchange_for_tokens_too(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+async def exchange_for_tokens_too(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
     """Exchange a code or a refresh token for tokens, under the name that many clients expect"""
     return await _exchange(call, postern)
 
 
-async def _exchange(call: Call[TokenFields], postern: Postern) -> GrantedTokens:
+async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
@@ -186,8 +189,8 @@ def _is_poll(fields: TokenFields) -> bool:
     return named == DEVICE_CODE or (named is None and said(fields.device_code) is not None)
 
 
-def _answer(issued: IssuedTokens) -> GrantedTokens:
-    return GrantedTokens(
+def _answer(issued: IssuedTokens) -> Answer[GrantedTokens]:
+    tokens = GrantedTokens(
         access_token=issued.access_token.reveal(),
         token_type="Bearer",  # noqa: S106 - a scheme
         expires_in=issued.expires_in,
@@ -195,3 +198,4 @@ def _answer(issued: IssuedTokens) -> GrantedTokens:
         refresh_token=None if issued.refresh_token is None else issued.refresh_token.reveal(),
         id_token=None if issued.id_token is None else issued.id_token.reveal(),
     )
+    return Answer(tokens, 200, _KEPT_NOWHERE)
