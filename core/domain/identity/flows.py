@@ -134,6 +134,9 @@ class Flow(Frozen):
     def awaits_second_factor(self) -> bool:
         return self.preauthentication is not None and self.signed_in_at is None
 
+    def has_just_ended(self, now: datetime) -> bool:
+        return self.completed_at is not None and now - self.completed_at <= GRACE
+
     def is_repeat(self, digest: bytes, now: datetime) -> bool:
         """The same form once more: its first answer may never have arrived."""
         return (

@@ -129,7 +129,7 @@ class Authorizations:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
         met = await self._met_again(request, caller)
-        return await self._settled(request, met, _allowed(flow), flow, actor, sender=sender)
+        return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
@@ -157,7 +157,8 @@ class Authorizations:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
         request = _kept(flow)
         await self._met_again(request, None)
-        await self._complete(flow)
+        if not flow.repeats:
+            await self._complete(flow)
         return self._refused(request.recipient, AuthorizationRefused(Word.ACCESS_DENIED, "The person has refused"))
 
     async def checked(self, parameters: Parameters, application: Application, answers_to: Recipient) -> AuthorizationRequest:

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, form_of, left, settled
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, flow_of, to
+from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, even_twice, flow_of, to
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
@@ -51,14 +51,18 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
 @page.post(CONSENT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     """Allow an application what it asks for, or do not"""
-    flow = await flow_of(call, postern, call.body.flow)
-    match call.body.answer:
-        case "allow":
-            return await settled(call, flow, await postern.federation.authorizations.allow(flow, call.caller, call.actor, call.client))
-        case "deny":
-            return left(call, flow, await postern.federation.authorizations.deny(flow))
-        case "another":
-            return await _with_another_account(call, postern, flow)
+    authorizations = postern.federation.authorizations
+
+    async def answered(flow: Flow) -> Page:
+        match call.body.answer:
+            case "allow":
+                return await settled(call, flow, await authorizations.allow(flow, call.caller, call.actor, call.client))
+            case "deny":
+                return left(call, flow, await authorizations.deny(flow))
+            case "another":
+                return await _with_another_account(call, postern, flow)
+
+    return await even_twice(call, postern, call.body.flow, answered)
 
 
 @page.get(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
@@ -80,10 +84,14 @@ async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
 @page.post(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
     """Go on with the account that is signed in, or with another one"""
-    flow = await flow_of(call, postern, call.body.flow)
-    if call.body.answer == "another":
-        return await _with_another_account(call, postern, flow)
-    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True))
+
+    async def answered(flow: Flow) -> Page:
+        if call.body.answer == "another":
+            return await _with_another_account(call, postern, flow)
+        outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
+        return await settled(call, flow, outcome)
+
+    return await even_twice(call, postern, call.body.flow, answered)
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:

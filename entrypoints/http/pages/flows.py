@@ -139,6 +139,17 @@ def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
     return Answer(leaving(call, flow, places[0]), 200, others)
 
 
+async def even_twice(call: AnyCall, postern: Postern, flow_id: str, answer: Callable[[Flow], Awaitable[Page]]) -> Page:
+    """The answer to a form that leads out of a flow. Whoever clicks twice drops the first one, and gets another. Raises `FlowOver`."""
+    try:
+        return await answer(await flow_of(call, postern, flow_id))
+    except FlowOver:
+        flow = await flow_of(call, postern, flow_id)
+        if not flow.has_just_ended(postern.foundation.clock.now()):
+            raise
+        return await answer(replace(flow, repeats=True))
+
+
 async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: SignedInBrowser) -> Page:
     """The end of the last form of a sign-in: the browser gets its cookies, and the flow goes on."""
     base_url = postern.foundation.public_url
