@@ -68,6 +68,7 @@ class ConsentRows:
             return None
         await self._transaction.tell(_TAKE_BACK, parameters)
         await self._transaction.tell(_END_CODES, parameters)
+        await self._transaction.tell(_END_DEVICES, parameters)
         await self._transaction.tell(_END_SESSIONS, parameters)
         return rows[0].access()
 
@@ -130,6 +131,11 @@ _END_CODES: Final = """
     update authorization_codes
        set expires_at = least(expires_at, now())
      where user_id = %(user)s and service_id = %(service)s and redeemed_at is null
+"""
+
+# Those that have been let in, and have not come yet.
+_END_DEVICES: Final = """
+    update device_codes set state = 'denied' where user_id = %(user)s and service_id = %(service)s and state = 'approved'
 """
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")

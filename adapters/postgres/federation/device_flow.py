@@ -7,12 +7,13 @@ from uuid import UUID
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.identity.liveness import lost_nothing_since
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
-from core.domain.federation.clients import Credentials
+from core.domain.federation.clients import AuthenticationMethod, Credentials
 from core.domain.federation.device_flow import (
     INTERVAL,
     LENIENCY,
@@ -141,6 +142,7 @@ class PostgresDeviceCodes:
             "digest": digest,
             "client": None if shown is None else shown.client,
             "secret": None if shown is None or shown.secret is None else shown.secret.digest().hex(),
+            "is_public": shown is None or shown.method is AuthenticationMethod.NONE,
             "at": at,
             "soonest": at + LENIENCY,
             "slower": SLOWER,
@@ -224,6 +226,8 @@ _POLL: Final[LiteralString] = f"""
              select device_codes.id, device_codes.state, device_codes.expires_at, device_codes.user_id, device_codes.decided_at
                from polling
                join device_codes on device_codes.digest = %(digest)s and device_codes.service_id = polling.service_id
+               join services on services.id = polling.service_id
+              where not %(is_public)s::boolean or {lost_nothing_since("device_codes.created_at")}
          ),
          polled as (
              update device_codes
@@ -283,10 +287,19 @@ _DENY: Final = """
  returning id
 """
 
+# The sign-in must still be young enough for the organization: what it lets a device in by outlives that.
 _CONSUME: Final = """
     update device_codes
        set state = 'consumed'
      where id = %(id)s and state = 'approved' and expires_at > %(at)s
+       and exists (
+               select
+                 from all_services
+                 join all_organizations as organizations on organizations.id = all_services.org_id
+                where all_services.id = device_codes.service_id
+                  and (organizations.session_hours is null
+                    or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
+           )
  returning scopes, proved_at, second_factor_at, authenticated_by,
            (
                select memberships.role

@@ -33,5 +33,14 @@ SESSION_LIVES: Final[LiteralString] = f"""exists (
                   and {IS_LIVE}
            )"""
 
+
+def lost_nothing_since(time: LiteralString) -> LiteralString:
+    """Of `services`: what was given at this time was given to whoever says its name, and may be used by saying it. What was given to an
+    application that showed who it is does not go to others once it cannot any more. Who sent a request just before it lost what it could
+    show, or has another clock, is taken for one of before.
+    """
+    return f"coalesce({time} > services.credential_removed_at + interval '1 minute', true)"
+
+
 # Of `services`: by keys or a secret. Others have only a name, which anybody may say.
 AUTHENTICATES: Final = "(services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))"

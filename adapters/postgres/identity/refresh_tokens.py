@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE
+from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
@@ -115,10 +115,6 @@ class PostgresRefreshTokens:
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
-# What an application was given while it could show who it is does not go to whoever says its name, once it cannot any more. Who sent a
-# request just before, or has another clock, is taken for one of before.
-_NEVER_SHOWED_MORE: Final = "coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true)"
-
 # All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
 # changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
 # session that is revoked at this very moment is not extended, and then `is_live` is false. The sessions that it was opened from are
@@ -149,7 +145,7 @@ _ROTATE: Final[LiteralString] = f"""
                         when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
                         else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
                     end
-                and (sessions.scopes is null or not %(is_public)s::boolean or {_NEVER_SHOWED_MORE})
+                and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
          ),
          rotated as (
              update refresh_tokens

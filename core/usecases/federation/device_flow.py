@@ -1,8 +1,17 @@
 """The device flow: a code is asked for, entered, approved or denied by a person, and exchanged once by the device that asked."""
 
+from datetime import timedelta
 from typing import Final, TypeGuard
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Unauthorized, Unavailable
+from core.domain.errors import (
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    RateLimited,
+    ReauthenticationRequired,
+    Unauthorized,
+    Unavailable,
+)
 from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials, RegisteredClient, require_open
 from core.domain.federation.device_flow import (
     ENTRIES_OF_PERSON,
@@ -140,13 +149,16 @@ class DeviceFlow:
 
     async def approve(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
         """The device may come in as this person. The same person may repeat it. Raises what `find` does, `Forbidden` where only members are
-        let in, and `Unauthorized` when the caller's session has ended.
+        let in, `ReauthenticationRequired` after a sign-in that is too old for the organization, and `Unauthorized` when the caller's
+        session has ended.
         """
         found = await self._codes.find(code)
         if _has_decided(found, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED):
             return found
         found = self._pending(found)
         now = self._clock.now()
+        if not found.outlasts(caller.proved, now):
+            raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
         async with self._unit_of_work() as uow:
             # Whoever ends the person's sessions at this moment waits for this, or has ended the one that approves.
             confirmed = await uow.sign_ins.confirm_since(caller.user, now, found.context.service)
@@ -211,7 +223,7 @@ class DeviceFlow:
             now = self._clock.now()
             approval = await uow.device_codes.consume(decision.code, now)
             if approval is None:
-                raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn")
+                raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn or has become too old")
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self._devices.judge(approach, knowledge)
             remembered = await self._devices.remember(uow, user, sighting)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired
 from core.domain.federation.device_flow import (
     ACTIVATION_PAGE,
     LONGEST_USER_CODE,
@@ -29,8 +29,9 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.risk import Approach
 from core.domain.rate_limits import client_key
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -92,9 +93,7 @@ async def send_user_code(call: Call[UserCodeForm, None, None, Caller | None], po
         said = in_words(refusal, shipped_pages().text(call.language))
         return Answer(_code_page(call, browser, typed, {"user_code": said}), 400)
     request = {"device_code": str(found.id), "user_code": masked(user_code, browser, found.id)}
-    too_old = caller is not None and not found.outlasts(caller.proved, postern.foundation.clock.now())
-    prompt = Prompt.LOGIN if too_old else None
-    wanted = Wanted(prompt=prompt, organization=found.context.organization_slug, service_name=found.service_name)
+    wanted = Wanted(organization=found.context.organization_slug, service_name=found.service_name)
     return await begin(call, postern, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 
@@ -110,14 +109,16 @@ async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Toke
 
 
 @page.get(_DECISION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=_REFUSED)
-async def show_decision(call: Call[None, FlowLink], postern: Postern) -> bytes:
+async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Show what a device would be let in to, and where it is"""
     flow, code = await _decided_in(call, postern, call.query.flow)
     entered = await postern.federation.device_flow.find(code)
+    if not entered.outlasts(call.caller.proved, postern.foundation.clock.now()):
+        return await _after_a_sign_in(call, postern, flow)
     asker = entered.asker
     approach = await postern.identity.devices.observe(Client(asker.address, asker.user_agent or ""))
     user_code = unmasked(str(flow.request["user_code"]), browser_secret(call, postern)[0], code)
-    return shipped_pages().page(
+    content = shipped_pages().page(
         "device_decision.html",
         call.language,
         brand=entered.branding,
@@ -136,14 +137,18 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> bytes:
         email=call.caller.email.address,
         scopes=entered.scopes,
     )
+    return Answer(content, 200)
 
 
 @page.post(_DECISION, caller=BROWSER, limit=PAGE_STEPS, advice=_advice, refuses=(*_REFUSED, Forbidden))
-async def send_decision(call: Call[DecisionForm], postern: Postern) -> Answer[NoBody]:
+async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
     """Let a device in, or turn it away"""
     flow, code = await _decided_in(call, postern, call.body.flow)
     if call.body.answer == "approve":
-        await postern.federation.device_flow.approve(code, call.caller, call.client)
+        try:
+            await postern.federation.device_flow.approve(code, call.caller, call.client)
+        except ReauthenticationRequired:
+            return await _after_a_sign_in(call, postern, flow)
         return to(_APPROVED, flow)
     await postern.federation.device_flow.deny(code, call.caller, call.client)
     return to(_DENIED, flow)
@@ -171,6 +176,12 @@ def _code_page(call: AnyCall, browser: Token, user_code: str, errors: Mapping[st
         longest=LONGEST_USER_CODE,
         errors=errors,
     )
+
+
+async def _after_a_sign_in(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """The same device once more, in a flow that begins with signing in."""
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    return await begin(call, postern, FlowPurpose.DEVICE, flow.request, wanted, service=flow.service)
 
 
 async def _decided_in(call: AnyCall, postern: Postern, flow: str) -> tuple[Flow, DeviceCodeId]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -12,7 +13,7 @@ import trio
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized, Unavailable
 from core.domain.federation.device_flow import ENTRIES_OF_PERSON, AskingClient, DeviceCodeExpired, UserCodeUnknown
-from core.domain.identifiers import ClientId, DeviceCodeId
+from core.domain.identifiers import ClientId, DeviceCodeId, ServiceId
 from core.domain.secrets import Secret
 from core.usecases.platform.account_administration import AccountAdministration
 from entrypoints.bootstrap import Postern
@@ -250,6 +251,16 @@ async def _sign_out_others(sets: Sets) -> None:
     await sets.postern.identity.sessions.sign_out_others(sets.caller().user, sets.caller().session, BROWSER.actor(sets.caller().user))
 
 
+async def _take_back(sets: Sets) -> None:
+    sets.people.change(
+        "insert into consents (id, user_id, service_id, scopes, granted_at) values (%s, %s, %s, '{openid}', now())",
+        sets.postern.foundation.ids.new(),
+        sets.ada.user,
+        sets.tv.service.id,
+    )
+    await sets.postern.federation.consents.revoke(sets.caller().user, ServiceId(sets.tv.service.id), BROWSER.actor(sets.caller().user))
+
+
 def _change(statement: str) -> Callable[[Sets], Any]:
     async def changed(sets: Sets) -> None:
         await trio.lowlevel.checkpoint()
@@ -267,6 +278,8 @@ AFTER_THE_APPROVAL: Final = {
     "suspended": (_change("update organizations set status = 'suspended'"), (403, "access_denied")),
     "service deleted": (_change("update all_services set deleted_at = now()"), (400, "invalid_grant")),
     "expired": (_change("update device_codes set expires_at = now()"), (400, "expired_token")),
+    "consent taken back": (_take_back, (400, "access_denied")),
+    "sign-in too old": (_change("update organizations set session_hours = 1"), (400, "invalid_grant")),
 }
 
 
@@ -274,6 +287,7 @@ AFTER_THE_APPROVAL: Final = {
 async def test_what_happens_between_the_approval_and_the_poll(what: str, sets: Sets) -> None:
     happens, told = AFTER_THE_APPROVAL[what]
     codes = await sets.ask_for_codes()
+    sets.people.change("update sessions set proved_at = now() - interval '61 minutes'")
     await sets.approve(codes)
     await happens(sets)
     assert oauth(await sets.poll(codes)) == told
@@ -286,6 +300,22 @@ async def test_a_secret_that_is_gone_lets_no_device_in(sets: Sets) -> None:
     sets.secret_of(sets.box.service)
     sets.people.change("delete from client_secrets where digest = %s", Secret(sets.box.secret or "").digest())
     assert oauth(await sets.poll(codes)) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize("service_type", ["web", "api"])
+async def test_a_device_code_of_a_client_that_loses_its_credential_is_worth_nothing_alone(sets: Sets, service_type: str) -> None:
+    """It was given to a client that would show who it is. One that has never had anything to show needs nothing."""
+    sets.people.change("update services set service_type = %s where id = %s", service_type, sets.box.service.id)
+    codes = await sets.ask_for_codes(sets.box)
+    await sets.approve(codes)
+    sets.people.change("delete from client_secrets where digest = %s", Secret(sets.box.secret or "").digest())
+    alone = replace(codes, application=replace(sets.box, secret=None))
+    for shown in ({}, {"client_id": sets.box.client_id}):
+        assert oauth(await sets.poll(alone, **shown))[1] in {"invalid_grant", "invalid_client"}
+    assert sets.living() == 0
+    sets.people.change("update services set credential_removed_at = credential_removed_at - interval '1 minute'")
+    later = await sets.ask_for_codes(alone.application)
+    await sets.let_in(later)
 
 
 async def test_signing_out_in_the_browser_leaves_the_device(sets: Sets) -> None:

@@ -278,6 +278,22 @@ async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(home
     assert (await home.userinfo(home.kept((await home.poll(codes)).ok())["access_token"])).status == 200
 
 
+async def test_no_way_around_that_sign_in_leads_to_the_decision(home: Home) -> None:
+    await home.sign_in()
+    home.people.change("update all_organizations set session_hours = 1")
+    codes = await home.ask_for_codes(scope="openid")
+    tab = await home.decision(codes)
+    form = next(form for form in tab.page.forms if form.action == "/ui/device/decision").fields
+    home.people.change("update sessions set proved_at = now() - interval '61 minutes'")
+    assert (await tab.open(tab.place)).place.startswith("/ui/sign-in/password?flow=")
+    answer = await tab.tabs.request("POST", "/ui/device/decision", {**form, "answer": "approve"})
+    assert (answer.header("location") or "").startswith("/ui/sign-in/password?flow=")
+    assert home.state() == ["pending"]
+    await tab.send(password=PASSWORD)
+    await tab.send(answer="approve")
+    assert (await home.userinfo(home.kept((await home.poll(codes)).ok())["access_token"])).status == 200
+
+
 async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: Home) -> None:
     home.tenants.join(home.ada, home.acme)
     await home.sign_in()
