@@ -170,6 +170,14 @@ def test_metadata_name_people_as_before_if_they_can(configured: str | None, list
     assert filled(replace(_UNCONFIGURED, name_id_format=configured), understood, NOW).name_id_format == expected
 
 
+def test_metadata_for_a_service_provider_in_use_keep_the_format_that_nobody_has_named() -> None:
+    in_use = replace(_UNCONFIGURED, entity_id=SP, acs_url=ACS, enabled=True)
+    listed = replace(_METADATA, name_id_formats=(NameIdFormat.TRANSIENT, NameIdFormat.EMAIL))
+    assert filled(in_use, listed, NOW).format is in_use.format is NameIdFormat.EMAIL
+    alone = replace(_METADATA, name_id_formats=(NameIdFormat.TRANSIENT,))
+    assert filled(in_use, alone, NOW).format is NameIdFormat.TRANSIENT
+
+
 def _in_pem(der: bytes) -> str:
     return f"-----BEGIN CERTIFICATE-----\n{b64encode(der).decode()}\n-----END CERTIFICATE-----\n"
 

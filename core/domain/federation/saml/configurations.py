@@ -259,7 +259,7 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
             slo_url=understood.slo_url,
             slo_response_url=understood.slo_response_url,
             slo_binding=understood.slo_binding,
-            name_id_format=_format_by(understood, before.name_id_format),
+            name_id_format=_format_by(understood, before),
             signing_certificates=tuple(understood.signing_certificates),
             encryption_certificate=understood.encryption_certificate,
             # Metadata never turn this off.
@@ -272,11 +272,14 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
     )
 
 
-def _format_by(understood: Understood, configured: str | None) -> str | None:
-    """The configured one, unless the metadata list others alone: people are to keep their names."""
+def _format_by(understood: Understood, before: Configuration) -> str | None:
+    """The one that people are named in, unless the metadata list others alone: they are to keep their names. Nobody has one yet where no
+    service provider is configured; then the first that is listed.
+    """
     known = [text for text in understood.name_id_formats if text in set(NameIdFormat)]
-    if not known or (configured is not None and name_id_format(configured) in known):
-        return configured
+    in_use = before.entity_id is not None or before.name_id_format is not None
+    if not known or (in_use and before.format in known):
+        return before.name_id_format
     return known[0]
 
 

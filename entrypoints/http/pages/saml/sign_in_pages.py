@@ -266,7 +266,8 @@ async def _arrived(call: AnyCall, postern: Postern, place: ServiceName, envelope
         browser, headers = browser_secret(call, postern)
     caller: Caller | None = call.request.caller
     hint = outcome.asked.subject or ""
-    email = hint if "@" in hint else "" if caller is None else caller.email.address
+    # A name that is no address may be somebody else's.
+    email = hint if "@" in hint else "" if caller is None or hint else caller.email.address
     flow = await postern.federation.saml_sign_in.begin(place, outcome, _wanted(outcome, place), envelope, browser=browser, email=email)
     path = _AUTHENTICATE.format(org_slug=place.organization, service_slug=place.service)
     where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else f"{FINISH}?flow={flow.id}"

@@ -381,6 +381,17 @@ async def test_somebody_else_by_persistent_name_is_not_told_of_either(provider: 
         assert sent(await browser.request("GET", asking(authn_request(inside=inside)))).status == status
 
 
+async def test_the_form_is_not_filled_in_with_another_address_than_the_request_may_mean(provider: Providing) -> None:
+    await provider.ready(name_id_format="persistent")
+    grace = provider.signed_in(provider.people.add("grace@example.org"))
+    name = sent(await grace.request("GET", asking())).text(".//a:NameID")
+    ada = provider.signed_in(provider.people.add("ada@example.org"))
+    for subject, filled in ((name, ""), ("grace@example.org", "grace@example.org"), ("", "ada@example.org")):
+        inside = f"<saml:Subject><saml:NameID>{subject}</saml:NameID></saml:Subject>" if subject else ""
+        tab = await provider.opened(ada.tab(), asking(authn_request(inside=inside, ForceAuthn="true")))
+        assert tab.page.inputs["email"].get("value", "") == filled, subject
+
+
 @pytest.mark.parametrize(
     "identifier",
     [
