@@ -26,7 +26,7 @@ from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, flow_of, to
+from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, even_twice, to
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 
 GO_ON: Final = "/ui/authorize"
@@ -145,8 +145,11 @@ def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
 @page.get(GO_ON, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, OrganizationNotActive))
 async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the application, or to what is left to do for it"""
-    flow = await flow_of(call, postern, call.query.flow)
-    return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
+
+    async def gone_on(flow: Flow) -> Page:
+        return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
+
+    return await even_twice(call, postern, call.query.flow, gone_on)
 
 
 def form_of(page: str, flow: Flow) -> str:

@@ -140,7 +140,7 @@ def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
 
 
 async def even_twice(call: AnyCall, postern: Postern, flow_id: str, answer: Callable[[Flow], Awaitable[Page]]) -> Page:
-    """The answer to a form that leads out of a flow. Whoever clicks twice drops the first one, and gets another. Raises `FlowOver`."""
+    """The answer by which somebody leaves a flow. Whoever clicks twice drops the first one, and gets another. Raises `FlowOver`."""
     try:
         return await answer(await flow_of(call, postern, flow_id))
     except FlowOver:

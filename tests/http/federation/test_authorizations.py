@@ -408,6 +408,21 @@ async def test_a_double_click_on_the_password_leads_to_the_application(house: Ar
     assert {one for one, _ in await all_at_once(*[clicked] * 5)} == {cookie}
 
 
+async def test_a_double_click_leads_to_an_application_that_wants_a_form(house: Arriving) -> None:
+    """The second click may come when the first one's page is on its way."""
+    person = await house.people.with_password(PASSWORD, "ada@example.org")
+    house.allow(person)
+    tab = await (await house.browser().tab().open(house.asking(response_mode="form_post"))).send(email=person.email)
+    form, before = {**tab.page.forms[0].fields, "password": PASSWORD}, dict(tab.tabs.cookies)
+    codes = set()
+    for _ in range(2):
+        clicked = house.browser()
+        clicked.cookies.update(before)
+        answer = await clicked.request("POST", "/ui/sign-in/password", form)
+        codes.add(posted(await clicked.request("GET", answer.header("location") or ""))["code"])
+    assert len(codes) == len(house.codes()) == 2
+
+
 async def test_double_clicks_at_the_same_moment_all_lead_to_the_application(house: Arriving) -> None:
     clicks = await all_at_once(*[await at_the_password(house)] * 6)
     assert all("code=" in place for _, place in clicks)
