@@ -54,5 +54,5 @@ IdentityGrantId = NewType("IdentityGrantId", UUID)
 
 
 def first_id(at: datetime) -> UUID:
-    """The smallest id that can be made at this time. Ids made at this time or later are not smaller."""
-    return UUID(int=int(at.timestamp() * 1000) << 80)
+    """The smallest id that can be made at this time. Ids made at this time or later are not smaller. None is made before 1970."""
+    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)

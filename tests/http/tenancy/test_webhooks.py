@@ -470,6 +470,7 @@ async def test_a_span_is_replayed(house: House) -> None:
         calls = await receiver.until(5)
         assert len({call.headers["webhook-id"] for call in calls}) == 3
         assert ids < {call.headers["webhook-id"] for call in calls}
+        assert (await house.ask("POST", path, {"since": "0001-01-01T00:00:00Z", "event_type": "user.removed"})).ok(200)["queued"] == 1
         for wrong in ({"since": since, "until": since}, {"since": since, "event_type": "role.created"}):
             assert (await house.ask("POST", path, wrong)).status == 400
         assert (await house.ask("POST", path, {"since": since, "until": "2026-01-01T00:00:00Z"})).status == 400
