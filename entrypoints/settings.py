@@ -594,7 +594,9 @@ def _value(one: Declaration, given: Mapping[str, str]) -> Any:
     try:
         return one.form.parse(text)
     except Malformed as error:
-        shown = "" if one.secret else f", not {text!r}"
+        # The address of a mail server with a slip in it may hold a password anywhere.
+        hidden = one.secret or (one.field == "mail" and ":" in text)
+        shown = "" if hidden else f", not {forms.masked_url(text)!r}"
         raise SettingsError(f"{name} must be {error}{shown}") from None
 
 

@@ -62,6 +62,10 @@ def test_an_unknown_name_stops_the_start_and_gets_a_hint() -> None:
         ("POSTERN_BIND", "::1:8000"),
         ("POSTERN_BIND", "[nonsense]:8000"),
         ("POSTERN_BIND", "unix:relative"),
+        ("POSTERN_BIND", f"host:{'1' * 5000}"),
+        ("POSTERN_POOL_SIZE", f"{'0' * 20}10"),
+        ("POSTERN_POOL_SIZE", "1" * 5000),
+        ("POSTERN_DATA_DIR", "~nobody-by-that-name/data"),
         ("POSTERN_BASE_URL", "login.example.com"),
         ("POSTERN_BASE_URL", "ftp://example.com"),
         ("POSTERN_BASE_URL", "https://example.com/path"),
@@ -74,8 +78,6 @@ def test_an_unknown_name_stops_the_start_and_gets_a_hint() -> None:
         ("POSTERN_TRUSTED_PROXIES", "10.0.0.1/8"),
         ("POSTERN_CORS_ORIGINS", "*"),
         ("POSTERN_MAIL", "carrier-pigeon"),
-        ("POSTERN_MAIL", "smtp://"),
-        ("POSTERN_MAIL", "smtp://host:port"),
         ("POSTERN_MAIL_SENDER", "nobody"),
         ("POSTERN_RATE_LIMITS", "maybe"),
         ("POSTERN_LOG_LEVEL", "loud"),
@@ -112,6 +114,26 @@ def test_a_secret_is_never_shown(name: str, tmp_path: Path) -> None:
 
 def test_a_malformed_secret_is_not_repeated() -> None:
     assert _refused({"POSTERN_DATABASE_URL": SECRET}).startswith("POSTERN_DATABASE_URL must be a URL like postgresql://")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "smtp://",
+        "smtp://host:port",
+        f"smtp://u:{SECRET}@mail.example:58x7",
+        f"smpt://u:{SECRET}@mail.example",
+        f"smtp://u:{SECRET}/@mail.example",
+        f"smtp:u:{SECRET}#@",
+        f"u:{SECRET}",
+    ],
+)
+def test_a_malformed_address_of_a_mail_server_is_not_repeated_either(value: str) -> None:
+    assert _refused({"POSTERN_MAIL": value}).startswith("POSTERN_MAIL must be smtp://user@host:port")
+
+
+def test_the_password_in_any_other_address_is_masked() -> None:
+    assert _refused({"POSTERN_BASE_URL": f"https://u:{SECRET}@login.example.com"}).endswith(", not 'https://u:***@login.example.com'")
 
 
 def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
