@@ -3,6 +3,7 @@ owner.
 """
 
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -23,6 +24,7 @@ log = structlog.get_logger()
 _LOOK_EVERY: Final = 0.5
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
+_LONG_START: Final = 30
 _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
 # What a database answers when it will be ready in a moment. Any other refusal stays true however long we wait.
@@ -160,9 +162,14 @@ def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
 
 
 async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
+    began = trio.current_time()
     while True:
         await trio.sleep(3)
-        log.info("embedded_postgres_starting", data=str(server.cluster), log=str(server.log_file))
+        waited = round(trio.current_time() - began)
+        # Recovery after a crash takes a while. What takes longer may wait for something that only a person can mend.
+        tell = log.info if waited < _LONG_START else log.warning
+        free = shutil.disk_usage(server.cluster).free >> 20
+        tell("embedded_postgres_starting", seconds=waited, said=server.last_line(), free_mib=free, log=str(server.log_file))
 
 
 async def _keep_running(server: EmbeddedPostgres) -> None:

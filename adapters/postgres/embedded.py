@@ -4,6 +4,7 @@ It listens on a Unix socket only, in a directory that only its owner can enter. 
 unprivileged system user runs it. Everything here blocks: it runs before the event loop starts, after it has ended, or in a worker thread.
 """
 
+import errno
 import fcntl
 import hashlib
 import importlib.util
@@ -293,7 +294,7 @@ class EmbeddedPostgres:
             if self._ready_before(deadline):
                 return
             reason = self._last_words()
-            if not any(sign in reason for sign in _PASSING) or time.monotonic() > deadline:
+            if not _may_pass(reason) or time.monotonic() > deadline:
                 raise EmbeddedPostgresError(f"The embedded PostgreSQL did not start: {reason} (its log is {self.log_file})")
             time.sleep(0.2)
 
@@ -326,6 +327,12 @@ class EmbeddedPostgres:
             if self.log_file.stat().st_size > LONGEST_LOG:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
         return os.open(self.log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def last_line(self) -> str:
+        """Of its log: what it is about."""
+        with suppress(OSError):
+            return self.log_file.read_bytes()[-1024:].decode(errors="replace").strip().rpartition("\n")[2]
+        return ""
 
     def _last_words(self) -> str:
         with suppress(OSError):
@@ -380,6 +387,10 @@ class EmbeddedPostgres:
                 return False
             time.sleep(_POLL)
         return True
+
+
+def _may_pass(reason: str) -> bool:
+    return any(sign in reason for sign in _PASSING) and os.strerror(errno.ENOSPC) not in reason
 
 
 def _remove_if_stale(lock_file: Path) -> None:

@@ -6,6 +6,7 @@ A dump carries no grants that another cluster could use, and a new database has 
 from collections.abc import Sequence
 from typing import Final
 
+import psycopg
 from psycopg import errors, sql
 from psycopg.rows import class_row
 
@@ -65,6 +66,8 @@ async def apply(conninfo: str, role: str) -> Rights:
                 f"The database role {await _role(connection)} may not grant this ({error.diag.message_primary}): "
                 "POSTERN_DATABASE_URL has to name the role that owns the tables"
             ) from error
+        except psycopg.Error as error:
+            raise GrantsImpossible(f"The grants were not applied: {error.diag.message_primary or error}") from error
         return await _rights(connection, role)
 
 

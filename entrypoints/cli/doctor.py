@@ -121,6 +121,7 @@ async def _of_database(settings: Settings, processes: int | None, report: Report
             report("schema", schema)
             if usable:
                 async with open_postern(settings) as postern:
+                    report("writes", await _asked(_writes, postern))
                     report("clock", await _asked(_clock, postern))
                     report("keys", await _asked(_key_ages, postern))
                     report("jobs", await _asked(_jobs, postern))
@@ -136,7 +137,7 @@ async def _asked(check: Callable[[Postern], Awaitable[Finding]], postern: Poster
     try:
         return await check(postern)
     except Refusal as error:
-        return Finding(Verdict.FAIL, error.message)
+        return Finding(Verdict.FAIL, error.message if error.detail is None else f"{error.message}: {error.detail}")
 
 
 def _settings() -> Finding:
@@ -282,6 +283,13 @@ async def _schema(settings: Settings) -> tuple[Finding, bool]:
     if found.ahead:
         return Finding(Verdict.WARN, f"at {found.applied[-1]}, from a newer Postern; this one can run on it"), True
     return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True
+
+
+async def _writes(postern: Postern) -> Finding:
+    reason = await postern.foundation.database.write_failure()
+    if reason is None:
+        return Finding(Verdict.OK, "succeed")
+    return Finding(Verdict.FAIL, f"fail: {reason}. Nobody can sign in, and `postern serve` is not ready")
 
 
 async def _clock(postern: Postern) -> Finding:

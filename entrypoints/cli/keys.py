@@ -66,7 +66,10 @@ async def _rotate_encryption(settings: Settings) -> None:
     if file.path.stat().st_uid != os.geteuid():
         raise StartFailed(f"{file.path} belongs to another user, who has to keep it: run this as that user")
     added = generate_key()
-    file.prepend(added)
+    try:
+        file.prepend(added)
+    except OSError as error:
+        raise StartFailed(f"{file.path} cannot be written: {error.strerror}. The keys are as they were") from error
     # Opened only after the file is written, so that its ring has the new key.
     async with open_postern(settings) as postern:
         await _reencrypt(postern, added.id)

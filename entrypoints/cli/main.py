@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from core.domain.record.audit_chains import Head
 
 _INTERRUPTED: Final = 130
+# Python refuses to read a number that is thousands of digits long.
+_MOST_DIGITS: Final = 20
 # How many new objects the garbage collector waits for. Python's 700 are those of one or two requests under way, which are still in use: it
 # would look through them several times in each.
 _YOUNG: Final = 5_000
@@ -97,7 +99,7 @@ def _run(given: argparse.Namespace) -> int:
 
 def _explain(error: BaseException) -> int:
     """A sentence for what we foresaw, a stack trace for what we did not."""
-    from core.domain.errors import Refusal  # noqa: PLC0415 - only when something failed
+    from core.domain.errors import Refusal, RetryLater  # noqa: PLC0415 - only when something failed
     from entrypoints.settings import SettingsError  # noqa: PLC0415
 
     if isinstance(error, KeyboardInterrupt):
@@ -106,6 +108,9 @@ def _explain(error: BaseException) -> int:
         return _say(str(error), USAGE)
     if isinstance(error, StartFailed):
         return _say(str(error), error.status)
+    if isinstance(error, RetryLater) and error.detail is not None:
+        # Callers of the API are not told why. Whoever runs commands has to mend it.
+        return _say(f"{error.message}: {error.detail}", FAILURE)
     if isinstance(error, Refusal):
         return _say(error.message, FAILURE)
     import structlog  # noqa: PLC0415
@@ -285,11 +290,15 @@ def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
 
 def _up_to(most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text[:11]) > most:
+        if not _is_number(text) or int(text) > most:
             raise argparse.ArgumentTypeError(f"must be a number up to {most}, not {text!r}")
         return int(text)
 
     return number
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def _limit(text: str) -> str:
@@ -299,7 +308,7 @@ def _limit(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 256:
+    if not _is_number(text) or not 1 <= int(text) <= 256:
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, not {text!r}")
     return int(text)
 

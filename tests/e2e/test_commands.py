@@ -24,6 +24,22 @@ def stopped(installation: Installation) -> Path:
     return installation.data_dir
 
 
+def test_commands_say_that_the_database_takes_no_writes(empty_database_url: str, tmp_path: Path) -> None:
+    """Where the alert of a server that is not ready sends somebody."""
+    place = {"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": f"k:{'A' * 43}="}
+    assert command(tmp_path, "migrate", **place).returncode == 0
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(f"alter database {connection.info.dbname} set default_transaction_read_only = on".encode())
+    examined = command(tmp_path, "doctor", **place)
+    assert examined.returncode == 1
+    assert re.search(r"^FAIL  writes +fail: read only", examined.stdout, re.MULTILINE), examined.stdout
+    made = command(tmp_path, "owner", "create", "--email", "ada@example.org", given=f"{PASSWORD}\n", **place)
+    assert (made.returncode, made.stderr.count("\n")) == (1, 1)
+    assert "read-only transaction" in made.stderr
+    granted = command(tmp_path, "grants", "--apply", "--role", "postgres", **place)
+    assert (granted.returncode, granted.stderr.count("\n")) == (1, 1), granted.stderr
+
+
 def _owners(data_dir: Path) -> list[str]:
     with psycopg.connect(EmbeddedPostgres(data_dir).application_url) as connection:
         return [row[0] for row in connection.execute("select email from users where is_platform_owner order by id")]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.domain.errors import Conflict
+from core.domain.errors import Conflict, Unavailable
 from entrypoints.cli import main, owner
 from entrypoints.failures import OK, DataDirectoryInUse, StartFailed, sole
 from entrypoints.settings import SettingsError
@@ -40,6 +40,7 @@ def test_a_password_is_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         (SettingsError("POSTERN_X must be y"), 2, "postern: POSTERN_X must be y\n"),
         (DataDirectoryInUse("Another"), 3, "postern: Another\n"),
         (Conflict("Taken", detail="private"), 1, "postern: Taken\n"),
+        (Unavailable(retry_after=1, detail="disk full"), 1, "postern: The service is temporarily unavailable: disk full\n"),
         (ExceptionGroup("", [ExceptionGroup("", [StartFailed("Wrapped")])]), 1, "postern: Wrapped\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
@@ -62,6 +63,14 @@ def test_what_was_not_foreseen_leaves_its_stack_in_the_log(monkeypatch: pytest.M
     assert main.main(["version"]) == 1
     (entry,) = log.events("crashed")
     assert isinstance(entry["exc_info"], ZeroDivisionError)
+
+
+@pytest.mark.parametrize("number", ["1001", f"{'0' * 30}5", f"{'0' * 12}{'9' * 12}", "9" * 5000, "1e2", "\u0663"])
+def test_a_number_out_of_bounds_is_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, bounds in ((["mail", "list", "--limit"], "up to 1000"), (["doctor", "--processes"], "from 1 to 256")):
+        with pytest.raises(SystemExit):
+            main.main([*words, number])
+        assert f"must be a number {bounds}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("encoding", "written"), [("ascii", b"K\\xe4se \\U0001f9c0\n"), ("utf-8", "Käse 🧀\n".encode())])

@@ -275,6 +275,19 @@ def test_a_server_that_cannot_start_says_why(directory: Path) -> None:
         EmbeddedPostgres(directory, settings={"max_connections": "none"}).start()
 
 
+def test_a_full_disk_does_not_pass_by_waiting(server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL says so with words that it otherwise has for what passes."""
+    server.stop()
+    launched: list[object] = []
+    monkeypatch.setattr(EmbeddedPostgres, "_launch", lambda _self, runner: launched.append(runner))
+    monkeypatch.setattr(
+        EmbeddedPostgres, "_last_words", lambda _self: 'could not write lock file "postmaster.pid": No space left on device'
+    )
+    with pytest.raises(EmbeddedPostgresError, match=r"did not start: could not write lock file .* No space left"):
+        server.start(patience=2)
+    assert len(launched) == 1
+
+
 def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EmbeddedPostgresError, match="file/data cannot be used: Not a directory"):
