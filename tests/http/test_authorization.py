@@ -722,7 +722,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
     },
-    Capability.SERVICES_CREATE: {
+    f"{Capability.SERVICES_CREATE}_in_person": {
         "POST /api/organizations/{org_slug}/services",
     },
     Capability.SERVICES_MANAGE: {

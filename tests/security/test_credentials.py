@@ -352,7 +352,7 @@ everybody                         GET    /logos/{digest}
 
 # Its services
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}
 ..o..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}

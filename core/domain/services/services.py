@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.errors import BadRequest, ServiceLimitExceeded
+from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
@@ -196,6 +196,22 @@ class ServiceChange(Frozen):
     def said(self) -> Mapping[str, Any]:
         values = {name: getattr(self, name) for name in names_of(self)}
         return {name: value for name, value in values.items() if value is not UNCHANGED}
+
+
+# What says where people and their codes go, whom they have to ask, and by what the service shows who it is.
+_LASTING: Final = (
+    *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
+    *("service_type", "sign_in_policy", "trusted", "jwks", "jwks_uri"),
+)
+
+
+def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
+    """What outlives an impersonation is not for the impersonator, who may only take away. Raises `Forbidden`."""
+    if actor.impersonator is None:
+        return
+    for name in _LASTING:
+        if change.said.get(name):
+            raise Forbidden(f"{name}: nobody changes this while acting in somebody's name")
 
 
 class ListedService(Frozen):

@@ -22,6 +22,7 @@ from core.domain.services.services import (
     changed,
     logout_destination,
     purge_job,
+    require_nothing_lasting,
     service_created,
     service_deleted,
     service_updated,
@@ -104,6 +105,7 @@ class OrganizationServices:
         """
         if not change.said:
             raise BadRequest("Send at least one field")
+        require_nothing_lasting(change, actor)
         if isinstance(change.jwks_uri, str):
             change = change.with_published(await self._published(change.jwks_uri))
         async with self._unit_of_work() as uow:

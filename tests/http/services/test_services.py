@@ -15,7 +15,7 @@ from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
-from tests.http.client import Client, Received
+from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
 
 SERVICES: Final = "/api/organizations/acme/services"
@@ -614,3 +614,34 @@ async def test_what_a_client_may_not_say(house: House) -> None:
     assert (await house.change(jwks={"keys": [_KEY]})).status == 200
     answer = await house.change(service_type="mobile")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "jwks")
+
+
+async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: House) -> None:
+    await house.created(redirect_uris=["https://app.example.com/cb"], trusted=True, jwks={"keys": [_KEY]})
+    governor = await house.people.token(house.people.add(platform_owner=True), is_platform_owner=True)
+    admin = house.resident(house.acme, "admin")
+    acting = (await house.client.post(f"/api/platform/impersonate/{admin.user}", {"reason": "helps"}, token=governor)).ok()["access_token"]
+
+    async def tried(**said: Any) -> int:
+        answer = await house.client.request("PATCH", f"{SERVICES}/app", body=said, token=acting)
+        return answer.status
+
+    for lasting in (
+        {"redirect_uris": ["https://mine.example.com/cb"]},
+        {"post_logout_redirect_uris": ["https://mine.example.com/out"]},
+        {"device_activation_uri": "https://mine.example.com/tv"},
+        {"backchannel_logout_uri": "https://mine.example.com/told"},
+        {"jwks": {"keys": [_KEY]}},
+        {"jwks_uri": "https://mine.example.com/keys"},
+        {"service_type": "mobile"},
+        {"sign_in_policy": "anyone"},
+        {"trusted": True},
+        {"name": "Mine", "trusted": True},
+    ):
+        assert await tried(**lasting) == 403, lasting
+    answer = await house.client.post(SERVICES, {"slug": "mine", "name": "Mine", "service_type": "web"}, token=acting)
+    assert refused(answer) == (403, "FORBIDDEN")
+    # What takes away, and what is of the day, they may.
+    taking: tuple[dict[str, Any], ...] = ({"name": "Ours"}, {"jwks": None}, {"trusted": False}, {"redirect_uris": []})
+    for passing in taking:
+        assert await tried(**passing) == 200, passing

@@ -38,6 +38,7 @@ from entrypoints.http.machinery.fields import (
     changed,
     example,
 )
+from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.services.plans import PlanRecord, plan_record
 
 Value = TypeVar("Value")
@@ -244,7 +245,8 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
 
 @endpoint.post(
     _SERVICES,
-    caller=able(Capability.SERVICES_CREATE, impersonated=True),
+    caller=able(Capability.SERVICES_CREATE, impersonated=False),
+    limit=UNLIMITED,
     refuses=(BadRequest, Conflict, ServiceLimitExceeded),
     tags=_TAGS,
     accepts=_BODY,
@@ -299,7 +301,8 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
     """Change a service
 
     The slug and the client id never change. If you change the type, what the service has must suit the new one: a service that becomes
-    public must have no client secrets, and one that becomes confidential no redirect URI with a scheme of its own.
+    public must have no client secrets, and one that becomes confidential no redirect URI with a scheme of its own. While you act in
+    somebody's name, you can take away but not set what outlasts that: addresses, keys, type, sign-in policy and trust.
     """
     body = call.body
     change = ServiceChange(
