@@ -53,5 +53,8 @@ class SessionStore(Protocol):
     async def revoke_of_device(self, device: DeviceId) -> int:
         """Those of the device, and all that its person opened in other people's names. Returns how many ended."""
 
+    async def end_federated(self, user: UserId) -> None:
+        """Those that somebody else vouched for, and all that were opened from them."""
+
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         """Those that this person opened in other people's names. Returns how many ended."""

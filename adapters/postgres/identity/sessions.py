@@ -12,6 +12,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
+from core.domain.identity.upstream.sign_in import FEDERATED
 from core.frozen import Frozen, names_of
 from ports.identity.sessions import Opener
 
@@ -111,6 +112,9 @@ class SessionRows:
     async def end_all(self, user: UserId, *, but: SessionId | None) -> None:
         await self._transaction.tell(_REVOKE_ALL, {"user": user, "but": but})
 
+    async def end_federated(self, user: UserId) -> None:
+        await self._transaction.tell(_END_FEDERATED, {"user": user, "federated": FEDERATED})
+
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         return len(await self._transaction.ask(IdRow, _REVOKE_IMPERSONATIONS, {"impersonator": impersonator}))
 
@@ -164,6 +168,8 @@ _REVOKE_ALL: Final[LiteralString] = f"""
 {revoking(f"(impersonator_id = %(user)s or user_id = %(user)s and id <> all (array({LINE})))")}
 returning sessions.id
 """
+
+_END_FEDERATED: Final[LiteralString] = revoking("user_id = %(user)s and %(federated)s = any (authenticated_by)")
 
 _REVOKE_IMPERSONATIONS: Final[LiteralString] = f"""
 {revoking("impersonator_id = %(impersonator)s")}

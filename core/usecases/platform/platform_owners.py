@@ -67,8 +67,9 @@ class PlatformOwners:
         return user
 
     async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
-        """Make an existing account a platform owner, on the word of another. Impersonations of it end. May be repeated. Raises `NotFound`,
-        `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when the asking owner has been removed meanwhile.
+        """Make an existing account a platform owner, on the word of another. Impersonations of it end, as do its sessions that a provider
+        vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when the
+        asking owner has been removed meanwhile.
         """
         now = self._clock.now()
         async with self._unit_of_work() as uow:
@@ -82,7 +83,7 @@ class PlatformOwners:
                 raise BadRequest("The account's e-mail address must be verified first")
             # False when the command line was quicker.
             if await uow.platform_owners.put_in_office(user, now):
-                await uow.impersonations.end_all(user)
+                await _end_what_no_owner_may_have(uow, user)
                 await uow.record(_created(user, promoted=True, actor=actor))
                 await uow.commit()
         return replace(account, is_platform_owner=True)
@@ -138,7 +139,7 @@ class PlatformOwners:
     async def _promote(self, uow: UnitOfWork, email: Email) -> UserId | None:
         user = await uow.platform_owners.promote(email)
         if user is not None:
-            await uow.impersonations.end_all(user)
+            await _end_what_no_owner_may_have(uow, user)
             await uow.record(_created(user, promoted=True))
         return user
 
@@ -158,6 +159,12 @@ async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
     if user not in accounts:
         raise NotFound("There is no such user")
     return accounts[user]
+
+
+async def _end_what_no_owner_may_have(uow: UnitOfWork, user: UserId) -> None:
+    """Nobody acts in an owner's name, and no organization's own provider lets one in."""
+    await uow.impersonations.end_all(user)
+    await uow.sessions.end_federated(user)
 
 
 def _created(user: UserId, *, promoted: bool, actor: Actor = SYSTEM) -> Event:

@@ -238,6 +238,22 @@ async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(hous
     assert tabs.session is None
 
 
+async def test_who_becomes_a_platform_owner_is_signed_out_where_a_provider_vouched_for_them(house: House) -> None:
+    provider = await house.own_provider()
+    ada = house.verified()
+    house.sits(word="own")
+    by_password, tabs = house.browser(), house.browser()
+    await house.go(by_password, "?org=acme", word=provider)
+    house.people.change("update sessions set authenticated_by = '{pwd}' where user_id = %s", ada.user)
+    await house.go(tabs, "?org=acme", word=provider)
+    assert await house.who(tabs) == ada.user
+    owner = house.people.add(platform_owner=True)
+    token = await house.people.token(owner, is_platform_owner=True)
+    (await house.unlimited.post("/api/platform/owners", {"user_id": str(ada.user)}, token=token)).ok()
+    assert await house.who(tabs) is None
+    assert await house.who(by_password) == ada.user
+
+
 async def test_a_platform_owner_who_never_proved_the_address_is_not_reclaimed(house: House) -> None:
     house.people.add(ADA, platform_owner=True)
     house.sits()
