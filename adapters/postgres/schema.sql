@@ -865,7 +865,8 @@ create table mfa_secrets (
     sealed_secret bytea       not null,
     created_at    timestamptz not null,
     enabled_at    timestamptz,                          -- null: set-up pending
-    last_step     bigint      not null default 0        -- an accepted time step is never accepted again
+    last_step     bigint      not null default 0,       -- an accepted time step is never accepted again
+    session_id    uuid                                  -- that began a pending set-up; kept when it is gone
 );
 
 create table passkeys (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import PreauthenticationId, UserId
+from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
 from core.domain.json import Json
@@ -16,9 +16,11 @@ from core.domain.secrets import Secret
 class MfaStore(Protocol):
     """Part of the unit of work."""
 
-    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False) -> bool:
-        """Stores or replaces a secret that is not enabled yet. False when one is enabled already, or passkeys are the second factor and it
-        may not stand beside them.
+    async def put_pending(
+        self, user: UserId, session: SessionId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False
+    ) -> bool:
+        """Stores or replaces a secret that is not enabled yet, for this session to confirm. False when one is enabled already, or passkeys
+        are the second factor and it may not stand beside them.
         """
 
     async def find(self, user: UserId) -> MfaSecret | None: ...

@@ -15,7 +15,7 @@ from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import Parameters, ask
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
 from core.domain.json import Json
@@ -31,9 +31,11 @@ class _Secret(Frozen):
     created_at: datetime
     enabled_at: datetime | None
     last_step: int
+    session_id: UUID | None
 
     def of(self, user: UserId) -> MfaSecret:
-        return MfaSecret(user, self.sealed_secret, self.created_at, self.enabled_at, self.last_step)
+        session = None if self.session_id is None else SessionId(self.session_id)
+        return MfaSecret(user, self.sealed_secret, self.created_at, self.enabled_at, self.last_step, session)
 
 
 class _Guess(Frozen):
@@ -42,6 +44,7 @@ class _Guess(Frozen):
     created_at: datetime | None
     enabled_at: datetime | None
     last_step: int | None
+    session_id: UUID | None
     enabled: bool
 
 
@@ -78,8 +81,10 @@ class MfaRows:
         self._ids = ids
         self._clock = clock
 
-    async def put_pending(self, user: UserId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False) -> bool:
-        parameters = {"user": user, "sealed_secret": sealed_secret, "at": at, "beside_passkeys": beside_passkeys}
+    async def put_pending(
+        self, user: UserId, session: SessionId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False
+    ) -> bool:
+        parameters = {"user": user, "session": session, "sealed_secret": sealed_secret, "at": at, "beside_passkeys": beside_passkeys}
         return await self._found(_PUT_PENDING, parameters)
 
     async def find(self, user: UserId) -> MfaSecret | None:
@@ -110,7 +115,8 @@ class MfaRows:
         )
         if row.sealed_secret is None or row.created_at is None or row.last_step is None:
             return Guess(row.wait, None, row.enabled)
-        return Guess(row.wait, MfaSecret(user, row.sealed_secret, row.created_at, row.enabled_at, row.last_step), row.enabled)
+        secret = _Secret(row.sealed_secret, row.created_at, row.enabled_at, row.last_step, row.session_id)
+        return Guess(row.wait, secret.of(user), row.enabled)
 
     async def enable(self, user: UserId, step: int, at: datetime, *, beside_passkeys: bool = False) -> bool:
         return await self._found(_ENABLE, {"user": user, "step": step, "at": at, "beside_passkeys": beside_passkeys})
@@ -268,17 +274,17 @@ OWES_SECOND_FACTOR: Final[LiteralString] = f"coalesce({second_factor_due(ACTING)
 
 # A secret that is enabled is left alone, and nothing is returned.
 _PUT_PENDING: Final = """
-    insert into mfa_secrets as secret (user_id, sealed_secret, created_at)
-    select %(user)s, %(sealed_secret)s, %(at)s
+    insert into mfa_secrets as secret (user_id, sealed_secret, created_at, session_id)
+    select %(user)s, %(sealed_secret)s, %(at)s, %(session)s
      where %(beside_passkeys)s
         or not exists (select from passkeys where user_id = %(user)s and second_factor_since is not null)
         on conflict (user_id) do update
-       set sealed_secret = excluded.sealed_secret, created_at = excluded.created_at
+       set sealed_secret = excluded.sealed_secret, created_at = excluded.created_at, session_id = excluded.session_id
      where secret.enabled_at is null
  returning user_id
 """
 
-_FIND: Final = "select sealed_secret, created_at, enabled_at, last_step from mfa_secrets where user_id = %(user)s"
+_FIND: Final = "select sealed_secret, created_at, enabled_at, last_step, session_id from mfa_secrets where user_id = %(user)s"
 
 # The secret before the passkeys, as everywhere.
 _HOLD: Final = """
@@ -315,12 +321,12 @@ _BEGIN_GUESS: Final[LiteralString] = f"""
          ),
          taken as ({TAKE_WANTED}),
          held as (
-             select sealed_secret, created_at, enabled_at, last_step
+             select sealed_secret, created_at, enabled_at, last_step, session_id
                from mfa_secrets
               where user_id = %(user)s
                 for update                             -- a new set-up must not slip in between the code's check and its effect
          )
-  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step,
+  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step, held.session_id,
          held.enabled_at is not null
       or exists (select from passkeys where user_id = %(user)s and second_factor_since is not null) as enabled
     from taken
@@ -329,7 +335,7 @@ _BEGIN_GUESS: Final[LiteralString] = f"""
 
 _ENABLE: Final = """
     update mfa_secrets
-       set enabled_at = %(at)s, last_step = %(step)s
+       set enabled_at = %(at)s, last_step = %(step)s, session_id = null
      where user_id = %(user)s and enabled_at is null
        and (
                %(beside_passkeys)s

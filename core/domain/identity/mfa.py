@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, UserId
+from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import mail_domain
 from core.domain.rate_limits import RateLimit
@@ -83,6 +83,12 @@ class MfaSecret(Frozen):
     created_at: datetime
     enabled_at: datetime | None
     last_step: int
+    session: SessionId | None = None
+    """That began a set-up which is not confirmed yet. None: a process of the release before began it, which knew of no session."""
+
+    def awaits_code_in(self, session: SessionId) -> bool:
+        """Whether it is shown and confirmed there: to another session, which may be somebody else's, it is no secret to know of."""
+        return self.enabled_at is None and self.session in {None, session}
 
 
 class Guess(Frozen):

@@ -4,6 +4,7 @@ Every change of it ends the trust in devices: that trust rested on what has just
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from core.domain.email import Email
@@ -69,14 +70,14 @@ class Mfa:
         return await self._lookup.status(user)
 
     async def set_up(self, caller: Caller, actor: Actor, *, proved: bool = False) -> SetUp:
-        """A new secret, to be confirmed by a code. It replaces one that is not confirmed yet. Raises `BadRequest` when an authenticator is
-        enabled, and `BesidePasskeys` for somebody whose second factor is passkeys, unless they have `proved` it lately.
+        """A new secret, to be confirmed by a code in the same session. It replaces one that is not confirmed yet. Raises `BadRequest` when
+        an authenticator is enabled, and `BesidePasskeys` for somebody whose second factor is passkeys, unless they have `proved` it lately.
         """
         secret = self._totp.new_secret()
         shown = await self._shown(secret, caller)
         sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
         async with self._unit_of_work() as uow:
-            stored = await uow.mfa.put_pending(caller.user, sealed, self._clock.now(), beside_passkeys=proved)
+            stored = await uow.mfa.put_pending(caller.user, caller.session, sealed, self._clock.now(), beside_passkeys=proved)
             if not stored and not await self._has_authenticator(uow, caller.user):
                 raise BesidePasskeys
             if stored:
@@ -91,11 +92,11 @@ class Mfa:
         return shown
 
     async def pending(self, caller: Caller) -> SetUp | None:
-        """The secret of a set-up that was begun a moment ago, once more: for a page that is loaded again. None when there is none, or it is
-        too old to be shown.
+        """The secret of a set-up that this session began a moment ago, once more: for a page that is loaded again. None when there is none,
+        or it is too old to be shown.
         """
         found = await self._lookup.find(caller.user)
-        if found is None or found.enabled_at is not None or not may_be_shown(found.created_at, self._clock.now()):
+        if found is None or not found.awaits_code_in(caller.session) or not may_be_shown(found.created_at, self._clock.now()):
             return None
         opened = self._keyring.open(found.sealed_secret, sealing_context(caller.user))
         return await self._shown(Secret(opened.decode()), caller)
@@ -113,12 +114,13 @@ class Mfa:
         """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once; with a `form`,
         only for a while, to those who sent it: see `shown_codes`.
 
-        Raises `BadRequest` when MFA is not set up, is already enabled, or the code is wrong; `RateLimited` after too many codes; and
-        `BesidePasskeys` as `set_up` does.
+        Raises `BadRequest` when MFA is not set up in this session, is already enabled, or the code is wrong; `RateLimited` after too many
+        codes; and `BesidePasskeys` as `set_up` does.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
-            refused = await self._try_to_enable(uow, caller.user, code, proved=proved)
+            now = self._clock.now()
+            refused = await self._try_to_enable(uow, caller, code, now, proved=proved)
             await self._log_check(uow, caller.user, actor, refused)
             if refused is None:
                 await uow.mfa.replace_backup_codes(caller.user, digests)
@@ -126,7 +128,7 @@ class Mfa:
                     await uow.mfa.log(event, caller.user, actor, success=True)
                 await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
                 # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
-                await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=self._clock.now()))
+                await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=now))
                 await uow.jobs.add(self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor).as_job())
             else:
                 await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
@@ -264,18 +266,20 @@ class Mfa:
             raise RateLimited(retry_after=guess.wait, detail=limit.name)
         return guess
 
-    async def _try_to_enable(self, uow: UnitOfWork, user: UserId, code: str, *, proved: bool) -> Refused | None:
-        guess = await self._guess(uow, user, CODES_AT_SET_UP)
+    async def _try_to_enable(self, uow: UnitOfWork, caller: Caller, code: str, now: datetime, *, proved: bool) -> Refused | None:
+        guess = await self._guess(uow, caller.user, CODES_AT_SET_UP)
         secret = guess.secret
         if secret is None:
             return Refused.NOT_SET_UP
         if secret.enabled_at is not None:
             return Refused.ALREADY_ENABLED
+        if not secret.awaits_code_in(caller.session):
+            return Refused.NOT_SET_UP
         if guess.enabled and not proved:
             raise BesidePasskeys
         step = self._step_of(secret, code)
         # The step counts as used: the code that enabled MFA must not sign in as well.
-        if step is None or not await uow.mfa.enable(user, step, self._clock.now(), beside_passkeys=proved):
+        if step is None or not await uow.mfa.enable(caller.user, step, now, beside_passkeys=proved):
             return Refused.WRONG_CODE
         return None
 

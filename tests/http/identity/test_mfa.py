@@ -110,6 +110,27 @@ async def test_every_step_out_of_order_is_refused(ada: Walker) -> None:
     assert refused(await ada.call("POST", RENEW)) == (400, "BAD_REQUEST", "MFA is not enabled")
 
 
+async def test_a_set_up_belongs_to_the_session_that_began_it(unlimited: Client, people: People) -> None:
+    person = people.add()
+    here, elsewhere = await walker(unlimited, people, person), await walker(unlimited, people, people.session_of(person))
+    await here.set_up()
+    elsewhere.secret = here.secret
+    not_here = (400, "BAD_REQUEST", "MFA is not set up: set it up first")
+    assert refused(await elsewhere.verify()) == not_here
+    # Whoever begins another one replaces it, and has to confirm that one.
+    await elsewhere.set_up()
+    assert refused(await here.verify()) == not_here
+    assert (await here.status()) == {"enabled": False, "has_backup_codes": False}
+    assert (await elsewhere.verify()).status == 200
+    assert refused(await here.verify()) == (400, "BAD_REQUEST", "MFA is already enabled")
+
+
+async def test_one_that_the_release_before_began_is_confirmed_in_any(ada: Walker, people: People) -> None:
+    await ada.set_up()
+    people.change("update mfa_secrets set session_id = null")
+    assert (await ada.verify()).status == 200
+
+
 HOSTILE_BODIES: Sequence[Any] = [
     {},
     {"code": None},

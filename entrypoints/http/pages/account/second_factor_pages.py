@@ -26,6 +26,8 @@ _RENEW: Final = f"{_CODES}/renew"
 _BY_PASSKEYS: Final = f"{SECOND_FACTOR}/passkeys"
 _OFF: Final = f"{SECOND_FACTOR}/turn-off"
 _DONE: Final = {"off": "two_step.done_off", "expired": "two_step.done_expired"}
+# So the second of two equal forms is refused.
+_ON: Final = "second_factor_enabled"
 
 
 class SetUpLink(Done, frozen=True):
@@ -98,7 +100,7 @@ async def show_set_up(call: Call[None, SetUpLink], postern: Postern) -> Page:
     """Show the secret, and ask for a first code"""
     pending = await postern.identity.mfa.pending(call.caller)
     if pending is None:
-        return back_to(SECOND_FACTOR, "expired")
+        return _expired(call.query.to)
     return Answer(_set_up(call, postern, pending, call.query.to), 200)
 
 
@@ -116,9 +118,9 @@ async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
     except ReauthenticationRequired:
         return redirect(proof_page(_SET_UP, StepUp.SECOND_FACTOR))
     except BadRequest as refusal:
-        pending = await postern.identity.mfa.pending(call.caller)
-        if pending is not None:
-            return Answer(_set_up(call, postern, pending, form.to, refusal), 400)
+        if refusal.words != _ON:
+            pending = await identity.mfa.pending(call.caller)
+            return _expired(form.to) if pending is None else Answer(_set_up(call, postern, pending, form.to, refusal), 400)
     return redirect(_with(_CODES, form=str(form.form), to=form.to))
 
 
@@ -189,6 +191,10 @@ async def turn_off(call: Call[BoundForm], postern: Postern) -> Page:
     """Turn off two-step sign-in"""
     await postern.identity.mfa.disable(call.caller, call.actor)
     return back_to(SECOND_FACTOR, "off")
+
+
+def _expired(to: str) -> Page:
+    return redirect(_with(SECOND_FACTOR, done="expired", to=to))
 
 
 def _onward(to: str) -> str:

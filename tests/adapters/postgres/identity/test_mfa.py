@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 import trio
 
 from adapters.postgres.identity.mfa import PostgresMfa
 from adapters.postgres.upkeep.housekeeping import ExpiredPreauthentications
-from core.domain.identifiers import PreauthenticationId, UserId
+from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, MfaStatus, Preauthentication
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor
@@ -18,6 +19,7 @@ from tests.adapters.postgres.conftest import Store
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 STEP = 59_000_000
 CROWD = 50
+HERE, ELSEWHERE = SessionId(UUID(int=1)), SessionId(UUID(int=2))
 FEW = RateLimit("few", burst=3, seconds_per_request=60)
 
 
@@ -25,7 +27,7 @@ async def set_up(store: Store, address: str = "ada@example.org", *, enabled: boo
     account = store.account(address)
     async with store.unit_of_work() as uow:
         assert await uow.accounts.add(account, None)
-        assert await uow.mfa.put_pending(account.id, b"sealed", NOW)
+        assert await uow.mfa.put_pending(account.id, HERE, b"sealed", NOW)
         if enabled:
             assert await uow.mfa.enable(account.id, STEP, NOW)
             await uow.mfa.replace_backup_codes(account.id, [b"one", b"two"])
@@ -60,22 +62,24 @@ async def status(store: Store, user: UserId) -> MfaStatus:
 
 async def test_a_secret_awaits_its_first_code_and_is_replaced_by_another(store: Store) -> None:
     user = await set_up(store, enabled=False)
-    assert await committed(store, lambda uow: uow.mfa.put_pending(user, b"newer", NOW + timedelta(minutes=1)))
+    assert await committed(store, lambda uow: uow.mfa.put_pending(user, ELSEWHERE, b"newer", NOW + timedelta(minutes=1)))
     async with store.unit_of_work() as uow:
         found = await uow.mfa.find(user)
         assert not await uow.mfa.hold(user)
     assert found is not None
     assert (found.sealed_secret, found.created_at, found.enabled_at, found.last_step) == (b"newer", NOW + timedelta(minutes=1), None, 0)
+    assert (found.session, found.awaits_code_in(ELSEWHERE), found.awaits_code_in(HERE)) == (ELSEWHERE, True, False)
     assert await status(store, user) == MfaStatus(enabled=False, has_backup_codes=False)
 
 
 async def test_an_enabled_secret_is_not_replaced(store: Store) -> None:
     user = await set_up(store)
-    assert not await committed(store, lambda uow: uow.mfa.put_pending(user, b"mine", NOW))
+    assert not await committed(store, lambda uow: uow.mfa.put_pending(user, ELSEWHERE, b"mine", NOW))
     async with store.unit_of_work() as uow:
         found = await uow.mfa.find(user)
     assert found is not None
-    assert (found.sealed_secret, found.enabled_at, found.last_step) == (b"sealed", NOW, STEP)
+    assert (found.sealed_secret, found.enabled_at, found.last_step, found.session) == (b"sealed", NOW, STEP, None)
+    assert not found.awaits_code_in(HERE)
     assert await status(store, user) == MfaStatus(enabled=True, has_backup_codes=True)
 
 
@@ -209,7 +213,7 @@ async def test_while_a_code_is_checked_the_secret_under_it_stays(store: Store) -
     async with trio.open_nursery() as nursery, store.unit_of_work() as checking:
         guess = await checking.mfa.begin_guess(user, FEW)
         assert guess.secret is not None
-        nursery.start_soon(committed, store, lambda uow: uow.mfa.put_pending(user, b"another", NOW))
+        nursery.start_soon(committed, store, lambda uow: uow.mfa.put_pending(user, ELSEWHERE, b"another", NOW))
         await trio.sleep(0.05)
         # The secret that the code was checked against is the one that is enabled.
         assert await checking.mfa.enable(user, STEP, NOW)

@@ -121,6 +121,35 @@ async def test_a_set_up_that_was_left_begins_again(home: Home) -> None:
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
 
 
+async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Home) -> None:
+    await home.open(f"{PAGE}?to=/ui/devices")
+    await home.send()
+    home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
+    await home.send(code="abc")
+    assert home.tab.place == f"{PAGE}?done=expired&to=/ui/devices"
+    assert "begin again" in home.tab.page.text
+    # And on to where they came from.
+    assert home.form.fields["to"] == "/ui/devices"
+    assert not is_on(home)
+
+
+async def test_a_set_up_is_no_other_sessions(home: Home) -> None:
+    """Who holds that one may be a thief, and would know the secret for good, or have theirs scanned."""
+    app = await set_up(home)
+    elsewhere = home.browser(home.elsewhere()).tab()
+    assert (await elsewhere.open(SET_UP)).place == f"{PAGE}?done=expired"
+    assert app.secret.encode() not in elsewhere.shown.body
+    form = home.form
+    await elsewhere.open(PAGE)
+    await elsewhere.send(len(elsewhere.page.forms) - 1)
+    assert elsewhere.place == SET_UP
+    await home.send(code=app.now())
+    assert home.tab.place == f"{PAGE}?done=expired"
+    assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
+    assert form.action == SET_UP
+    assert not is_on(home)
+
+
 async def test_one_that_is_on_is_not_set_up_again(home: Home) -> None:
     await home.open(PAGE)
     form = home.form
