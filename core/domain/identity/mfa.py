@@ -21,9 +21,11 @@ MOST_WRONG_CODES = 5
 
 # Per person, over all addresses, pre-auth tokens and sessions. At any moment three of a million codes are right, so an attacker who tries
 # for a whole day at this pace gets in with a chance of 1 in 450. A trusted device has a bucket of its own, and only a right code makes a
-# device trusted: an attacker who knows the password must not lock the owner out. There are two limits so that a stolen session, which may
-# try codes at the set-up, cannot use up the tries that the owner needs to sign in.
+# device trusted: an attacker who knows the password must not lock the owner out. A stolen session has limits of its own, at the set-up and
+# where it has to prove itself again, so it cannot use up the tries that the owner needs to sign in. Whoever has such a session and the
+# password too has twice the tries.
 CODES_AT_SIGN_IN = RateLimit("mfa_codes_at_sign_in", burst=10, seconds_per_request=120)
+CODES_IN_SESSION = RateLimit("mfa_codes_in_session", burst=10, seconds_per_request=120)
 CODES_AT_SET_UP = RateLimit("mfa_codes_at_set_up", burst=10, seconds_per_request=120)
 
 # Without I, O, 0 and 1, which look alike on paper. Eight of these 32 characters are 40 bits: far beyond guessing at that pace. Only a keyed

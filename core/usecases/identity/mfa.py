@@ -227,12 +227,14 @@ class Mfa:
         """
         await self._backup_codes.prepare()
 
-    async def check(self, uow: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None) -> MfaMethod | None:
-        """Redeems a code at sign-in. None when it is wrong or was used before; the caller commits even then, or the guess would not count.
+    async def check(
+        self, uow: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None, *, limit: RateLimit = CODES_AT_SIGN_IN
+    ) -> MfaMethod | None:
+        """Redeems a code. None when it is wrong or was used before; the caller commits even then, or the guess would not count.
 
         Raises `RateLimited` after too many codes for this person, from all addresses together, or from this device if it is a trusted one.
         """
-        guess = await self._guess(uow, user, CODES_AT_SIGN_IN, client)
+        guess = await self._guess(uow, user, limit, client)
         secret = guess.secret
         method = MfaMethod.BACKUP_CODE if time_based_code(code) is None else MfaMethod.TOTP
         if not guess.enabled:

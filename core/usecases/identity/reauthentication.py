@@ -7,6 +7,7 @@ from typing import TypeVar
 from core.domain.errors import Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.identity.mfa import CODES_IN_SESSION
 from core.domain.identity.passkeys import Assertion, Ceremony, bound_to_session
 from core.domain.identity.precedence import Precedence
 from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, missing_proof, proof_renewed, require_fresh
@@ -96,14 +97,14 @@ class Reauthentication:
 
     async def with_code(self, caller: Caller, code: str, client: Client, actor: Actor) -> None:
         """A code of the authenticator, or a backup code; each works once. Raises `Unauthorized` for a wrong one, also for a person without
-        a second factor, and `RateLimited` after too many.
+        a second factor, and `RateLimited` after too many within sessions of theirs.
         """
         approach = await self._devices.observe(client)
         await self._mfa.prepare()
         async with self._unit_of_work() as uow:
             # The account before its second factor, as everywhere.
             await uow.accounts.hold_shared(caller.user)
-            if await self._mfa.check(uow, caller.user, code, actor, client) is None:
+            if await self._mfa.check(uow, caller.user, code, actor, client, limit=CODES_IN_SESSION) is None:
                 sighting = self._devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
                 await self._login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
                 raise Unauthorized("The code is not valid", words="wrong_code")

@@ -204,7 +204,7 @@ _PROVE: Final[dict[str, Any]] = {
     "possible": True,
     "explained": "prove.by_password",
     "passkey": "/ui/prove/passkey",
-    "again": "/ui/sign-in?again=yes",
+    "again": "",
     "longest": 128,
 }
 
@@ -519,7 +519,10 @@ STATES: Final = (
         errors={"": Words("refusals.passkey_refused")},
     ),
     _account(
-        "account, prove by passkey", "prove.html", "", **{**_PROVE, "by_passkey": True, "possible": False, "explained": "prove.by_passkey"}
+        "account, prove by passkey",
+        "prove.html",
+        "",
+        **{**_PROVE, "by_passkey": True, "possible": False, "explained": "prove.by_passkey", "again": "/ui/sign-in?again=yes"},
     ),
     _account("account, passkeys, none", "passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
     _account(
@@ -578,5 +581,12 @@ STATES: Final = (
         "",
         **{**_PROVE, "by_code": True, "explained": "prove.by_code"},
         errors={"code": Words("refusals.wrong_code")},
+    ),
+    _account(
+        "account, prove by code, too many",
+        "prove.html",
+        "",
+        **{**_PROVE, "by_code": True, "explained": "prove.by_code", "again": "/ui/sign-in?again=yes"},
+        errors={"code": Words("refusals.rate_limit_exceeded")},
     ),
 )

@@ -12,6 +12,7 @@ from core.domain.identity.mfa import (
     BACKUP_CODE_ALPHABET,
     CODES_AT_SET_UP,
     CODES_AT_SIGN_IN,
+    CODES_IN_SESSION,
     STEP,
     TOLERANCE,
     MfaEvent,
@@ -97,9 +98,10 @@ def test_a_step_begins_with_its_thirty_seconds_and_ends_with_them() -> None:
     assert step_at(start + STEP) == step + 1
 
 
-def test_guessing_for_a_day_is_hopeless_and_the_two_limits_are_apart() -> None:
-    assert CODES_AT_SET_UP.name != CODES_AT_SIGN_IN.name
-    for limit in (CODES_AT_SET_UP, CODES_AT_SIGN_IN):
+def test_guessing_for_a_day_is_hopeless_and_the_limits_are_apart() -> None:
+    limits = (CODES_AT_SET_UP, CODES_AT_SIGN_IN, CODES_IN_SESSION)
+    assert len({limit.name for limit in limits}) == len(limits)
+    for limit in limits:
         a_day = limit.burst + timedelta(days=1).total_seconds() / limit.seconds_per_request
         assert a_day * (2 * TOLERANCE + 1) / 10**6 < 1 / 400
 

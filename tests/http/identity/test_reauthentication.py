@@ -7,6 +7,7 @@ import pyotp
 import pytest
 import trio
 
+from core.domain.identity.mfa import CODES_IN_SESSION
 from entrypoints.bootstrap import Postern
 from entrypoints.http.routes import ROUTES
 from tests.conftest import CapturedLog
@@ -14,7 +15,7 @@ from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People
-from tests.http.signing_in import PASSWORD, Browser, unlimited
+from tests.http.signing_in import PASSWORD, SAFARI, Browser, unlimited
 from tests.meanwhile import meanwhile
 
 REAUTHENTICATE: Final = "/api/auth/reauthenticate"
@@ -256,12 +257,36 @@ async def test_a_wrong_code_counts_as_a_failed_sign_in(house: House) -> None:
     assert house.failures() == ["wrong_code"]
 
 
-async def test_codes_are_limited_as_at_sign_in(house: House) -> None:
+async def test_codes_are_limited_over_all_sessions_of_a_person(house: House) -> None:
     await house.enable_mfa_and_sign_in()
-    statuses = [(await house.prove(code="ABCD-EFGH")).status for _ in range(12)]
-    assert statuses[-1] == 429
-    preauth = (await house.browser.tokens(house.ada))["access_token"]
-    assert (await house.browser.verify(preauth, house.codes[0])).status == 429
+    selected = (await house.client.post("/api/organizations/acme/select", token=house.token)).json()["access_token"]
+    statuses = [(await house.prove(token, code="ABCD-EFGH")).status for token in (house.token, selected) * 6]
+    assert statuses == [401] * CODES_IN_SESSION.burst + [429] * 2
+    assert (await house.prove(code=house.codes[0])).status == 429
+
+
+async def test_a_thief_of_a_session_cannot_use_up_the_codes_that_its_owner_signs_in_with(house: House) -> None:
+    await house.enable_mfa_and_sign_in()
+    assert house.totp is not None
+    while (await house.prove(code="ABCD-EFGH")).status != 429:
+        pass
+    elsewhere = Browser(house.client, SAFARI)
+    preauth = (await elsewhere.tokens(house.ada))["access_token"]
+    signed_in = await elsewhere.verify(preauth, house.totp.now())
+    assert signed_in.status == 200
+    # A sign-in is a proof, so the owner goes on, and may end the thief's session.
+    assert (await house.ask(*RENEW, token=signed_in.json()["access_token"])).status == 200
+
+
+async def test_a_thief_of_the_password_cannot_use_up_the_codes_of_a_session(house: House) -> None:
+    await house.enable_mfa_and_sign_in()
+    assert house.totp is not None
+    thief = Browser(house.client, SAFARI)
+    answered = 401
+    while answered == 401:
+        answered = (await thief.verify((await thief.tokens(house.ada))["access_token"], "ABCD-EFGH")).status
+    assert answered == 429
+    assert (await house.prove(code=house.totp.now())).status == 200
 
 
 async def test_without_a_second_factor_no_code_is_good(house: House) -> None:

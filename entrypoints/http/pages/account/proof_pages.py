@@ -106,7 +106,7 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
     by_passkey = missing.by_passkey and postern.identity.passkeys.obstacle is None
     if not missing.possible and not by_passkey:
         return redirect(sign_in_again(place))
-    by_code = missing.method is ProofMethod.CODE
+    by_code, waits = missing.method is ProofMethod.CODE, isinstance(refusal, RateLimited)
     field = "" if isinstance(refusal, PasskeyRefused | PasskeyChallengeOver) or not missing.possible else "code" if by_code else "password"
     explained = "password" if not by_code else "code" if missing.by_app else "backup_code"
     shown = show(
@@ -122,11 +122,12 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
         possible=missing.possible,
         explained="prove.by_passkey" if not missing.possible else f"prove.by_{explained}",
         passkey=_PASSKEY,
-        again=sign_in_again(place),
+        # A sign-in has tries of its own, and is a proof.
+        again="" if missing.possible and not waits else sign_in_again(place),
         longest=LONGEST_CODE if by_code else LONGEST_PASSWORD,
         errors={} if refusal is None else {field: refusal},
     )
-    status = 200 if refusal is None else 429 if isinstance(refusal, RateLimited) else 400
+    status = 200 if refusal is None else 429 if waits else 400
     return Answer(shown, status)
 
 
