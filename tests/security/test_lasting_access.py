@@ -94,6 +94,52 @@ async def test_nor_by_a_second_factor_of_the_thiefs_own(stolen: Stolen) -> None:
         assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
 
 
+async def test_nor_by_one_that_the_thief_takes_off_again(stolen: Stolen) -> None:
+    """Once it is off, nothing says who enabled it."""
+    secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
+    assert (await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})).status == 200
+    assert (await stolen.thief("DELETE", "/api/user/mfa")).status == 200
+    for token in (None, (await stolen.opened())[1]["access_token"]):
+        for method, path, body in (
+            ("PATCH", "/api/user", {"email": "thief@example.net"}),
+            ("POST", "/api/user/passkeys/options", None),
+            ("POST", "/api/user/identities/codehost/link", None),
+            ("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(stolen.bob.user)}),
+        ):
+            answer = await stolen.thief(method, path, body, token)
+            assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED"), path
+
+
+async def test_no_first_password_is_chosen_with_it(stolen: Stolen) -> None:
+    """It would sign in, and be a fresh proof."""
+    stolen.people.change("update users set password_hash = null where id = %s", stolen.ada.user)
+    elsewhere = stolen.people.session_of(stolen.ada)
+    for token in (None, (await stolen.opened())[1]["access_token"]):
+        answer = await stolen.thief("POST", "/api/user/set-password", {"new_password": "thieves like us 77"}, token)
+        assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+    assert stolen.people.rows("select from users where id = %s and password_hash is not null", stolen.ada.user) == []
+    assert (await stolen.client.get("/api/user", token=await stolen.people.token(elsewhere))).status == 200
+
+
+async def test_no_platform_owner_is_made_and_no_second_factor_taken_away_with_that_of_one(stolen: Stolen) -> None:
+    stolen.people.change("update users set is_platform_owner = true where id = %s", stolen.ada.user)
+    stolen.people.change("update users set email_verified_at = now() where id = %s", stolen.bob.user)
+    enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
+    for person in (stolen.ada, stolen.bob):
+        stolen.people.change(enabled, person.user)
+    for method, path, body in (
+        ("DELETE", f"/api/platform/users/{stolen.ada.user}/mfa", {"reason": "x"}),
+        ("DELETE", f"/api/platform/users/{stolen.bob.user}/mfa", {"reason": "x"}),
+        ("POST", "/api/platform/owners", {"user_id": str(stolen.bob.user)}),
+        ("DELETE", f"/api/privacy/forget/{stolen.bob.user}", None),
+        ("DELETE", "/api/organizations/acme", None),
+    ):
+        answer = await stolen.thief(method, path, body)
+        assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED"), path
+    assert len(stolen.people.rows("select from mfa_secrets")) == 2
+    assert len(stolen.people.rows("select from users where is_platform_owner")) == 1
+
+
 async def test_no_organization_is_given_away_with_it(stolen: Stolen) -> None:
     for token in (None, (await stolen.opened())[1]["access_token"]):
         body = {"new_owner_user_id": str(stolen.bob.user)}

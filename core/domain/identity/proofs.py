@@ -47,10 +47,12 @@ class StepUp(Enum):
     """What needs a fresh proof."""
 
     SECOND_FACTOR = auto()
-    """A change of the second factor itself. Enabling it proves it, so the person may go on to the backup codes or disable it again."""
+    """A change of the second factor itself. Enabling it proves it, so the person may go on to the backup codes or disable it again, also
+    twice.
+    """
     ACCOUNT = auto()
-    """What makes the account valuable to a thief: its address, and what it owns. Enabling a second factor needs no proof, so it proves
-    nothing here: a thief with a stolen session could enable one of their own.
+    """What makes the account valuable to a thief: its address, how it is signed in to, and what it owns. Enabling a second factor needs no
+    proof, so it proves nothing here: a thief with a stolen session could enable one of their own, and disable it again.
     """
 
 
@@ -62,11 +64,17 @@ def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: time
 
     proved, since = standing.proved, standing.second_factor_since
     if since is None:
-        return None if is_fresh(proved.at) or is_fresh(proved.second_factor_at) else ProofMethod.PASSWORD
-    if not is_fresh(proved.second_factor_at):
+        # What was shown of one that is gone is good for nothing but disabling it twice.
+        gone = proved.second_factor_at if asked is StepUp.SECOND_FACTOR else None
+        return None if is_fresh(proved.at) or is_fresh(gone) else ProofMethod.PASSWORD
+    if not is_fresh(proved.second_factor_at) or not _is_since(since, proved.second_factor_at):
         return ProofMethod.CODE
-    signed_in_since = proved.at is not None and proved.at >= since
-    return ProofMethod.PASSWORD if asked is StepUp.ACCOUNT and not signed_in_since and not is_fresh(proved.at) else None
+    enough = asked is StepUp.SECOND_FACTOR or _is_since(since, proved.at) or is_fresh(proved.at)
+    return None if enough else ProofMethod.PASSWORD
+
+
+def _is_since(since: datetime, at: datetime | None) -> bool:
+    return at is not None and at >= since
 
 
 def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> None:

@@ -1,7 +1,7 @@
 """Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from core.domain.errors import Unauthorized
@@ -74,6 +74,10 @@ class Reauthentication:
     async def require(self, caller: Caller, asked: StepUp) -> None:
         """Raises `ReauthenticationRequired` when the caller's session has no fresh proof."""
         require_fresh(await self._standing(caller), asked, self._clock.now(), self._window)
+
+    def has_proved(self, caller: Caller, second_factor_since: datetime | None, asked: StepUp) -> bool:
+        """Whether a caller from a browser, whose proofs are known, has a fresh one. The second factor is what the page has read anyway."""
+        return missing_proof(Standing(caller.proved, second_factor_since), asked, self._clock.now(), self._window) is None
 
     async def missing(self, caller: Caller, asked: StepUp) -> Missing | None:
         """What the caller has to show first. None: nothing."""

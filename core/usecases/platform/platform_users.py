@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.domain.email import Email
-from core.domain.errors import NotFound
+from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import LOOKED_BACK, Alert
 from core.domain.identity.impersonation import reason_of
@@ -35,11 +35,13 @@ class PlatformUsers:
             raise NotFound("There is no such user")
         return found
 
-    async def force_disable_mfa(self, user: UserId, reason: str, actor: Actor) -> bool:
+    async def force_disable_mfa(self, user: UserId, by: UserId, reason: str, actor: Actor) -> bool:
         """For people who have lost their second factor. They are told by mail. False when there was none. Raises `NotFound`, and
-        `BadRequest` without a reason.
+        `BadRequest` for oneself and without a reason.
         """
         reason = reason_of(reason)
+        if user == by:
+            raise BadRequest("Another platform owner has to do it: your own second factor you disable with DELETE /api/user/mfa")
         found = await self.mfa(user)
         return await self._mfa.force_disable(user, found.email, actor, reason, language=found.language)
 

@@ -28,13 +28,26 @@ def passes(proved: Proved, since: datetime | None, asked: StepUp) -> bool:
         (Proved(), False),
         (Proved(STALE), False),
         (Proved(FRESH), True),
-        # Of a second factor that has been disabled since.
-        (Proved(STALE, FRESH), True),
+        (Proved(FRESH, FRESH), True),
         (Proved(STALE, STALE), False),
     ],
 )
-def test_without_a_second_factor_any_fresh_proof_will_do(asked: StepUp, proved: Proved, expected: bool) -> None:
+def test_without_a_second_factor_the_first_proof_must_be_fresh(asked: StepUp, proved: Proved, expected: bool) -> None:
     assert passes(proved, None, asked) is expected
+
+
+def test_a_second_factor_that_is_gone_proves_nothing_but_may_be_disabled_twice() -> None:
+    """A thief of the session could enable one of their own, and disable it."""
+    for proved in (Proved(STALE, FRESH), Proved(None, FRESH)):
+        assert not passes(proved, None, StepUp.ACCOUNT)
+        assert passes(proved, None, StepUp.SECOND_FACTOR)
+
+
+@pytest.mark.parametrize("asked", StepUp)
+def test_what_was_shown_of_an_earlier_second_factor_proves_nothing_of_this_one(asked: StepUp) -> None:
+    moment = timedelta(microseconds=1)
+    assert not passes(Proved(FRESH, NOW - moment), NOW, asked)
+    assert passes(Proved(FRESH, NOW), NOW, asked)
 
 
 @pytest.mark.parametrize("asked", StepUp)

@@ -1,5 +1,6 @@
 """A fresh proof: what asks for one, what renews it, and what does not."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -104,6 +105,12 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("POST", "/api/user/passkeys"),
         ("DELETE", "/api/user/passkeys/{passkey_id}"),
     }
+    platform = {
+        ("POST", "/api/platform/owners"),
+        ("DELETE", "/api/platform/owners/{user_id}"),
+        ("DELETE", "/api/platform/users/{user_id}/mfa"),
+        ("DELETE", "/api/platform/organizations/{org_id}"),
+    }
     identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
     routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"
     assert declared == {
@@ -111,9 +118,25 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
         ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
         *(("POST", providers), ("PATCH", f"{providers}/{{provider_id}}"), ("DELETE", f"{providers}/{{provider_id}}")),
+        *(("DELETE", "/api/organizations/acme"), ("DELETE", "/api/privacy/forget/{user_id}"), ("POST", "/api/user/set-password")),
         *passkeys,
         *identities,
+        *platform,
     }
+
+
+async def test_each_of_them_refuses_who_has_none_before_it_looks_at_anything_else(house: House) -> None:
+    """Also somebody who governs the platform and owns the organization."""
+    house.people.change("update users set is_platform_owner = true where id = %s", house.ada.user)
+    await house.sign_in()
+    house.time_passes()
+    asking = [one for one in ROUTES if one.step_up is not None]
+    assert len(asking) > 20
+    for one in asking:
+        path = re.sub(r"\{.*?\}", str(house.bob.user), one.path.replace("{org_slug}", "acme"))
+        await house.is_refused((one.method, path))
+    assert house.people.rows("select from organizations where slug = 'acme'") != []
+    assert house.people.rows("select from users where anonymized_at is not null or is_platform_owner and id <> %s", house.ada.user) == []
 
 
 @pytest.mark.parametrize("what", [DISABLE, ADDRESS, TRANSFER])
@@ -157,6 +180,30 @@ async def test_a_trusted_device_signs_in_with_the_password_and_has_no_second_fac
     await house.is_refused(DISABLE)
     assert (await house.prove(code=house.codes[1])).status == 200
     assert (await house.ask(*DISABLE)).status == 200
+
+
+async def test_a_second_factor_that_is_gone_proves_only_itself(house: House) -> None:
+    await house.sign_in()
+    house.time_passes()
+    await house.enable_mfa()
+    for _ in range(2):
+        assert (await house.ask(*DISABLE)).status == 200
+    for what in (ADDRESS, TRANSFER):
+        await house.is_refused(what)
+
+
+async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: House) -> None:
+    """A thief enables one and disables it; then the owner, who is warned, enables one elsewhere."""
+    await house.sign_in()
+    house.time_passes()
+    await house.enable_mfa()
+    assert (await house.ask(*DISABLE)).status == 200
+    stolen = house.token
+    await house.sign_in()
+    await house.enable_mfa()
+    for what in (DISABLE, RENEW, ADDRESS):
+        await house.is_refused(what, stolen)
+    assert (await house.ask(*RENEW)).status == 200
 
 
 async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_itself(house: House) -> None:

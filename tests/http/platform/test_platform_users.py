@@ -253,6 +253,17 @@ async def test_without_a_reason_nothing_is_taken_away(house: House, body: Any, q
     assert len(house.people.rows("select from mfa_secrets")) == 1
 
 
+async def test_ones_own_is_not_taken_away_here(house: House) -> None:
+    """Nor by the last platform owner: the command line can."""
+    enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
+    house.people.change(enabled, house.grace.user)
+    house.people.change("update sessions set second_factor_at = now()")
+    answer = await house.request("DELETE", f"/api/platform/users/{house.grace.user}/mfa", {"reason": "Lost"})
+    assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    assert "DELETE /api/user/mfa" in answer.json()["error"]
+    assert len(house.people.rows("select from mfa_secrets")) == 1
+
+
 async def test_how_many_have_a_second_factor_and_how_it_goes(house: House) -> None:
     people = [house.people.add() for _ in range(5)]
     gone = house.people.add()
@@ -318,9 +329,10 @@ async def test_what_it_costs_in_round_trips(house: House) -> None:
         (2, "GET", f"/api/platform/users/{ada.user}/mfa/status", None),
         (2, "GET", "/api/platform/mfa/metrics", None),
         (2, "GET", "/api/platform/mfa/suspicious", None),
-        (4, "DELETE", f"/api/platform/users/{ada.user}/mfa", {"reason": "Lost"}),
-        (4, "POST", "/api/platform/owners", {"user_id": str(ada.user)}),
-        (5, "DELETE", f"/api/platform/owners/{ada.user}", None),
+        # One for the fresh proof.
+        (5, "DELETE", f"/api/platform/users/{ada.user}/mfa", {"reason": "Lost"}),
+        (5, "POST", "/api/platform/owners", {"user_id": str(ada.user)}),
+        (6, "DELETE", f"/api/platform/owners/{ada.user}", None),
     ):
         assert (await house.request(method, path, body)).status == 200
         assert house.log.events("request")[-1]["db_round_trips"] == expected, (method, path)

@@ -1,13 +1,15 @@
 """`/ui/password`: a first password, or another one."""
 
-from typing import Final
+from typing import Any, Final
 
-from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Unauthorized
+from core.domain.identity.account_summaries import AccountSummary
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import PASSWORD, AnyCall, Done, Page, back_to, show
@@ -17,6 +19,7 @@ from entrypoints.http.pages.declaring import WITH_FORM, page
 _FIELDS: Final = {"passwords_differ": "repeated", "wrong_current_password": "current", "rate_limit_exceeded": ""}
 # So the second of two equal forms is refused.
 _TWICE: Final = frozenset({"wrong_current_password", "has_password"})
+_PROVE_FIRST: Final = redirect(proof_page(PASSWORD, StepUp.ACCOUNT))
 _DONE: Final = {"changed": "own_password.done_changed", "set": "own_password.done_set"}
 
 
@@ -28,31 +31,28 @@ class PasswordForm(BoundForm, frozen=True, kw_only=True):
 
 
 @page.get(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
-async def show_own_password(call: Call[None, Done], postern: Postern) -> bytes:
-    """See when you chose your password, and choose another"""
+async def show_own_password(call: Call[None, Done], postern: Postern) -> Page:
+    """See when you chose your password, and choose another
+
+    A first one needs a fresh proof, as it will be one.
+    """
     summary = await postern.identity.account_summaries.of(call.caller.user)
-    return show(
-        call,
-        postern,
-        "password.html",
-        PASSWORD,
-        action=PASSWORD,
-        has_password=summary.has_password,
-        changed_at=summary.password_changed_at,
-        shortest=SHORTEST_PASSWORD,
-        longest=LONGEST_PASSWORD,
-        done=_DONE.get(call.query.done, ""),
-    )
+    prove = postern.identity.reauthentication
+    if not summary.has_password and not prove.has_proved(call.caller, summary.second_factor_since, StepUp.ACCOUNT):
+        return _PROVE_FIRST
+    return Answer(_form(call, postern, summary, done=_DONE.get(call.query.done, "")), 200)
 
 
-@page.post(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound, Overloaded))
+@page.post(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized, NotFound, Overloaded))
 async def send_own_password(call: Call[PasswordForm], postern: Postern) -> Page:
     """Choose a password
 
-    All other sessions end. The same form, sent twice, is answered as once.
+    All other sessions end. The same form, sent twice, is answered as once. A first password needs a fresh proof.
     """
     form, user = call.body, call.caller.user
     done = back_to(PASSWORD, "set" if form.current is None else "changed")
+    if form.current is None and await postern.identity.reauthentication.missing(call.caller, StepUp.ACCOUNT) is not None:
+        return _PROVE_FIRST
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
@@ -63,22 +63,23 @@ async def send_own_password(call: Call[PasswordForm], postern: Postern) -> Page:
     except (BadRequest, Unauthorized, RateLimited) as refusal:
         if refusal.words in _TWICE and await postern.identity.account_passwords.was_just_chosen(user, form.new_password):
             return done
-        return _refused(call, postern, refusal)
+        # Another tab may have set a password meanwhile: the form is that of the account as it is now.
+        summary = await postern.identity.account_summaries.of(user)
+        shown = _form(call, postern, summary, errors={_FIELDS.get(refusal.words, "new_password"): refusal})
+        return Answer(shown, 429 if isinstance(refusal, RateLimited) else 400)
     return done
 
 
-def _refused(call: AnyCall, postern: Postern, refusal: Refusal) -> Answer[bytes]:
-    field = _FIELDS.get(refusal.words, "new_password")
-    shown = show(
+def _form(call: AnyCall, postern: Postern, summary: AccountSummary, **more: Any) -> bytes:
+    return show(
         call,
         postern,
         "password.html",
         PASSWORD,
         action=PASSWORD,
-        has_password=call.body.current is not None,
-        changed_at=None,
+        has_password=summary.has_password,
+        changed_at=summary.password_changed_at,
         shortest=SHORTEST_PASSWORD,
         longest=LONGEST_PASSWORD,
-        errors={field: refusal},
+        **more,
     )
-    return Answer(shown, 429 if isinstance(refusal, RateLimited) else 400)

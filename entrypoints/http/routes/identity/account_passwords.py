@@ -6,6 +6,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -67,11 +68,14 @@ async def reset_password(call: Call[Reset], postern: Postern) -> Message:
     return Message("The password is changed. You can sign in with it now.")
 
 
-@endpoint.post("/api/user/set-password", caller=OWN_USER, refuses=(BadRequest, NotFound, Overloaded), tags=("account",))
+@endpoint.post(
+    "/api/user/set-password", caller=OWN_USER, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound, Overloaded), tags=("account",)
+)
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
     """Choose a first password
 
-    For accounts that have no password because they sign in another way. Your other sessions end.
+    For accounts that have no password because they sign in another way. Your other sessions end. You need a recent proof of who you are: of
+    the second factor, if you have one.
     """
     caller = call.caller
     await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)

@@ -11,6 +11,7 @@ from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity import privacy
 from core.domain.identity.callers import Caller
 from core.domain.identity.privacy import Asker, Belonging, ExportedLogin, PrivacyRequest
+from core.domain.identity.proofs import StepUp
 from core.usecases.identity.privacy import Exported
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Streamed
@@ -191,7 +192,7 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     return Streamed(parts_of_export(exported))
 
 
-@endpoint.delete("/api/privacy/forget/{user_id}", caller=OWN_PERSON, limit=PRIVACY, tags=_TAGS)
+@endpoint.delete("/api/privacy/forget/{user_id}", caller=OWN_PERSON, limit=PRIVACY, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Forgotten:
     """Forget a person, for good
 
@@ -201,7 +202,8 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
     A platform owner may do this. So may an owner of all organizations that the person belongs to, if the person joined each of them by
     their own act, or if the account came to be through one of them, and if the person signs in to no service of another organization. A
-    platform owner has to be demoted first. You may repeat this.
+    platform owner has to be demoted first. You may repeat this. You need a recent proof of who you are: of the second factor, if you have
+    one.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Forgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)

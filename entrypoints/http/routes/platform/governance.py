@@ -9,6 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, TierId
+from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, Wanted
 from core.domain.tenancy.organizations import OrganizationStatus
@@ -226,11 +227,12 @@ async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath]
     return Governed(organization_record(organization))
 
 
-@endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def delete_organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
     """Delete an organization for good
 
-    No request finds it from now on; its data is removed in the background. The audit log stays.
+    No request finds it from now on; its data is removed in the background. The audit log stays. You need a recent proof of who you are: of
+    the second factor, if you have one.
     """
     deleted = await postern.platform.governance.delete(OrganizationId(call.path.org_id), Authority(call.actor))
     return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")

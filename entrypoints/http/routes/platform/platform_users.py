@@ -10,6 +10,7 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.alerts import AlertType
+from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -170,15 +171,17 @@ async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: 
     )
 
 
-@endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
     """Remove the second factor of a user who lost it
 
     The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the password alone
-    signs them in. You may repeat this.
+    signs them in. You may repeat this. Your own you remove with `DELETE /api/user/mfa`. You need a recent proof of who you are: of the
+    second factor, if you have one.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
-    disabled = await postern.platform.platform_users.force_disable_mfa(UserId(call.path.user_id), reason or "", call.actor)
+    user, by = UserId(call.path.user_id), call.caller.user
+    disabled = await postern.platform.platform_users.force_disable_mfa(user, by, reason or "", call.actor)
     return MfaForceDisabled.told(disabled=disabled)
 
 
@@ -199,21 +202,23 @@ async def suspicious_activity(_call: Call, postern: Postern) -> Alerts:
     return Alerts([SuspiciousActivity(one.user, one.email.address, one.type, one.details, one.detected_at) for one in alerts])
 
 
-@endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
+@endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)
 async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern) -> PlatformOwnerChanged:
     """Make a user a platform owner
 
-    The account must be active and its e-mail address verified. You may repeat this.
+    The account must be active and its e-mail address verified. You may repeat this. You need a recent proof of who you are: of the second
+    factor, if you have one.
     """
     account = await postern.platform.platform_owners.put_in_office(UserId(call.body.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))
 
 
-@endpoint.delete("/api/platform/owners/{user_id}", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.delete("/api/platform/owners/{user_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
     """Make a platform owner an ordinary user again
 
-    The account stays. Impersonation sessions that it opened end. You cannot demote yourself, so one platform owner always remains.
+    The account stays. Impersonation sessions that it opened end. You cannot demote yourself, so one platform owner always remains. You need
+    a recent proof of who you are: of the second factor, if you have one.
     """
     account = await postern.platform.platform_owners.put_out_of_office(UserId(call.path.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))

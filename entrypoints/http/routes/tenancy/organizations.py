@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
+from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.organizations import LONGEST_SLUG, SHORTEST_NAME, SHORTEST_SLUG, OrganizationOverview
 from core.domain.tenancy.roles import Capability
@@ -131,12 +132,13 @@ async def rename_organization(call: Call[OrganizationChange, None, OwnOrganizati
     return _own(await postern.tenancy.organizations.rename(call.caller, call.body.name, call.actor))
 
 
-@endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, status=204, tags=_TAGS)
+@endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete an organization and all its data for good
 
     No request, list or token finds it from now on, and its slug is free. Its data is removed in the background, usually within a minute.
-    People keep their accounts. The audit log stays, without what identifies people.
+    People keep their accounts. The audit log stays, without what identifies people. You need a recent proof of who you are: of the second
+    factor, if you have one.
     """
     await postern.tenancy.organizations.delete(call.caller, call.actor)
     return NO_BODY

@@ -36,6 +36,48 @@ async def test_a_first_password(home: Home) -> None:
     assert [entry["details"]["how"] for entry in home.audited("security.password.changed")] == ["set"]
 
 
+async def test_a_first_password_needs_a_fresh_proof(home: Home) -> None:
+    """It will be one."""
+    prove = "/ui/prove?to=/ui/password&need=account"
+    await home.open("/ui/password")
+    form = home.form
+    home.grow_old()
+    answer = await home.tabs.request("GET", "/ui/password")
+    assert (answer.status, answer.header("location")) == (303, prove)
+    answer = await home.tabs.request("POST", form.action, {**form.fields, "new_password": NEW, "repeated": NEW})
+    assert (answer.status, answer.header("location")) == (303, prove)
+    assert home.people.rows("select from users where password_hash is not null") == []
+    # Without a passkey they sign in again, and come back.
+    answer = await home.tabs.request("GET", prove)
+    assert answer.header("location") == "/ui/sign-in?to=/ui/password&again=yes"
+    home.people.give_passkey(home.ada)
+    assert "Use a passkey first." in (await home.open("/ui/password")).page.text
+    home.people.change("update sessions set proved_at = now()")
+    assert (await home.open("/ui/password")).place == "/ui/password"
+
+
+async def test_another_one_needs_the_current_one_and_no_more(home: Home) -> None:
+    await home.has_password(OLD)
+    home.grow_old()
+    await home.open("/ui/password")
+    await home.send(current=OLD, new_password=NEW, repeated=NEW)
+    assert home.tab.place == "/ui/password?done=changed"
+
+
+async def test_another_tab_has_set_the_first_password(home: Home) -> None:
+    one, two = await home.tabs.tab().open("/ui/password"), await home.tabs.tab().open("/ui/password")
+    last = len(one.page.forms) - 1
+    await one.send(last, new_password=NEW, repeated=NEW)
+    home.people.change("update users set password_changed_at = now() - interval '1 minute'")
+    await two.send(last, new_password=OLD, repeated=OLD)
+    assert (two.place, two.status) == ("/ui/password", 400)
+    assert "already has a password" in two.page.text
+    assert "sign in another way" not in two.page.text
+    await two.send(last, current=NEW, new_password=OLD, repeated=OLD)
+    assert two.place == "/ui/password?done=changed"
+    assert await password_is(home, OLD)
+
+
 async def test_another_password(home: Home) -> None:
     home.log.remember(OLD, NEW)
     await home.has_password(OLD)
@@ -103,3 +145,4 @@ async def test_a_form_for_another_state_of_the_account(home: Home) -> None:
     await home.send(current=OLD, new_password=NEW, repeated=NEW)
     assert home.tab.status == 400
     assert "choose one first" in home.tab.page.text
+    assert "current" not in home.tab.page.inputs
