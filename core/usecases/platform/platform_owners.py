@@ -68,8 +68,8 @@ class PlatformOwners:
 
     async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
         """Make an existing account a platform owner, on the word of another. Impersonations of it end, as do its sessions that a provider
-        vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when the
-        asking owner has been removed meanwhile.
+        vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when
+        the asking owner has been removed meanwhile.
         """
         now = self._clock.now()
         async with self._unit_of_work() as uow:
