@@ -21,6 +21,8 @@ from core.frozen import Frozen
 
 _SIGNED_IN_BY: Final = "signed_in_by"
 """In what is kept of the sign-in: the way in which the person did."""
+_PROVIDER: Final = "signed_in_at_provider"
+"""And the provider that vouched for them."""
 
 
 class FlowRow(Frozen):
@@ -62,6 +64,7 @@ class FlowRow(Frozen):
             session=None if self.flow_session is None else SessionId(self.flow_session),
             signed_in_at=self.flow_signed_in_at,
             signed_in_by=self.flow_wanted.get(_SIGNED_IN_BY, ""),
+            signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             branding=POSTERN if self.flow_brand is None else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color),
@@ -112,8 +115,8 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     }
 
 
-def _way(by: str) -> Mapping[str, Any]:
-    return {"way": Jsonb({_SIGNED_IN_BY: by})}
+def _way(by: str, provider: str) -> Mapping[str, Any]:
+    return {"way": Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider})}
 
 
 class PostgresFlows:
@@ -142,15 +145,17 @@ class FlowRows:
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
         await self._transaction.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
-    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime, *, by: str) -> bool:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "at": at, **_way(by)}
+    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime, *, by: str, provider: str = "") -> bool:
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "at": at, **_way(by, provider)}
         return bool(await self._transaction.ask(IdRow, _SIGN_IN, parameters))
 
     async def keep(self, flow: FlowId, session: SessionId) -> None:
         await self._transaction.tell(_KEEP, {"id": flow, "session": session})
 
-    async def demand_sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str) -> None:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, **_way(by)}
+    async def demand_sign_in(
+        self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
+    ) -> None:
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, **_way(by, provider)}
         await self._transaction.demand_along(_SIGN_IN_TO, parameters)
 
     async def complete(self, flow: FlowId, at: datetime) -> bool:

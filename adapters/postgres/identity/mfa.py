@@ -66,6 +66,7 @@ class _Preauthentication(Frozen):
     provider: str
     authenticated_by: list[str]
     identity_id: UUID | None
+    upstream: str
     vouched_domains: list[str] | None
 
 
@@ -186,6 +187,7 @@ class MfaRows:
             provider=row.provider,
             amr=tuple(row.authenticated_by),
             identity=None if row.identity_id is None else IdentityId(row.identity_id),
+            upstream=row.upstream,
             vouched_domains=None if row.vouched_domains is None else frozenset(row.vouched_domains),
         )
 
@@ -407,6 +409,7 @@ _ADD_PREAUTHENTICATION: Final = """
 _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
     select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
            waiting.provider, waiting.authenticated_by, waiting.identity_id,
+           coalesce(identities.provider, '') as upstream,
            case when providers.id is not null then coalesce({proved_domains("providers.org_id")}, '{{}}') end as vouched_domains
       from preauthentications as waiting
       left join identities on identities.id = waiting.identity_id

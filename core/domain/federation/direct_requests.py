@@ -14,7 +14,7 @@ from core.domain.json import Json
 from core.frozen import Frozen
 
 THROUGH: Final = "through"
-"""In the request that a flow keeps: the provider that it led straight to, as logs call it."""
+"""In the request that a flow keeps: the provider that it led straight to, by its word, or by the id of an organization's own."""
 
 
 class DirectRequest(Frozen, kw_only=True):
@@ -49,6 +49,13 @@ def checked(asked: DirectRequest, registered: Registered) -> AuthorizationReques
         scopes=(OPENID, PROFILE, EMAIL),
         code_challenge=challenge,
     )
+
+
+def has_chosen(request: Mapping[str, Json], provider: str) -> bool:
+    """Whether somebody who has signed in through this provider has done what the link led to. `provider` is empty for whoever came in
+    otherwise.
+    """
+    return provider != "" and request.get(THROUGH) == provider
 
 
 def kept(request: AuthorizationRequest, provider: str) -> Mapping[str, Json]:

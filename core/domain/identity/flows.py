@@ -117,6 +117,8 @@ class Flow(Frozen):
     signed_in_at: datetime | None = None
     signed_in_by: str = ""
     """The way in which they did, as the log of sign-ins calls it. Empty: they have not, or by a process of the release before."""
+    signed_in_at_provider: str = ""
+    """The one of these that vouched for them: its word, or the id of an organization's own. Empty: none did."""
     proof_digest: bytes | None = None
     """Of what the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None

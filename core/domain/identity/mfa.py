@@ -133,6 +133,8 @@ class Preauthentication(Frozen):
     """The first proof's."""
     identity: IdentityId | None = None
     """By which the first proof was given at a provider. The sign-in ends with it."""
+    upstream: str = ""
+    """The provider: its word, or the id of an organization's own. Known to whoever finds this again."""
     vouched_domains: frozenset[str] | None = None
     """Whose addresses the word of an organization's own provider counts for, at this moment. None: the proof was another."""
 

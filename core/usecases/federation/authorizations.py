@@ -28,7 +28,7 @@ from core.domain.federation.authorizations import (
 )
 from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.consents import Consent, consent_given
-from core.domain.federation.direct_requests import DirectRequest
+from core.domain.federation.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.direct_requests import checked as checked_directly
 from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.redirects import Answered, Recipient, ResponseMode, is_registered
@@ -37,7 +37,6 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sessions import Context
-from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
@@ -144,14 +143,15 @@ class Authorizations:
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
-        """Somebody has signed in whom the application led to a provider. Choosing an account there counts as their consent; whoever could
-        not, and came in otherwise, is asked for it. Raises what `resume` does.
+        """Somebody has signed in whom the application led to a provider. Choosing an account there, in this flow, counts as their consent;
+        whoever came in otherwise, also through another provider, is asked for it. Raises what `resume` does.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
-        if met.signed_in is None or FEDERATED not in met.signed_in.authenticated_by:
+        if met.signed_in is None or met.signed_in.session != flow.session or not has_chosen(flow.request, flow.signed_in_at_provider):
             return await self._settled(request, met, Progress(flow.created_at), flow, sender=sender)
-        return await self._settled(request, met, _allowed(flow), flow, sender.actor(caller.user), sender=sender)
+        actor = None if flow.repeats else sender.actor(caller.user)
+        return await self._settled(request, met, _allowed(flow), flow, actor, sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""

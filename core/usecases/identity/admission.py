@@ -40,6 +40,8 @@ class Arrived(Frozen, kw_only=True):
     proved: Proved
     provider: str
     """The way in which they did, as the log of sign-ins calls it."""
+    upstream: str = ""
+    """The provider that vouched for them, if one did: its word, or the id of an organization's own."""
 
 
 Kept = TypeVar("Kept")
@@ -127,6 +129,7 @@ class Admission:
                     subscription=confirmed.subscription,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
                     provider=proof.provider,
+                    upstream=proof.upstream,
                 ),
             )
             await self.log(
@@ -161,6 +164,7 @@ class Admission:
                     subscription=NO_SUBSCRIPTION,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
                     provider=proof.provider,
+                    upstream=proof.upstream,
                 )
                 kept = await landing.demand(uow, arrived)
                 await self.log(
@@ -226,6 +230,7 @@ class Admission:
                     subscription=confirmed.subscription,
                     proved=Proved(awaiting.created_at, now),
                     provider=awaiting.provider,
+                    upstream=awaiting.upstream,
                 ),
             )
             await self.log(

@@ -191,7 +191,7 @@ class _InBrowser:
 
     async def open(self, uow: UnitOfWork, arrived: Arrived) -> _Landed:
         flow, user = self._visit.flow.id, arrived.account.id
-        if not await uow.flows.sign_in(flow, user, self._digest, self._clock.now(), by=arrived.provider):
+        if not await uow.flows.sign_in(flow, user, self._digest, self._clock.now(), by=arrived.provider, provider=arrived.upstream):
             raise _SignedInMeanwhile
         await uow.flows.keep(flow, await self._session(uow, arrived))
         return _Landed(user, self._token)
@@ -203,13 +203,16 @@ class _InBrowser:
     async def demand(self, uow: UnitOfWork, arrived: Arrived) -> Callable[[Confirmed], _Landed]:
         user, now = arrived.account.id, self._clock.now()
         session = await self._begun(uow, arrived)
-        await uow.flows.demand_sign_in(self._visit.flow.id, user, self._digest, session.id, now, by=arrived.provider)
+        await uow.flows.demand_sign_in(
+            self._visit.flow.id, user, self._digest, session.id, now, by=arrived.provider, provider=arrived.upstream
+        )
         flow = replace(
             self._visit.flow,
             user=user,
             session=session.id,
             signed_in_at=now,
             signed_in_by=arrived.provider,
+            signed_in_at_provider=arrived.upstream,
             proof_digest=self._digest,
         )
         return lambda confirmed: _Landed(user, self._token, caller_in(session, confirmed), flow)

@@ -14,7 +14,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
-from core.domain.identity.upstream.providers import OWN_PROVIDER, ProviderOff, UnknownProvider, is_one_of_three, provider_key
+from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
 from entrypoints.bootstrap import Postern
@@ -205,9 +205,7 @@ async def _flow(
         service_name=application.name,
         service_slug=application.slug,
     )
-    # As the log of sign-ins calls it.
-    through = provider if is_one_of_three(provider) else OWN_PROVIDER
-    return postern.identity.flows.made(FlowPurpose.AUTHORIZE, kept(request, through), wanted, service=application.service), True
+    return postern.identity.flows.made(FlowPurpose.AUTHORIZE, kept(request, provider), wanted, service=application.service), True
 
 
 def _is_bare(link: Beginning, provider: str) -> bool:
