@@ -7,6 +7,15 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.identities import Identity
+from core.frozen import Frozen
+
+
+class Held(Frozen):
+    """An identity that nobody else changes meanwhile."""
+
+    identity: Identity
+    service: ServiceId | None
+    """In which it was looked for."""
 
 
 class IdentityStore(Protocol):
@@ -29,8 +38,10 @@ class IdentityStore(Protocol):
         has happened, where `is_connected` would return False.
         """
 
-    async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
-        """With `service`, only one that is used there."""
+    async def hold(self, user: UserId, provider: str) -> Held | None: ...
+
+    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> Held | None:
+        """The last two are slugs. None also when there is no such service, or its organization is not active."""
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
         """Whether it came to be through another service or on the platform, or is used in another service."""

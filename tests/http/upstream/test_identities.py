@@ -4,6 +4,11 @@ from typing import Any
 
 import pytest
 
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.record.events import Actor
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import CALLBACK, is_page
 from tests.http.people import Person
@@ -217,6 +222,32 @@ async def test_an_application_sees_and_changes_what_is_used_in_its_service(house
     house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
     assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=here)).status == 204
     assert house.identities() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["update all_services set deleted_at = now()", "update all_organizations set status = 'suspended'", "delete from all_services"],
+)
+async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(house: House, ada: Person, change: str) -> None:
+    """Its request was let in a moment before. An identity that was never used there, and one that came through it."""
+    fake = house.sits()
+    identities = house.postern.identity.identities
+    in_service = Caller(UserId(ada.user), Email(ada.email), SessionId(ada.session), False, organization="acme", service="app")
+    house.people.connect(ada, "websuite", fake.issuer, fake.person["sub"])
+    with pytest.raises(NotFound):
+        await identities.disconnect(in_service, "websuite", Actor(UserId(ada.user)))
+    (one,) = house.people.rows("select id from identities")
+    house.people.change("update identities set came_through = %s", house.app.id)
+    house.people.change(
+        "insert into identity_grants (id, identity_id, service_id, client_id, scopes, updated_at) values (%s, %s, %s, 'x', '{}', now())",
+        house.postern.foundation.ids.new(),
+        one["id"],
+        house.app.id,
+    )
+    house.people.change(change)
+    with pytest.raises(NotFound):
+        await identities.disconnect(in_service, "websuite", Actor(UserId(ada.user)))
+    assert len(house.identities()) == 1
 
 
 async def test_an_application_connects_and_people_come_back_to_it(house: House, ada: Person) -> None:

@@ -15,6 +15,7 @@ from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.identities import Identity
 from core.domain.identity.upstream.providers import is_one_of_three
 from core.frozen import Frozen
+from ports.identity.upstream.identities import Held
 
 
 class _Identity(Frozen):
@@ -38,6 +39,10 @@ class _Identity(Frozen):
             linked_at=self.linked_at,
             provider_name=self.provider_name,
         )
+
+
+class _IdentityInService(_Identity):
+    service_id: UUID
 
 
 class IdentityRows:
@@ -75,9 +80,14 @@ class IdentityRows:
         await self._transaction.demand_along(_HOLD_CONNECTED, {"id": identity, "user": user})
         await self._transaction.tell_along(_TELL, {"id": identity, "email": storable_text(email)})
 
-    async def hold(self, user: UserId, provider: str, service: ServiceId | None) -> Identity | None:
-        rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider), "service": service})
-        return rows[0].identity() if rows else None
+    async def hold(self, user: UserId, provider: str) -> Held | None:
+        rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
+        return Held(rows[0].identity(), None) if rows else None
+
+    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> Held | None:
+        parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
+        rows = await self._transaction.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters)
+        return Held(rows[0].identity(), ServiceId(rows[0].service_id)) if rows else None
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
@@ -149,9 +159,19 @@ _HOLD: Final[LiteralString] = f"""
     select {_COLUMNS}
       from identities
      where user_id = %(user)s and provider = %(provider)s
-       and (%(service)s::uuid is null or exists (
-               select from identity_grants where identity_id = identities.id and service_id = %(service)s::uuid
-           ))
+       for update of identities
+"""
+
+# The service as it is at this moment: with one that has gone, its application must not reach beyond it.
+_HOLD_IN_SERVICE: Final[LiteralString] = f"""
+    select {_COLUMNS}, services.id as service_id
+      from identities
+      join identity_grants on identity_grants.identity_id = identities.id
+      join services on services.id = identity_grants.service_id
+      join organizations on organizations.id = services.org_id
+     where identities.user_id = %(user)s and identities.provider = %(provider)s
+       and services.slug = %(service_slug)s
+       and organizations.slug = %(organization_slug)s and organizations.status = 'active'
        for update of identities
 """
 

@@ -16,7 +16,7 @@ from core.domain.identity.upstream.identities import (
     identity_unlinked,
 )
 from core.domain.identity.upstream.providers import provider_key
-from core.domain.identity.upstream.sign_in import Place, TakenState, UpstreamRefused
+from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.usecases.identity.devices import Devices
@@ -101,14 +101,15 @@ class Identities:
         `NotFound`, and `LastWayIn`.
         """
         key = provider_key(provider)
-        service = None
-        if caller.service:
-            service = (await self._upstream.way(key, Place(organization=caller.organization, service_slug=caller.service))).service
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
-            identity = await uow.identities.hold(caller.user, key, service)
-            if identity is None:
+            if caller.service:
+                held = await uow.identities.hold_in_service(caller.user, key, caller.organization, caller.service)
+            else:
+                held = await uow.identities.hold(caller.user, key)
+            if held is None:
                 raise NotFound("You are not connected to this provider", words="provider_not_connected")
+            identity, service = held.identity, held.service
             if service is not None and await uow.identities.is_used_elsewhere(identity.id, service):
                 await uow.identity_grants.remove(identity.id, service)
                 await uow.commit()
