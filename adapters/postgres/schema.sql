@@ -1350,16 +1350,19 @@ create table oauth_credentials (
     unique (org_id, provider)
 );
 
--- Consumed by being deleted. Those of whom nobody came back expire.
+-- Used up by getting another digest, by which only the same browser finds them until they expire.
 create table oauth_states (
     digest          bytea       primary key,
     browser_digest  bytea       not null,
     provider        text        not null,                 -- a word, or the id of an organization's own
     flow_id         uuid        references flows on delete cascade,
     user_id         uuid        references users on delete cascade,  -- who connects an identity; null: somebody signs in
-    session_id      uuid,                                 -- in which they asked for it
+    session_id      uuid,                                 -- in which they went there
     client_id       text        not null,
     realm_id        uuid,                                 -- the organization that leads people of its domain there
+    asked_in        uuid,                                 -- the session in which they asked for it, where it is another
+    used_at         timestamptz,                          -- when somebody came back with it
+    led_to          text,                                 -- where whoever came back to connect an identity went on to
     created_at      timestamptz not null,
     expires_at      timestamptz not null,
     constraint oauth_states_purpose check ((flow_id is null) = (user_id is not null and session_id is not null))

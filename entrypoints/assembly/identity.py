@@ -56,9 +56,11 @@ from core.usecases.identity.sign_in import SignIn
 from core.usecases.identity.sign_in_links import SignInLinks
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.link_requests import LinkRequests
 from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import UpstreamProviders
+from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
 from core.usecases.identity.upstream.sign_in import UpstreamSignIn
 from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher, with_client
@@ -94,6 +96,8 @@ class Identity(Frozen, kw_only=True):
     privacy: Privacy
     upstream_sign_in: UpstreamSignIn
     identities: Identities
+    link_requests: LinkRequests
+    repeated_returns: RepeatedReturns
     provider_tokens: ProviderTokens
 
 
@@ -315,6 +319,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 clock=clock,
                 ids=ids,
             ),
+            link_requests=LinkRequests(upstream_lookup, sign_in=upstream_sign_in, server_secrets=foundation.server_secrets, clock=clock),
+            repeated_returns=RepeatedReturns(upstream_lookup, trio.sleep),
             provider_tokens=ProviderTokens(
                 new_unit_of_work,
                 PostgresIdentityGrants(pool),

@@ -131,6 +131,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
+.....   ...  -          browser   GET    /ui/connect/{provider}/{request}
+.....   ...  -          browser   POST   /ui/connect/{provider}/{request}
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/disconnect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/disconnect
 .....   ...  -          browser   GET    /ui/devices

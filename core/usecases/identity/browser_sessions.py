@@ -112,6 +112,13 @@ class BrowserSessions:
             return None
         return await self._signed_in(visit, admitted)
 
+    async def sign_in_once_more(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
+        """For a proof that has signed somebody in by this flow a moment ago. None: a second factor is awaited. Raises `FlowOver`."""
+        repeated = await self._repeated(visit, secret)
+        if repeated is None and not visit.flow.awaits_second_factor:
+            raise FlowOver
+        return repeated
+
     async def sign_in_with_second_factor(self, visit: Visit, answer: str | Assertion, *, trust_device: bool = False) -> SignedInBrowser:
         """After one of the others has returned None: a code, or a passkey. Raises `FlowOver`, and what `Admission.admit_with_second_factor`
         and `PasskeyProofs.use` do.

@@ -18,3 +18,8 @@ def require_own_form(request: Request, origin: str) -> None:
     own = given in {None, b"null", origin.encode()} if site is None else site == b"same-origin"
     if not own:
         raise Forbidden("This form was not sent from our own page", words="foreign_form")
+
+
+def is_of_another_origin(request: Request, origin: str) -> bool:
+    """Whether a page of another site has sent this. Its browser keeps none of our cookies then."""
+    return request.header(b"origin") not in {None, origin.encode()}

@@ -6,7 +6,9 @@ from core.domain.identity.flows import Flow
 from core.domain.identity.realms import Realm, WayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import HOME
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization_pages import PROVIDERS
 from entrypoints.http.pages.flows import AnyCall
 
@@ -50,6 +52,12 @@ def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: Wa
         address=provider_address(way.realm, flow, email),
     )
     return Answer(body, 200)
+
+
+def back_to_asker(postern: Postern, redirect_uri: str, *, on_pages: bool = False) -> str:
+    """Where somebody gets back to who connects an identity: to the application that asked for it, or to the page where they did."""
+    frontend = postern.foundation.links.frontend_url
+    return f"{postern.foundation.public_url}{CONNECTIONS}" if on_pages else redirect_uri or f"{frontend}{CONNECTIONS.removeprefix(HOME)}"
 
 
 def _address(provider: str, **given: str) -> str:

@@ -39,12 +39,10 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
-from entrypoints.http.pages.providers import ask_to_leave
+from entrypoints.http.pages.providers import ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in_pages import once_over, sign_in_again, when_over
 
 START: Final = f"{PROVIDERS}{{provider}}"
-CONNECTIONS: Final = "/settings/connections"
-"""Below the frontend's address: where somebody gets back to who has connected an identity."""
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
 _ProviderInPath = Annotated[str, example("codehost")]
 
@@ -149,7 +147,10 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     """
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
-    taken = await postern.identity.upstream_sign_in.take(provider, state, browser, call.presented)
+    try:
+        taken = await postern.identity.upstream_sign_in.take(provider, state, browser)
+    except FlowOver:
+        return await _again(call, postern, provider, state, browser)
     if taken.user is not None:
         return await _connected(call, postern, taken, state)
     flow = taken.flow
@@ -163,10 +164,27 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     except FlowOver:
         return await once_over(call, postern, flow)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
+        await postern.identity.repeated_returns.tell(state)
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             answered = await postern.federation.authorizations.deny(flow)
             return redirect(answered.url, 302)
         return sign_in_again(call, postern, flow, refusal)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+async def _again(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, provider: str, state: Token, browser: Token | None
+) -> Page:
+    """Once more, in the browser that has come back already."""
+    used = await postern.identity.repeated_returns.wait(provider, state, browser)
+    flow = used.flow
+    if flow is None:
+        return redirect(used.led_to, 302)
+    speak_as_asked(call, flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_once_more(visit(call, postern, flow), Secret(state.reveal()))
+    except FlowOver:
+        return await once_over(call, postern, flow)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
@@ -233,8 +251,9 @@ async def _connected(
         await postern.identity.identities.connect(taken, await _vouched(call, postern, taken, state), call.client)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
         told = {**told, "status": "error", "error": _reason(refusal)}
-    place = taken.way.redirect_uri or f"{postern.foundation.links.frontend_url}{CONNECTIONS}"
-    return redirect(with_query(place, told), 302)
+    address = with_query(back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages), told)
+    await postern.identity.repeated_returns.tell(state, address)
+    return redirect(address, 302)
 
 
 def _reason(refusal: Refusal) -> str:

@@ -3,13 +3,14 @@
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.risk import Approach
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
+from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import OwnProviders
-from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, WayThrough
+from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, UsedState, WayThrough
 
 
 class UpstreamLookup(Protocol):
@@ -25,10 +26,19 @@ class UpstreamLookup(Protocol):
         `begun` is the flow, if that begins with this; it is kept in any case.
         """
 
-    async def take(self, digest: bytes, provider: str, browser: bytes | None, user: UserId | None) -> TakenState | None:
-        """Once: whoever gets it has removed it. It must be this browser's, or be for connecting an identity to the account of `user`, who
-        is signed in in this browser; and it must not have expired, nor the session in which it was asked for have ended.
+    async def asker(self, session: SessionId) -> Asker | None:
+        """None when it has ended, or its organization is not active."""
+
+    async def take(self, digest: bytes, provider: str, browser: bytes) -> TakenState | None:
+        """Once: whoever gets it has used it up. It must be this browser's, and must not have expired. Where somebody connects an identity,
+        the sessions in which they asked for it and went to the provider must still live.
         """
+
+    async def used(self, digest: bytes, provider: str, browser: bytes) -> UsedState | None:
+        """What somebody has taken in this browser a moment ago. None: nobody has, or it was settled that it leads nowhere."""
+
+    async def settle(self, digest: bytes, led_to: str) -> None:
+        """Where it has led to, who took it; nowhere, without an address."""
 
     async def meet(
         self,

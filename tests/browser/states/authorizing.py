@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -28,12 +28,50 @@ _REQUIRED: Final[dict[str, Any]] = {
     "has_time": True,
 }
 _LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
+_LINK: Final[dict[str, Any]] = {
+    "action": "/ui/connect/codehost/request",
+    "form_token": "token",
+    "provider": "GitHub",
+    "application": "Timesheets",
+    "organization": ACME.name,
+    "email": "ada@example.org",
+    "destination": "timesheets.example",
+    "cancelled": "https://timesheets.example/",
+    "errors": {},
+}
 _LONG: Final = "The timesheets of the northern branch, with receipts"
 
 _CHOICE: Final[dict[str, Any]] = {"action": "/ui/choose-organization", "form_token": "token", "place": "/ui"}
 _ORGANIZATIONS: Final = [("acme", ACME.name), ("endless", ENDLESS.name), ("yasmin", FROM_THE_RIGHT.name)]
 
 STATES: Final = (
+    State("link request", "link_request.html", _LINK),
+    State("link request, of an organization", "link_request.html", {**_LINK, "application": ""}),
+    State("link request, of another origin", "link_request.html", {**_LINK, "application": "", "organization": ""}),
+    State(
+        "link request, long",
+        "link_request.html",
+        {
+            **_LINK,
+            "provider": LONG,
+            "application": _LONG,
+            "organization": ENDLESS.name,
+            "email": LONG,
+            "destination": "sign-in." * 8 + "example",
+            "errors": {"": Words("refusals.provider_failed")},
+        },
+    ),
+    State("link request, from the right", "link_request.html", {**_LINK, "application": "الفواتير", "organization": FROM_THE_RIGHT.name}),
+    State(
+        "link request, of another account",
+        "outcome.html",
+        {
+            "good": False,
+            "title": Words("link_request.another_title"),
+            "explained": Words("link_request.another_text", {"email": "ada@example.org"}),
+            "onward": "/ui/sign-in",
+        },
+    ),
     State("consent", "consent.html", _CONSENT, ACME),
     State(
         "consent, everything, on a device",

@@ -15,6 +15,10 @@ def consents(house: House) -> list[Any]:
     return [one["scopes"] for one in house.people.rows("select scopes from consents")]
 
 
+def recorded(house: House) -> int:
+    return [one["name"] for one in house.told("events")].count("user.consent.given")
+
+
 @pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
 async def test_whoever_chooses_an_account_there_consents(house: House, word: str) -> None:
     house.sits(word=word)
@@ -102,3 +106,13 @@ async def test_a_flow_that_a_process_of_the_release_before_has_signed_somebody_i
     house.people.change("""update flows set request = request || '{"through": "upstream"}'""")
     await tab.send(code=totp.now())
     assert tab.place.startswith("/ui/consent")
+
+
+async def test_coming_back_twice_is_one_consent(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs, house.direct()))
+    for _ in range(2):
+        assert told_in((await tabs.request("GET", place)).header("location"))[0] == CALLBACK
+    assert len(consents(house)) == 1
+    assert recorded(house) == 1

@@ -9,9 +9,10 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
+from tests.http.browsing import Tabs
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import CALLBACK, is_page
-from tests.http.people import Person
+from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox
 from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
 
@@ -28,10 +29,10 @@ def ada(house: House) -> Person:
 class Connecting:
     """A program of the person's, with cookies as a browser keeps them."""
 
-    def __init__(self, house: House, person: Person) -> None:
+    def __init__(self, house: House, person: Person, tabs: Tabs | None = None) -> None:
         self.house = house
         self.person = person
-        self.tabs = house.browser()
+        self.tabs = tabs or house.browser()
 
     async def link(self, word: str = "websuite", token: str | None = None) -> Received:
         headers = [("cookie", "; ".join(f"{name}={value}" for name, value in self.tabs.cookies.items()))] if self.tabs.cookies else []
@@ -47,6 +48,15 @@ class Connecting:
     async def come_back(self, word: str = "websuite", token: str | None = None, **person: Any) -> Received:
         url = (await self.link(word, token)).ok()["authorization_url"]
         return await self.tabs.request("GET", self.house.fakes[word].consent(url, **person))
+
+    async def answer(self, word: str, token: str) -> str:
+        """The person presses the button that a token for a service or an organization leads to. Returns the address at the provider."""
+        page = (await self.link(word, token)).ok()["authorization_url"]
+        assert page.startswith(f"{BASE_URL}/ui/connect/{word}/")
+        tab = await self.tabs.tab().open(page.removeprefix(BASE_URL))
+        assert tab.status == 200, tab.page.text
+        await tab.send()
+        return tab.page.refresh
 
 
 async def listed(house: House, token: str) -> list[dict[str, Any]]:
@@ -168,8 +178,9 @@ async def test_a_link_that_a_stranger_sends_connects_nothing(house: House, ada: 
     is_page(await adas.request("GET", place), 400, "This page is out of date")
     is_page(await house.browser().request("GET", place), 400, "This page is out of date")
     assert house.identities() == []
-    # Eve herself may open it in another browser in which she is signed in.
-    answer = await house.signed_in(eve).request("GET", place)
+    # Nor in another browser of Eve's own: there somebody could have led her to it, with a code of theirs.
+    is_page(await house.signed_in(eve).request("GET", place), 400, "This page is out of date")
+    answer = await asked.tabs.request("GET", place)
     assert told_in(answer.header("location"))[1]["status"] == "success"
 
 
@@ -251,10 +262,11 @@ async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(h
 
 
 async def test_an_application_connects_and_people_come_back_to_it(house: House, ada: Person) -> None:
-    house.sits()
+    fake = house.sits()
     token = await house.tenants.token_in(ada, house.app)
+    asked = Connecting(house, ada, house.signed_in(ada))
     house.people.change("update sessions set proved_at = now()")
-    answer = await Connecting(house, ada).come_back(token=token)
+    answer = await asked.tabs.request("GET", fake.consent(await asked.answer("websuite", token)))
     assert told_in(answer.header("location")) == (CALLBACK, {"status": "success", "provider": "websuite", "action": "link"})
     assert [one["provider"] for one in await listed(house, token)] == ["websuite"]
 
@@ -263,16 +275,14 @@ async def test_an_organizations_own_provider_is_not_for_everybody(house: House, 
     provider = await house.own_provider()
     house.tenants.join(ada, house.acme)
     token = await house.tenants.token_in(ada, house.acme)
+    asked = Connecting(house, ada, house.signed_in(ada))
     house.people.change("update sessions set proved_at = now()")
     house.sits(word="own")
-    asked = Connecting(house, ada)
-    url = (await asked.link(provider, token)).ok()["authorization_url"]
-    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(await asked.answer(provider, token)))
     # Her address is not in the organization's domain: its owner could make the provider say that it is she.
     assert told_in(answer.header("location"))[1]["error"] == "not_for_account"
     house.people.change("update domains set domain = 'home.example'")
-    url = (await asked.link(provider, token)).ok()["authorization_url"]
-    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(await asked.answer(provider, token)))
     assert told_in(answer.header("location"))[1] == {"status": "success", "provider": provider, "action": "link"}
 
 
@@ -293,7 +303,7 @@ async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_
     house.people.change("delete from identities")
     token = await house.tenants.token_in(ada, house.acme)
     house.people.change("update sessions set proved_at = now()")
-    answer = await Connecting(house, ada).come_back(token=token)
+    answer = await tabs.request("GET", fake.consent(await Connecting(house, ada, tabs).answer("websuite", token)))
     assert "status=success" in (answer.header("location") or "")
 
 

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
 
+from core.domain.errors import Unavailable
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.usecases.identity.upstream import provider_tokens
-from tests.http.client import refused
+from tests.http.browsing import Tabs
+from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, is_page
 from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
@@ -286,3 +289,61 @@ async def test_a_service_that_asked_for_nothing_before_has_no_token(house: House
     await ada.come()
     house.people.change("update identity_grants set sealed_access_token = null")
     assert refused(await ada.get()) == (404, "NOT_FOUND")
+
+
+async def twice_at_once(tabs: Tabs, place: str) -> list[Received]:
+    answers: list[Received] = []
+
+    async def come() -> None:
+        answers.append(await tabs.request("GET", place))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(come)
+        nursery.start_soon(come)
+    return answers
+
+
+async def test_whoever_comes_back_twice_at_once_is_signed_in_by_both(house: House) -> None:
+    """The browser drops one of the two answers, whichever is first."""
+    fake = house.sits()
+    tabs = house.browser()
+    answers = await twice_at_once(tabs, fake.consent(await house.leave(tabs)))
+    assert [(one.status, one.header("location")) for one in answers] == [(303, "/ui")] * 2
+    cookies = [
+        {value.partition(";")[0] for name, value in one.headers if name == "set-cookie" and SESSION_COOKIE in value} for one in answers
+    ]
+    assert cookies[0] == cookies[1] != set()
+    assert house.people.rows("select count(*) from sessions") == [{"count": 1}]
+    assert len(fake.forms) == 1
+    assert await house.who(tabs) is not None
+
+
+async def test_both_lead_to_the_second_factor(house: House) -> None:
+    await enable_mfa(house.unlimited, house.people, house.verified())
+    fake = house.sits()
+    tabs = house.browser()
+    answers = await twice_at_once(tabs, fake.consent(await house.leave(tabs)))
+    assert [(one.header("location") or "").partition("?")[0] for one in answers] == ["/ui/sign-in/second-factor"] * 2
+    assert house.people.rows("select count(*) from preauthentications") == [{"count": 1}]
+
+
+async def test_neither_waits_for_one_that_failed(house: House) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs))
+    fake.fails = True
+    with trio.fail_after(5):
+        assert [one.status for one in await twice_at_once(tabs, place)] == [400, 400]
+    assert house.people.rows("select from oauth_states") == []
+    # Nor for one of which nothing is heard any more.
+    fake.fails = False
+    place = fake.consent(await house.leave(tabs))
+    meanwhile(house, lambda: house.people.change("update oauth_states set used_at = used_at - interval '19 seconds'"))
+    use_case: Any = house.postern.identity.browser_sessions
+
+    async def breaks(*_: Any, **__: Any) -> None:
+        raise Unavailable(retry_after=1)
+
+    use_case.sign_in_with_proof = breaks
+    with trio.fail_after(5):
+        assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]

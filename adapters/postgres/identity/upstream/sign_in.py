@@ -14,11 +14,18 @@ from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.identity.upstream.states import (
     BEGIN_AND_LEAVE,
+    FIND_ASKER,
+    FIND_USED,
     FIND_WAY,
     FIND_WAY_OF_ASKER,
+    FORGET,
     LEAVE,
+    SETTLE,
     TAKE,
+    AskerRow,
     TakenRow,
+    UsedRow,
+    WayOfAskerRow,
     place_parameters,
     state_parameters,
 )
@@ -26,16 +33,17 @@ from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
-from core.domain.identifiers import IdentityId, OrganizationId, UserId
+from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.realms import mail_domain
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
+from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
-from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, WayThrough
-from core.frozen import replace
+from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, Place, TakenState, UsedState, WayThrough, used
+from core.frozen import Frozen, replace
 
 
 class _Met:
@@ -72,6 +80,10 @@ class _Met:
 _REALM: Final = tuple(field.name for field in fields(RealmRow))
 
 
+class _Settled(Frozen):
+    provider: str
+
+
 class PostgresUpstreamSignIn:
     """Implements `ports.identity.upstream.sign_in.UpstreamLookup`."""
 
@@ -94,16 +106,33 @@ class PostgresUpstreamSignIn:
         (row,) = await ask(self._pool, WayRow, statements[is_one_of_three(state.provider)], parameters)
         return row.way()
 
-    async def take(self, digest: bytes, provider: str, browser: bytes | None, user: UserId | None) -> TakenState | None:
+    async def asker(self, session: SessionId) -> Asker | None:
+        rows = await ask(self._pool, AskerRow, FIND_ASKER, {"session": session})
+        return rows[0].asker() if rows else None
+
+    async def take(self, digest: bytes, provider: str, browser: bytes) -> TakenState | None:
         kind, parameters = is_one_of_three(provider), provider_parameters(provider)
-        rows = await ask(self._pool, TakenRow, TAKE[kind], {**parameters, "digest": digest, "browser": browser, "user": user})
+        state = {"digest": digest, "used": used(digest), "browser": browser}
+        rows = await ask(self._pool, TakenRow, TAKE[kind], {**parameters, **state})
         if not rows:
             return None
         taken, asker = rows[0].taken(provider), rows[0].asker
         if asker is None:
             return taken
-        ways = await ask(self._pool, WayRow, FIND_WAY_OF_ASKER[kind], {**parameters, **asker})
-        return replace(taken, way=ways[0].way()) if ways else None
+        ways = await ask(self._pool, WayOfAskerRow, FIND_WAY_OF_ASKER[kind], {**parameters, **asker})
+        if not ways:
+            await self.settle(digest, "")
+            return None
+        return replace(taken, way=ways[0].way(), on_pages=ways[0].on_pages)
+
+    async def used(self, digest: bytes, provider: str, browser: bytes) -> UsedState | None:
+        parameters = {"used": used(digest), "provider": provider, "browser": browser, "lasts": REPEATABLE}
+        rows = await ask(self._pool, UsedRow, FIND_USED, parameters)
+        return rows[0].used if rows else None
+
+    async def settle(self, digest: bytes, led_to: str) -> None:
+        parameters = {"used": used(digest), "led_to": led_to} if led_to else {"used": used(digest)}
+        await ask(self._pool, _Settled, SETTLE if led_to else FORGET, parameters)
 
     async def meet(
         self,

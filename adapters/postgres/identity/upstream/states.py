@@ -1,4 +1,4 @@
-"""States in PostgreSQL: kept by whoever leaves for a provider, and removed by whoever comes back. One statement each."""
+"""States in PostgreSQL: kept by whoever leaves for a provider, and used up by whoever comes back. One statement each."""
 
 from collections.abc import Mapping
 from typing import Any, Final, LiteralString
@@ -9,25 +9,36 @@ from adapters.postgres.identity.liveness import IS_LIVE
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId
-from core.domain.identity.upstream.sign_in import NewState, Place, TakenState
-from core.frozen import names_of
+from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, UsedState
+from core.frozen import Frozen, names_of
 
 
 class TakenRow:
     """What `TAKE` reads."""
 
-    def __init__(self, *, flow_id: UUID | None, user_id: UUID | None, session_id: UUID | None, client_id: str, **flow_and_way: Any) -> None:
+    def __init__(
+        self,
+        *,
+        flow_id: UUID | None,
+        user_id: UUID | None,
+        session_id: UUID | None,
+        asked_in: UUID | None,
+        client_id: str,
+        **flow_and_way: Any,
+    ) -> None:
         flow = {name: flow_and_way.pop(name) for name in _FLOW}
         self._flow = None if flow_id is None or flow["flow_purpose"] is None else FlowRow(**flow).flow(FlowId(flow_id))
         self._user = None if user_id is None else UserId(user_id)
         self._session = None if session_id is None else SessionId(session_id)
+        self._asked_in = asked_in
         self._client_id = client_id
         self._way = WayRow(**flow_and_way).way()
 
     @property
     def asker(self) -> Mapping[str, Any] | None:
         """Who connects an identity, for `FIND_WAY_OF_ASKER`."""
-        return None if self._user is None else {"user": self._user, "session": self._session}
+        return None if self._user is None else {"user": self._user, "session": self._session, "asked_in": self._asked_in}
 
     def taken(self, provider: str) -> TakenState:
         return TakenState(
@@ -36,6 +47,41 @@ class TakenRow:
 
 
 _FLOW: Final = names_of(FlowRow)
+
+
+class WayOfAskerRow(WayRow, kw_only=True):
+    """What `FIND_WAY_OF_ASKER` reads."""
+
+    on_pages: bool
+
+
+class AskerRow(Frozen):
+    """What `FIND_ASKER` reads."""
+
+    id: UUID
+    user_id: UUID
+    organization_slug: str | None
+    organization_name: str | None
+    service_slug: str | None
+    service_name: str | None
+    redirect_uris: list[str] | None
+
+    def asker(self) -> Asker:
+        return Asker(
+            session=SessionId(self.id),
+            user=UserId(self.user_id),
+            place=Place(organization=self.organization_slug or "", service_slug=self.service_slug or ""),
+            application=self.service_name or "",
+            organization=self.organization_name or "",
+            redirect_uri=next(iter(self.redirect_uris or ()), ""),
+        )
+
+
+class UsedRow:
+    """What `FIND_USED` reads."""
+
+    def __init__(self, *, flow_id: UUID | None, led_to: str, **flow: Any) -> None:
+        self.used = UsedState(flow=None if flow_id is None else FlowRow(**flow).flow(FlowId(flow_id)), led_to=led_to)
 
 
 def place_parameters(provider: str, place: Place) -> Mapping[str, Any]:
@@ -57,6 +103,7 @@ def state_parameters(state: NewState) -> Mapping[str, Any]:
         "flow": state.flow,
         "user": state.user,
         "session": state.session,
+        "asked_in": state.asked_in,
         "installed_client": state.installed_client,
         "created_at": state.created_at,
         "expires_at": state.expires_at,
@@ -77,9 +124,9 @@ def _keep_state(parts: Parts) -> LiteralString:
     return f"""
          way as ({_find_way(parts)}),
          kept as (
-             insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, client_id, realm_id,
+             insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, asked_in, client_id, realm_id,
                                        created_at, expires_at)
-             select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, {parts.client}, {parts.realm},
+             select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(asked_in)s, {parts.client}, {parts.realm},
                     %(created_at)s, %(expires_at)s
                from way
               where {parts.client} is not null
@@ -93,36 +140,42 @@ def _take(parts: Parts) -> LiteralString:
     """With the flow, unless that is over, or another browser's."""
     return f"""
     with taken as (
-             delete from oauth_states
-              where digest = %(digest)s
-                and provider = %(provider)s
-                and (browser_digest = %(browser)s or user_id = %(user)s)
-          returning flow_id, user_id, session_id, client_id, realm_id, expires_at
+             update oauth_states
+                set digest = %(used)s, used_at = now()
+              where digest = %(digest)s and provider = %(provider)s and browser_digest = %(browser)s and expires_at > now()
+          returning flow_id, user_id, session_id, asked_in, client_id, realm_id
          )
-  select taken.flow_id, taken.user_id, taken.session_id, taken.client_id, {parts.way}, {flow_columns("homes")}
+  select taken.flow_id, taken.user_id, taken.session_id, taken.asked_in, taken.client_id, {parts.way}, {flow_columns("homes")}
     from taken
     left join flows on flows.id = taken.flow_id and flows.browser_digest = %(browser)s and flows.expires_at > now()
          {parts.places("homes.slug = flows.wanted ->> 'organization'", "services.id = flows.service_id", "realms.id = taken.realm_id")}
-   where taken.expires_at > now()
 """
 
 
 def _find_way_of_asker(parts: Parts) -> LiteralString:
-    """Of somebody who connects an identity, in a session that still lives."""
+    """Of somebody who connects an identity: of the session in which they asked for it. That must still live, and so must the one in which
+    they went to the provider.
+    """
     home = "homes.id = coalesce(askers.organization_id, browser_sessions.chosen_organization)"
     return f"""
-    select {parts.way}
+    select {parts.way}, browser_sessions.session_id is not null as on_pages
       from sessions as askers
       left join browser_sessions on browser_sessions.session_id = askers.id
            {parts.places(home, "services.id = askers.service_id", "false")}
-     where askers.id = %(session)s and askers.user_id = %(user)s
-       and exists (
+     where askers.id = coalesce(%(asked_in)s::uuid, %(session)s)
+       and (askers.organization_id is null or homes.id is not null)
+       and not exists (
                select
-                 from sessions
-                 join users on users.id = sessions.user_id
-                 left join organizations on organizations.id = sessions.organization_id
-                 left join services on services.id = sessions.service_id
-                where sessions.id = %(session)s and {IS_LIVE}
+                 from unnest(array[%(session)s, %(asked_in)s]::uuid[]) as needed (id)
+                where needed.id is not null
+                  and not exists (
+                          select
+                            from sessions
+                            join users on users.id = sessions.user_id
+                            left join organizations on organizations.id = sessions.organization_id
+                            left join services on services.id = sessions.service_id
+                           where sessions.id = needed.id and sessions.user_id = %(user)s and {IS_LIVE}
+                      )
            )
 """
 
@@ -133,3 +186,28 @@ LEAVE: Final = of_each_kind(lambda parts: f"with {_keep_state(parts)}")
 # By somebody whose flow begins with this. The flow is kept in any case: if they do not leave, they are told so on a page of it.
 BEGIN_AND_LEAVE: Final = of_each_kind(lambda parts: f"with begun as ({ADD_FLOW}), {_keep_state(parts)}")
 TAKE: Final = of_each_kind(_take)
+
+FIND_ASKER: Final[LiteralString] = f"""
+    select sessions.id, sessions.user_id, organizations.slug as organization_slug, organizations.name as organization_name,
+           services.slug as service_slug, services.name as service_name, services.redirect_uris
+      from sessions
+      join users on users.id = sessions.user_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+     where sessions.id = %(session)s and {IS_LIVE} and sessions.impersonator_id is null
+       and (sessions.organization_id is null or organizations.status = 'active')
+"""
+
+FIND_USED: Final[LiteralString] = f"""
+    select oauth_states.flow_id, coalesce(oauth_states.led_to, '') as led_to, {flow_columns("homes")}
+      from oauth_states
+      left join flows
+             on flows.id = oauth_states.flow_id and flows.browser_digest = oauth_states.browser_digest and flows.expires_at > now()
+      left join organizations as homes on homes.slug = flows.wanted ->> 'organization' and homes.status = 'active'
+     where oauth_states.digest = %(used)s and oauth_states.provider = %(provider)s and oauth_states.browser_digest = %(browser)s
+       and oauth_states.used_at > now() - %(lasts)s
+       and (oauth_states.flow_id is null or flows.id is not null)
+"""
+
+SETTLE: Final = "update oauth_states set led_to = %(led_to)s where digest = %(used)s returning provider"
+FORGET: Final = "delete from oauth_states where digest = %(used)s returning provider"

@@ -26,6 +26,8 @@ from core.frozen import Frozen
 # How sessions say that their person came in by the word of a provider. RFC 8176 has no word for it.
 FEDERATED: Final = "fed"
 LIFETIME: Final = timedelta(minutes=15)
+REPEATABLE: Final = timedelta(seconds=20)
+"""For this long after somebody has come back, their browser may come back again. The slowest provider takes no longer."""
 # Providers send less; RFC 6749 sets no bound.
 LONGEST_CODE: Final = 4096
 
@@ -118,7 +120,9 @@ class NewState(Frozen, kw_only=True):
     user: UserId | None = None
     """Whose account that is."""
     session: SessionId | None = None
-    """In which they asked for it; it must still live."""
+    """In which they go there; it must still live."""
+    asked_in: SessionId | None = None
+    """In which they asked for it, where that is another; it must still live, too."""
     installed_client: str | None
     """The installation's, which is used unless the organization has one of its own. Whichever it is is kept: with another client than the
     request, the answer does not count.
@@ -140,6 +144,22 @@ class TakenState(Frozen, kw_only=True):
     session: SessionId | None
     client_id: str
     way: WayThrough
+    on_pages: bool = False
+    """Who connects an identity has asked for it on our own pages."""
+
+
+class UsedState(Frozen, kw_only=True):
+    """A state with which somebody has come back a moment ago."""
+
+    flow: Flow | None
+    """None: an identity is connected."""
+    led_to: str
+    """The address that they were led to. Empty: they still wait, or are in the flow."""
+
+    @property
+    def has_led_somewhere(self) -> bool:
+        flow = self.flow
+        return self.led_to != "" if flow is None else flow.signed_in_at is not None or flow.awaits_second_factor
 
 
 class Asked(Frozen, kw_only=True):
@@ -174,6 +194,11 @@ class ProviderTokens(Frozen, kw_only=True):
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
     """None: it did not say, so they are those that were asked for."""
+
+
+def used(digest: bytes) -> bytes:
+    """By which a state is known that somebody has come back with: by its own digest nobody finds it any more."""
+    return sha256(b"used " + digest).digest()
 
 
 def is_code(code: Token) -> bool:

@@ -29,6 +29,7 @@ from core.domain.identity.upstream.identities import (
     identity_linked,
     linking,
 )
+from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
     FEDERATED,
@@ -177,18 +178,26 @@ class UpstreamSignIn:
         key, place = provider_key(provider), _place(flow, realm)
         return self._found(key, place, await self._lookup.way(key, place)).name
 
-    async def leave_to_connect(self, provider: str, browser: Token, caller: Caller) -> str:
-        """The same for somebody who is signed in and connects an identity. Raises the same."""
-        place = Place(organization=caller.organization or caller.chosen_organization, service_slug=caller.service)
-        return await self._gone(provider_key(provider), browser, place, _Leaving(user=caller.user, session=caller.session, choose=True))
+    async def name_at(self, provider: str, place: Place) -> str:
+        """The same where nobody has begun a flow. Raises `UnknownProvider` and `ProviderOff`."""
+        key = provider_key(provider)
+        return self._providers.found(key, await self._lookup.way(key, place)).name
 
-    async def take(self, provider: str, state: Token, browser: Token | None, caller: Caller | None) -> TakenState:
+    async def leave_to_connect(self, provider: str, browser: Token, caller: Caller, asker: Asker | None = None) -> str:
+        """The same as `leave` for somebody who is signed in and connects an identity. `asker`: another session of theirs has asked for it,
+        and they are led back to where that belongs. Raises the same.
+        """
+        place = Place(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
+        asked_in = None if asker is None else asker.session
+        leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True)
+        return await self._gone(provider_key(provider), browser, place, leaving)
+
+    async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
         """What somebody who comes back was on the way to, once. Raises `UnknownProvider`, and `FlowOver` when there is no such state, or it
         has expired, was used, or is another browser's.
         """
-        taken = await self._lookup.take(
-            state.digest(), provider_key(provider), None if browser is None else browser.digest(), None if caller is None else caller.user
-        )
+        key = provider_key(provider)
+        taken = None if browser is None else await self._lookup.take(state.digest(), key, browser.digest())
         if taken is None:
             raise FlowOver
         return taken
@@ -387,6 +396,7 @@ class UpstreamSignIn:
             flow=leaving.flow,
             user=leaving.user,
             session=leaving.session,
+            asked_in=leaving.asked_in,
             installed_client=self._providers.installed_client(provider),
             created_at=self._clock.now(),
         )
@@ -425,6 +435,7 @@ class _Leaving(Frozen, kw_only=True):
     begun: Flow | None = None
     user: UserId | None = None
     session: SessionId | None = None
+    asked_in: SessionId | None = None
     login_hint: str = ""
     choose: bool = False
     fresh: bool = False

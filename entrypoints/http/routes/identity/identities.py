@@ -9,6 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.link_requests import may_leave_at_once
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
@@ -18,6 +19,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.own_forms import is_of_another_origin
+from entrypoints.http.pages.link_request_pages import address
 
 _TAGS: Final = ("account",)
 _IDENTITIES: Final = "/api/user/identities"
@@ -46,7 +49,7 @@ class AuthorizationUrl(msgspec.Struct, frozen=True):
     """Where to go on."""
 
     authorization_url: Annotated[str, example("https://github.com/login/oauth/authorize?client_id=Iv1.4f2d9a1b&state=uW0…")]
-    """Open it in the person's browser."""
+    """Where the person goes on. Open it in their browser."""
 
 
 @endpoint.get(_IDENTITIES, caller=USER, tags=_TAGS)
@@ -69,13 +72,20 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
 async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:
     """Connect an account at a provider
 
-    Once you have agreed there, you get back to the first redirect URI of the token's service. With a token for no service, you get to
-    `/settings/connections` of the frontend. The address says `status=success` or `status=error`, `provider`, `action=link`, and for an
-    error `error`. It works in the browser that keeps the cookie of this answer, and in one in which you are signed in here. You are told
-    by mail.
+    With a token for the platform, `authorization_url` is the provider's, for the browser that keeps the cookie of this answer. With a token
+    for a service or an organization, and from a page of another origin, it is a page of ours: you sign in there, see which account is to be
+    connected and who asks for it, and press a button. No other browser can finish it.
+
+    Once you have agreed at the provider, you get back to the first redirect URI of the token's service. With a token for no service, you
+    get to `/settings/connections` of the frontend. The address says `status=success` or `status=error`, `provider`, `action=link`, and for
+    an error `error`. You are told by mail.
     """
+    provider = call.path.provider
+    if not may_leave_at_once(call.caller) or is_of_another_origin(call.request, postern.foundation.public_url):
+        request = await postern.identity.link_requests.make(call.caller, provider)
+        return AuthorizationUrl(address(postern, provider, request))
     browser, headers = _browser(call, postern)
-    url = await postern.identity.upstream_sign_in.leave_to_connect(call.path.provider, browser, call.caller)
+    url = await postern.identity.upstream_sign_in.leave_to_connect(provider, browser, call.caller)
     return Answer(AuthorizationUrl(url), 200, headers)  # type: ignore[return-value]  # the declaration's type, with headers
 
 

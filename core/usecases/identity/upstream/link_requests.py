@@ -1,0 +1,55 @@
+"""Link requests: made by an application or an organization's frontend, and answered by the person on a page of ours."""
+
+from typing import Final
+
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.upstream.link_requests import Asker, LinkRequest, request_of, session_in
+from core.domain.identity.upstream.providers import provider_key
+from core.domain.identity.upstream.sign_in import Place
+from core.domain.secrets import Token
+from core.usecases.identity.upstream.sign_in import UpstreamSignIn
+from ports.clock import Clock
+from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.server_secrets import ServerSecrets
+
+# Of the key that requests are signed with.
+REQUESTS: Final = "link_requests"
+
+
+class LinkRequests:
+    def __init__(self, lookup: UpstreamLookup, *, sign_in: UpstreamSignIn, server_secrets: ServerSecrets, clock: Clock) -> None:
+        self._lookup = lookup
+        self._sign_in = sign_in
+        self._server_secrets = server_secrets
+        self._clock = clock
+
+    async def make(self, caller: Caller, provider: str) -> str:
+        """For the address of the page. Raises `UnknownProvider` and `ProviderOff`."""
+        key = provider_key(provider)
+        await self._sign_in.name_at(key, Place(organization=caller.organization, service_slug=caller.service))
+        return request_of(key, caller.session, self._clock.now(), await self._server_secrets.get(REQUESTS))
+
+    async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
+        """None: it is about another account than the caller's. Raises `FlowOver` when it is too old, or the session has ended in which it
+        was made, `UnknownProvider`, and `ProviderOff`.
+        """
+        key, asker = await self._asked(provider, request)
+        if asker.user != caller.user:
+            return None
+        return LinkRequest(provider=key, name=await self._sign_in.name_at(key, asker.place), asker=asker)
+
+    async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
+        """Where the person goes to sign in at the provider, and None as above. Raises what `find` does, and `OAuthError`."""
+        key, asker = await self._asked(provider, request)
+        if asker.user != caller.user:
+            return None
+        return await self._sign_in.leave_to_connect(key, browser, caller, asker)
+
+    async def _asked(self, provider: str, request: str) -> tuple[str, Asker]:
+        key = provider_key(provider)
+        session = session_in(request, key, self._clock.now(), await self._server_secrets.get(REQUESTS))
+        asker = await self._lookup.asker(session)
+        if asker is None:
+            raise FlowOver
+        return key, asker

@@ -1,0 +1,250 @@
+"""An application, or an organization's frontend, asks to connect an identity: the person answers, and nobody else."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from tests.http.browsing import Tab, Tabs
+from tests.http.client import refused
+from tests.http.federation.arriving import CALLBACK, VERIFIER, is_page, left
+from tests.http.people import BASE_URL, Person
+from tests.http.signing_in import PASSWORD
+from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
+
+OUT_OF_DATE = "This page is out of date"
+EVIL = "https://evil.example/callback"
+
+
+@pytest.fixture
+def ada(house: House) -> Person:
+    """She has just signed in."""
+    ada = house.people.add(ADA)
+    house.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
+    return ada
+
+
+async def link(house: House, token: str, word: str = "websuite", **headers: str) -> Any:
+    return await house.unlimited.post(f"/api/user/identities/{word}/link", token=token, headers=list(headers.items()))
+
+
+async def asked(house: House, token: str, word: str = "websuite", **headers: str) -> str:
+    """The address of the page on which the person answers."""
+    answer = await link(house, token, word, **headers)
+    address: str = answer.ok()["authorization_url"]
+    assert address.startswith(f"{BASE_URL}/ui/connect/{word}/")
+    assert answer.header("set-cookie") is None
+    return address.removeprefix(BASE_URL)
+
+
+async def in_application(house: House, person: Person) -> str:
+    token = await house.tenants.token_in(person, house.app)
+    house.people.change("update sessions set proved_at = now()")
+    return token
+
+
+def states(house: House) -> list[dict[str, Any]]:
+    return house.people.rows("select user_id, session_id, asked_in from oauth_states")
+
+
+async def pressed(tabs: Tabs, place: str) -> Tab:
+    tab = await tabs.tab().open(place)
+    assert tab.status == 200, tab.page.text
+    return await tab.send()
+
+
+@pytest.mark.parametrize("owner", [False, True])
+async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_account(house: House, owner: bool) -> None:
+    evil = house.tenants.add("evil")
+    application = house.application(evil, "game", EVIL)
+    ada = await house.people.with_password(PASSWORD, ADA)
+    house.people.change("update users set is_platform_owner = %s where id = %s", owner, ada.user)
+    adas = house.browser()
+    tab = await adas.tab().open(house.asking(application, redirect_uri=EVIL, scope="openid"))
+    tab = await tab.send(email=ADA)
+    tab = await tab.send(password=PASSWORD)
+    tab = await tab.send(answer="allow")
+    form = {
+        "grant_type": "authorization_code",
+        "code": left(tab, EVIL)["code"],
+        "redirect_uri": EVIL,
+        "client_id": house.client_id(application),
+        "code_verifier": VERIFIER,
+    }
+    headers = [("content-type", "application/x-www-form-urlencoded")]
+    given = await house.unlimited.request("POST", "/auth/token", body=urlencode(form).encode(), headers=headers)
+    fake = house.sits("mallory@gmail.com", sub="mallory")
+    place = await asked(house, given.ok()["access_token"])
+    assert states(house) == [], "nothing is on its way before she presses the button"
+    # Neither the application's server nor Mallory gets beyond the page: it is Ada's.
+    mallory = house.people.add("mallory@gmail.com")
+    house.people.change("update users set email_verified_at = now() where id = %s", mallory.user)
+    mallorys = house.signed_in(mallory)
+    assert ((await house.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
+    is_page(await mallorys.request("GET", place), 403, "This is for another account")
+    own = await mallorys.tab().open("/ui/settings/connections/websuite/connect")
+    token = next(form.fields["form_token"] for form in own.page.forms if "form_token" in form.fields)
+    is_page(await mallorys.request("POST", place, {"form_token": token}), 403, "This is for another account")
+    assert states(house) == []
+    # Ada presses the button, and Mallory gets hold of all that her browser then has in its address line.
+    tab = await pressed(adas, place)
+    back = fake.consent(tab.page.refresh)
+    await house.leave(mallorys)
+    is_page(await mallorys.request("GET", back), 400, OUT_OF_DATE)
+    # And Mallory's code in Ada's browser is worth nothing: it was made for another challenge.
+    state = dict(parse_qsl(urlsplit(back).query))["state"]
+    theirs = house.browser()
+    fake.consent(await house.leave(theirs), code="mallorys")
+    answer = await adas.request("GET", f"/auth/websuite/callback?code=mallorys&state={state}")
+    assert told_in(answer.header("location"))[1]["error"] == "provider_failed"
+    assert house.identities() == []
+
+
+async def test_the_page_names_application_provider_and_account_and_leads_back(house: House, ada: Person) -> None:
+    fake = house.sits("her-own@gmail.com", sub="hers")
+    adas = house.signed_in(ada)
+    place = await asked(house, await in_application(house, ada))
+    tab = await adas.tab().open(place)
+    for named in ("Connect \u2068Google\u2069?", "App", "Acme", ADA, "app.example.com", "asks you to connect"):
+        assert named in tab.page.text, tab.page.text
+    (cancel,) = [one for one in tab.page.links if one.startswith(CALLBACK)]
+    assert told_in(cancel) == (CALLBACK, {"status": "error", "provider": "websuite", "action": "link", "error": "cancelled"})
+    tab = await tab.send()
+    answer = await adas.request("GET", fake.consent(tab.page.refresh))
+    assert told_in(answer.header("location")) == (CALLBACK, {"status": "success", "provider": "websuite", "action": "link"})
+    (one,) = house.identities()
+    assert (one["user_id"], one["subject"]) == (ada.user, "hers")
+    assert house.people.rows("select came_through from identities") == [{"came_through": house.app.id}]
+
+
+async def test_what_is_not_an_application_does_not_leave_at_once_either(house: House, ada: Person) -> None:
+    """A session of a service by which somebody signed in there, and one for an organization. That leads back to the frontend."""
+    fake = house.sits()
+    house.tenants.join(ada, house.acme)
+    adas = house.signed_in(ada)
+    for where, named, back in ((house.app, "App", CALLBACK), (house.acme, "Acme", CONNECTIONS)):
+        token = await house.tenants.token_in(ada, where)
+        house.people.change("update sessions set proved_at = now()")
+        tab = await adas.tab().open(await asked(house, token))
+        assert named in tab.page.text
+        tab = await tab.send()
+        answer = await adas.request("GET", fake.consent(tab.page.refresh))
+        assert told_in(answer.header("location")) == (back, {"status": "success", "provider": "websuite", "action": "link"})
+        house.people.change("delete from identities")
+
+
+async def test_the_page_of_another_origin_leads_to_the_page_too(house: House, ada: Person) -> None:
+    """Its browser keeps no cookie of the answer, so that it could not come back."""
+    fake = house.sits()
+    adas = house.signed_in(ada)
+    token = await house.people.token(ada)
+    place = await asked(house, token, origin="https://console.example.com")
+    tab = await adas.tab().open(place)
+    assert "asks you to" not in tab.page.text
+    tab = await tab.send()
+    answer = await adas.request("GET", fake.consent(tab.page.refresh))
+    assert told_in(answer.header("location"))[0] == CONNECTIONS
+    answer = await link(house, token, "codehost", origin=BASE_URL)
+    assert not answer.ok()["authorization_url"].startswith(BASE_URL)
+    assert answer.header("set-cookie") is not None
+
+
+async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: House) -> None:
+    fake = house.sits()
+    ada = await house.people.with_password(PASSWORD, ADA)
+    place = await asked(house, await in_application(house, ada))
+    adas = house.signed_in(house.people.session_of(ada), age=3600)
+    tab = await adas.tab().open(place)
+    assert tab.place.startswith("/ui/prove?")
+    tab = await tab.send(len(tab.page.forms) - 1, password=PASSWORD)
+    assert tab.place == place
+    # One that has become old on the page is asked for once more, and leads back to this very page.
+    shown = tab.page.forms[0]
+    house.people.change("update sessions set proved_at = now() - interval '1 hour'")
+    answer = await adas.request("POST", shown.action, shown.fields)
+    assert (answer.header("location") or "").startswith(f"/ui/prove?to={place}")
+    assert states(house) == []
+    tab = await adas.tab().open(answer.header("location") or "")
+    tab = await tab.send(len(tab.page.forms) - 1, password=PASSWORD)
+    tab = await tab.send()
+    answer = await adas.request("GET", fake.consent(tab.page.refresh))
+    assert told_in(answer.header("location"))[1]["status"] == "success"
+
+
+async def test_requests_that_are_not_ours_or_not_for_this_provider(house: House, ada: Person) -> None:
+    adas = house.signed_in(ada)
+    place = await asked(house, await in_application(house, ada))
+    session, ends, mac = place.rpartition("/")[2].split("~")
+    longer = str(int(ends) + 60)
+    for other in (
+        f"{session}~{longer}~{mac}",
+        f"{ada.session}~{ends}~{mac}",
+        f"{session}~{ends}~{mac[:-1]}",
+        f"{session}~{ends}~%C3%A9",
+        f"{session}~x~{mac}",
+        f"{session}~{ends}",
+        "nothing",
+    ):
+        is_page(await adas.request("GET", f"/ui/connect/websuite/{other}"), 400, OUT_OF_DATE)
+    is_page(await adas.request("GET", place.replace("websuite", "codehost")), 400, OUT_OF_DATE)
+    assert (await adas.request("GET", place.replace("websuite", "nothing"))).status == 400
+    assert (await adas.request("GET", place)).status == 200
+
+
+CHANGES = [
+    "update sessions set revoked_at = now() where service_id is not null",
+    "update all_services set deleted_at = now()",
+    "update all_organizations set status = 'suspended' where slug = 'acme'",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_request_ends_with_what_made_it(house: House, ada: Person, change: str) -> None:
+    fake = house.sits()
+    adas = house.signed_in(ada)
+    place = await asked(house, await in_application(house, ada))
+    tab = await pressed(adas, place)
+    house.people.change(change)
+    is_page(await adas.request("GET", place), 400, OUT_OF_DATE)
+    is_page(await adas.request("GET", fake.consent(tab.page.refresh)), 400, OUT_OF_DATE)
+    assert house.identities() == []
+
+
+async def test_it_also_ends_with_the_session_of_the_browser(house: House, ada: Person) -> None:
+    """Whoever signs out has nothing left on its way that the next one at the same computer could finish."""
+    fake = house.sits()
+    token = await in_application(house, ada)
+    adas = house.signed_in(house.people.session_of(ada))
+    tab = await pressed(adas, await asked(house, token))
+    (state,) = states(house)
+    assert state["session_id"] != state["asked_in"]
+    house.people.change("update sessions set revoked_at = now() where id = %s", state["session_id"])
+    is_page(await adas.request("GET", fake.consent(tab.page.refresh)), 400, OUT_OF_DATE)
+    assert house.identities() == []
+
+
+async def test_a_provider_that_is_off_or_does_not_answer(house: House, ada: Person) -> None:
+    provider = await house.own_provider(domain="")
+    adas = house.signed_in(ada)
+    house.tenants.join(ada, house.acme)
+    token = await house.tenants.token_in(ada, house.acme)
+    house.people.change("update sessions set proved_at = now()")
+    place = await asked(house, token, provider)
+    house.people.change("update upstream_providers set issuer = issuer || '/gone'")
+    tab = await adas.tab().open(place)
+    tab = await tab.send()
+    assert (tab.status, "did not work" in tab.page.text) == (400, True)
+    house.people.change("update upstream_providers set enabled = false")
+    is_page(await adas.request("GET", place), 400, "is not set up")
+    assert refused(await link(house, token, provider)) == (400, "BAD_REQUEST")
+
+
+async def test_coming_back_twice_leads_to_the_same_place(house: House, ada: Person) -> None:
+    fake = house.sits()
+    adas = house.signed_in(ada)
+    tab = await pressed(adas, await asked(house, await in_application(house, ada)))
+    back = fake.consent(tab.page.refresh)
+    answers = [await adas.request("GET", back) for _ in range(2)]
+    assert [told_in(one.header("location"))[1]["status"] for one in answers] == ["success"] * 2
+    assert len(fake.forms) == 1
+    is_page(await house.signed_in(house.people.session_of(ada)).request("GET", back), 400, OUT_OF_DATE)

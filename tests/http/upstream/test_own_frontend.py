@@ -1,0 +1,53 @@
+"""Where somebody gets back to who has connected an identity, in an installation whose frontend is elsewhere."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.fake_providers import settings_of
+from tests.http.conftest import postern_on, with_keys
+from tests.http.upstream.house import CONNECTIONS, Fakes, House, told_in
+from tests.http.upstream.test_identities import Connecting
+
+FRONTEND = "https://console.example.com"
+
+
+@pytest.fixture
+async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncIterator[Postern]:
+    more = {**settings_of("websuite", fakes["websuite"]), "POSTERN_FRONTEND_URL": FRONTEND}
+    async with postern_on(database_url, tmp_path, more) as opened:
+        await with_keys(opened)
+        yield opened
+
+
+async def test_our_own_page_leads_back_to_itself(house: House) -> None:
+    fake = house.sits()
+    ada = house.people.session_of(house.verified())
+    tabs = house.signed_in(ada)
+    for error in ("", "cancelled"):
+        tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+        tab = await tab.send(len(tab.page.forms) - 1)
+        place = fake.consent(tab.page.refresh)
+        answer = await tabs.request("GET", fake.back(fake.asked, error="access_denied") if error else place)
+        where, told = told_in(answer.header("location"))
+        assert (where, told.get("error", "")) == (CONNECTIONS, error)
+
+
+async def test_the_api_leads_back_to_the_frontend(house: House) -> None:
+    fake = house.sits()
+    ada = house.people.session_of(house.verified())
+    answer = await Connecting(house, ada).come_back()
+    assert told_in(answer.header("location"))[0] == f"{FRONTEND}/settings/connections"
+    house.people.change("delete from identities")
+    house.tenants.join(ada, house.acme)
+    token = await house.tenants.token_in(ada, house.acme)
+    asked = Connecting(house, ada, house.signed_in(ada))
+    house.people.change("update sessions set proved_at = now()")
+    tab = await asked.tabs.tab().open(
+        (await asked.link("websuite", token)).ok()["authorization_url"].removeprefix("https://id.example.org")
+    )
+    assert any(link.startswith(f"{FRONTEND}/settings/connections?status=error") for link in tab.page.links)
+    answer = await asked.tabs.request("GET", fake.consent(await asked.answer("websuite", token)))
+    assert told_in(answer.header("location"))[0] == f"{FRONTEND}/settings/connections"
