@@ -50,7 +50,7 @@ class Connecting:
         return await self.tabs.request("GET", self.house.fakes[word].consent(url, **person))
 
     async def answer(self, word: str, token: str) -> str:
-        """The person presses the button that a token for a service or an organization leads to. Returns the address at the provider."""
+        """The person presses the button that a token for a service leads to. Returns the address at the provider."""
         page = (await self.link(word, token)).ok()["authorization_url"]
         assert page.startswith(f"{BASE_URL}/ui/connect/{word}/")
         tab = await self.tabs.tab().open(page.removeprefix(BASE_URL))
@@ -275,14 +275,16 @@ async def test_an_organizations_own_provider_is_not_for_everybody(house: House, 
     provider = await house.own_provider()
     house.tenants.join(ada, house.acme)
     token = await house.tenants.token_in(ada, house.acme)
-    asked = Connecting(house, ada, house.signed_in(ada))
     house.people.change("update sessions set proved_at = now()")
     house.sits(word="own")
-    answer = await asked.tabs.request("GET", house.fakes["own"].consent(await asked.answer(provider, token)))
+    asked = Connecting(house, ada)
+    url = (await asked.link(provider, token)).ok()["authorization_url"]
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
     # Her address is not in the organization's domain: its owner could make the provider say that it is she.
     assert told_in(answer.header("location"))[1]["error"] == "not_for_account"
     house.people.change("update domains set domain = 'home.example'")
-    answer = await asked.tabs.request("GET", house.fakes["own"].consent(await asked.answer(provider, token)))
+    url = (await asked.link(provider, token)).ok()["authorization_url"]
+    answer = await asked.tabs.request("GET", house.fakes["own"].consent(url))
     assert told_in(answer.header("location"))[1] == {"status": "success", "provider": provider, "action": "link"}
 
 
@@ -303,7 +305,7 @@ async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_
     house.people.change("delete from identities")
     token = await house.tenants.token_in(ada, house.acme)
     house.people.change("update sessions set proved_at = now()")
-    answer = await tabs.request("GET", fake.consent(await Connecting(house, ada, tabs).answer("websuite", token)))
+    answer = await Connecting(house, ada).come_back(token=token)
     assert "status=success" in (answer.header("location") or "")
 
 

@@ -14,7 +14,6 @@ from tests.http.client import Received
 from tests.http.federation.arriving import answer_in
 from tests.http.people import BASE_URL, Person
 from tests.http.upstream.house import ADA, House
-from tests.http.upstream.test_identities import Connecting
 from tests.independent_provider import IndependentProvider
 
 
@@ -72,8 +71,13 @@ async def test_connecting(house: House, provider: IndependentProvider) -> None:
     house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
     token = await house.tenants.token_in(Person(ada.user, ada.session, ada.email), house.acme)
     house.people.change("update sessions set proved_at = now()")
-    asked = Connecting(house, ada, house.signed_in(ada))
-    back = await asked.tabs.request("GET", await visited(await asked.answer(key, token)))
+    answer = await house.unlimited.post(f"/api/user/identities/{key}/link", token=token)
+    tabs = house.browser()
+    for name, value in answer.headers:
+        if name == "set-cookie":
+            cookie, _, kept = value.partition(";")[0].partition("=")
+            tabs.cookies[cookie] = kept
+    back = await tabs.request("GET", await visited(answer.ok()["authorization_url"]))
     assert "status=success" in (back.header("location") or "")
     assert [one["subject"] for one in house.identities()] == ["u-1"]
 

@@ -117,20 +117,23 @@ async def test_the_page_names_application_provider_and_account_and_leads_back(ho
     assert house.people.rows("select came_through from identities") == [{"came_through": house.app.id}]
 
 
-async def test_what_is_not_an_application_does_not_leave_at_once_either(house: House, ada: Person) -> None:
-    """A session of a service by which somebody signed in there, and one for an organization. That leads back to the frontend."""
+async def test_a_session_of_a_service_does_not_leave_at_once_either(house: House, ada: Person) -> None:
+    """By which somebody signed in there. One for an organization does: it is the person's own."""
     fake = house.sits()
     house.tenants.join(ada, house.acme)
     adas = house.signed_in(ada)
-    for where, named, back in ((house.app, "App", CALLBACK), (house.acme, "Acme", CONNECTIONS)):
+    elsewhere = {"origin": "https://acme.example"}
+    for where, named, back, headers in ((house.app, "App", CALLBACK, {}), (house.acme, "Acme", CONNECTIONS, elsewhere)):
         token = await house.tenants.token_in(ada, where)
         house.people.change("update sessions set proved_at = now()")
-        tab = await adas.tab().open(await asked(house, token))
+        tab = await adas.tab().open(await asked(house, token, **headers))
         assert named in tab.page.text
         tab = await tab.send()
         answer = await adas.request("GET", fake.consent(tab.page.refresh))
         assert told_in(answer.header("location")) == (back, {"status": "success", "provider": "websuite", "action": "link"})
         house.people.change("delete from identities")
+    token = await house.tenants.token_in(ada, house.acme)
+    assert not (await link(house, token)).ok()["authorization_url"].startswith(BASE_URL)
 
 
 async def test_the_page_of_another_origin_leads_to_the_page_too(house: House, ada: Person) -> None:
@@ -229,14 +232,15 @@ async def test_a_provider_that_is_off_or_does_not_answer(house: House, ada: Pers
     house.tenants.join(ada, house.acme)
     token = await house.tenants.token_in(ada, house.acme)
     house.people.change("update sessions set proved_at = now()")
-    place = await asked(house, token, provider)
+    elsewhere = {"origin": "https://acme.example"}
+    place = await asked(house, token, provider, **elsewhere)
     house.people.change("update upstream_providers set issuer = issuer || '/gone'")
     tab = await adas.tab().open(place)
     tab = await tab.send()
     assert (tab.status, "did not work" in tab.page.text) == (400, True)
     house.people.change("update upstream_providers set enabled = false")
     is_page(await adas.request("GET", place), 400, "is not set up")
-    assert refused(await link(house, token, provider)) == (400, "BAD_REQUEST")
+    assert refused(await link(house, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
 
 
 async def test_coming_back_twice_leads_to_the_same_place(house: House, ada: Person) -> None:

@@ -1,5 +1,5 @@
-"""Requests to connect an identity that somebody else than the person's own program has made: an application, or the frontend of an
-organization. They lead to a page of ours, and nothing is on its way before the person presses the button there.
+"""Requests to connect an identity that somebody else than the person's own program may have made: an application, or a frontend elsewhere.
+They lead to a page of ours, and nothing is on its way before the person presses the button there.
 """
 
 import hmac
@@ -45,7 +45,7 @@ def may_leave_at_once(caller: Caller) -> bool:
     """Whether it is the person who asks. Whoever runs an application could have somebody else consent at the provider, who would then come
     in as the person wherever they like.
     """
-    return caller.context is Context.PLATFORM and caller.scopes is None
+    return caller.context is not Context.SERVICE and caller.scopes is None
 
 
 def request_of(provider: str, session: SessionId, now: datetime, key: bytes) -> str:

@@ -72,9 +72,9 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
 async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:
     """Connect an account at a provider
 
-    With a token for the platform, `authorization_url` is the provider's, for the browser that keeps the cookie of this answer. With a token
-    for a service or an organization, and from a page of another origin, it is a page of ours: you sign in there, see which account is to be
-    connected and who asks for it, and press a button. No other browser can finish it.
+    `authorization_url` is the provider's, for the browser that keeps the cookie of this answer. With a token for a service, and from a page
+    of another origin, it is a page of ours: you sign in there, see which account is to be connected and who asks for it, and press a
+    button. No other browser can finish it.
 
     Once you have agreed at the provider, you get back to the first redirect URI of the token's service. With a token for no service, you
     get to `/settings/connections` of the frontend. The address says `status=success` or `status=error`, `provider`, `action=link`, and for

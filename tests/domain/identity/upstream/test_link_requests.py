@@ -42,10 +42,11 @@ def test_another_provider_another_key_and_what_was_changed(request_: str, provid
         session_in(request_, provider, NOW, key)
 
 
-def test_only_a_session_of_the_person_on_the_platform_leaves_at_once() -> None:
+def test_only_a_session_of_the_persons_own_leaves_at_once() -> None:
     def caller(**more: object) -> Caller:
         return Caller(UserId(UUID(int=1)), Email("ada@example.org"), SESSION, False, **more)  # type: ignore[arg-type]
 
     assert may_leave_at_once(caller())
-    for more in ({"organization": "acme"}, {"organization": "acme", "service": "app"}, {"scopes": ()}):
+    assert may_leave_at_once(caller(organization="acme"))
+    for more in ({"organization": "acme", "service": "app"}, {"scopes": ()}):
         assert not may_leave_at_once(caller(**more))
