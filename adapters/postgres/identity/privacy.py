@@ -10,6 +10,7 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
+from adapters.postgres.identity.holding import TIES
 from adapters.postgres.identity.mfa import second_factor_due_in
 from adapters.postgres.record.going import IS_GOING
 from adapters.postgres.rows import IdRow
@@ -44,7 +45,7 @@ from ports.identity.privacy import PlaceholderTaken
 class _Subject(AccountRow):
     belongings: list[Mapping[str, Any]]
     asker_governs: bool
-    is_used_elsewhere: bool
+    is_held_elsewhere: bool
     request_id: UUID | None
     requested_by: UUID | None
     requested_at: datetime | None
@@ -55,7 +56,7 @@ class _Subject(AccountRow):
             account=self.account(),
             belongings=[_belonging(one) for one in self.belongings],
             asker_governs=self.asker_governs,
-            is_used_elsewhere=self.is_used_elsewhere,
+            is_held_elsewhere=self.is_held_elsewhere,
             request=self._request(),
         )
 
@@ -309,11 +310,10 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
            allowed.asker_governs,
            exists (
                select
-                 from service_users
-                 join organizations on organizations.id = service_users.org_id
-                where service_users.user_id = users.id and service_users.first_login_at is not null
-                  and not coalesce({_IS_THE_ASKERS}, false)
-           ) as is_used_elsewhere,
+                 from ({TIES}) as ties
+                 join organizations on organizations.id = ties.org_id
+                where ties.has_come and not coalesce({_IS_THE_ASKERS}, false)
+           ) as is_held_elsewhere,
            privacy_requests.id as request_id, privacy_requests.requested_by, privacy_requests.requested_at, privacy_requests.completed_at
 """
 

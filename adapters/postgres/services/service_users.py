@@ -9,6 +9,7 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.forgetting import HOLDS
+from adapters.postgres.identity.holding import held_by
 from adapters.postgres.identity.privacy import REMEMBER
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
@@ -216,10 +217,7 @@ FIND_HELD: Final[LiteralString] = f"""
                exists (select from organizations where organizations.owner_user_id = users.id)
             or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
            ) as owns_an_organization,
-           (
-               exists (select from memberships where memberships.user_id = users.id)
-            or exists (select from service_users where service_users.user_id = users.id and service_users.service_id <> %(service)s)
-           ) as is_held_elsewhere,
+           {held_by("ties.service_id is distinct from %(service)s")} as is_held_elsewhere,
            {_SINCE} as since
       from service_users
       join users on users.id = service_users.user_id

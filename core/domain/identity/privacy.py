@@ -64,8 +64,10 @@ class Subject(Frozen, kw_only=True):
     belongings: Sequence[Belonging]
     asker_governs: bool
     """The asker is a platform owner, now, or an operator."""
-    is_used_elsewhere: bool
-    """The person signs in to services of organizations that the asker does not own."""
+    is_held_elsewhere: bool
+    """An organization that the asker does not own has the person as a member, knows them by its directory, or has a service to which they
+    sign in.
+    """
     request: "PrivacyRequest | None"
     """They have been forgotten already."""
 
@@ -194,7 +196,7 @@ def require_may_forget(subject: Subject) -> None:
     if subject.asker_governs:
         return
     belongings = subject.belongings
-    owns_all = bool(belongings) and all(one.is_the_askers for one in belongings) and not subject.is_used_elsewhere
+    owns_all = bool(belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
     came_there = all(one.by_own_act for one in belongings) or any(one.made_the_account for one in belongings)
     if not (owns_all and came_there):
         raise Forbidden(_NOT_YOURS)

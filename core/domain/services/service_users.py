@@ -45,7 +45,7 @@ class HeldServiceUser(Frozen):
     """The account was made through this service."""
     owns_an_organization: bool
     is_held_elsewhere: bool
-    """A membership holds it, or the use of another service."""
+    """A membership holds it, a directory, another service, or an office."""
     since: datetime
     """What the service is shown as `created_at`."""
 

@@ -41,7 +41,7 @@ def belonging(*, theirs: bool, own_act: bool = False, made: bool = False, knows:
 
 def subject(*belongings: Belonging, governs: bool = False, owner: bool = False, elsewhere: bool = False) -> Subject:
     account = Account(BOB, Email("bob@example.org"), owner, None, None, NOON - timedelta(days=900))
-    return Subject(account=account, belongings=belongings, asker_governs=governs, is_used_elsewhere=elsewhere, request=None)
+    return Subject(account=account, belongings=belongings, asker_governs=governs, is_held_elsewhere=elsewhere, request=None)
 
 
 def may_forget(one: Subject) -> bool:
