@@ -1570,11 +1570,13 @@ create table former_addresses (
     primary key (user_id, email_key)
 );
 
--- Whoever replaces an address, or takes back that it is proved. Mails that tell of it are queued in the same transaction, at `now()`.
+-- Whoever replaces an address, or takes back that it is proved. Mails that tell of it are queued in the same transaction, at `now()`. What the
+-- person has asked for by the address goes with it.
 create function remember_address() returns trigger language plpgsql as $$
 begin
     insert into former_addresses (user_id, email_key, held_until) values (old.id, old.email_key, greatest(new.updated_at, now()))
         on conflict (user_id, email_key) do update set held_until = excluded.held_until;
+    delete from join_requests where user_id = old.id and status = 'pending';
     return null;
 end $$;
 create trigger users_address_given_up after update of email_key, email_verified_at on users

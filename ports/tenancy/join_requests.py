@@ -14,15 +14,15 @@ class JoinRequestStore(Protocol):
     """Part of the unit of work."""
 
     async def hold_candidate(self, user: UserId, domain: str) -> Candidate | None:
-        """Holds the organization, as `OrganizationStore.hold` does. None when no active organization has proved the domain, or there is no
-        such account.
+        """Holds the organization, as `OrganizationStore.hold` does, and then the account's address. None when no active organization has
+        proved the domain, or there is no such account.
         """
 
     async def add(self, request: JoinRequest) -> bool:
         """After `hold_candidate`. False when they have asked before."""
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
-        """After the organization is held."""
+        """After the organization is held. The account's address stays as it is."""
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None: ...
 

@@ -240,6 +240,7 @@ class InvitationRows:
         # The organization comes first, as for everybody who adds a member.
         by_token = isinstance(which, ByToken)
         await self._transaction.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
+        await self._transaction.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
         return await self._hold(which, manager)
 
     async def hold_alone(self, which: ByToken | ById) -> Offer | None:
@@ -368,6 +369,15 @@ _HOLD_ORGANIZATION_OF_TOKEN: Final[LiteralString] = f"""
 """
 _HOLD_ORGANIZATION_OF_ID: Final[LiteralString] = f"""
     select from organizations where id = (select org_id from invitations where {_OF_ID}) for no key update
+"""
+
+# Nobody moves the account to another address meanwhile: whoever is let in is who was invited. As strongly as an account is held that loses
+# what nobody has proved, because a weaker lock could only become this one by waiting for others that hold it too.
+_HOLD_INVITED_BY_TOKEN: Final[LiteralString] = f"""
+    select from users where email_key = (select email_key from invitations where {_OF_TOKEN}) for no key update
+"""
+_HOLD_INVITED_BY_ID: Final[LiteralString] = f"""
+    select from users where email_key = (select email_key from invitations where {_OF_ID}) for no key update
 """
 
 _SELECT_OFFER: Final = f"""

@@ -126,6 +126,7 @@ class JoinRequestRows:
         # A statement of its own, so that the next one sees what was committed while it waited, above all the number of members.
         parameters = {"user": user, "domain": storable_text(domain)}
         await self._transaction.tell(_HOLD, parameters)
+        await self._transaction.tell(_HOLD_CANDIDATE, parameters)
         rows = await self._transaction.ask(_Candidate, _CANDIDATE, parameters)
         return rows[0].candidate() if rows else None
 
@@ -140,7 +141,9 @@ class JoinRequestRows:
         return bool(await self._transaction.ask(IdRow, _ADD, parameters))
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
-        rows = await self._transaction.ask(_Asking, _FIND, {"organization": organization, "id": request})
+        parameters = {"organization": organization, "id": request}
+        await self._transaction.tell(_HOLD_ASKING, parameters)
+        rows = await self._transaction.ask(_Asking, _FIND, parameters)
         return rows[0].asking() if rows else None
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None:
@@ -174,6 +177,16 @@ _HOLD: Final = """
       from organizations
      where id = (select org_id from domain_routes where domain = %(domain)s and verified_at is not null)
        for no key update
+"""
+
+# The address is what lets them in: as long as this holds, nobody moves the account to another one. Before the request, because whoever
+# moves an account ends its requests.
+_HOLD_CANDIDATE: Final = "select from users where id = %(user)s for key share"
+_HOLD_ASKING: Final = """
+    select
+      from users
+     where id = (select user_id from join_requests where id = %(id)s and org_id = %(organization)s)
+       for key share
 """
 
 _ABOUT: Final[LiteralString] = f"""

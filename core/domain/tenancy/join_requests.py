@@ -19,6 +19,7 @@ from core.frozen import Frozen
 TOLD_EVERY: Final = timedelta(days=1)
 # In a person's own list. Few domains are anybody's.
 MOST_LISTED: Final = 20
+_CANNOT_BE_APPROVED: Final = "This request cannot be approved"
 
 
 class JoinRequestStatus(StrEnum):
@@ -30,8 +31,8 @@ class JoinRequestStatus(StrEnum):
 
 
 class JoinRequest(Frozen, kw_only=True):
-    """`email` is the address by which the person could ask; their account may have another one by now. `decided_by` is None while nobody
-    has answered, when they became a member otherwise, and when the account of whoever answered is gone.
+    """`email` is the address by which the person could ask; after the answer, their account may have another. `decided_by` is None while
+    nobody has answered, when they became a member otherwise, and when the account of whoever answered is gone.
     """
 
     id: JoinRequestId
@@ -72,7 +73,7 @@ class Candidate(Frozen, kw_only=True):
 
     def owns(self, email: Email) -> bool:
         """Whether it is known that the address is theirs."""
-        return self.account.email_verified_at is not None and self.account.email.key == email.key
+        return _has_proved(self.account, email)
 
     def outcome(self) -> Joined | None:
         """None: nothing happens. No organization makes an owner of the platform its member."""
@@ -106,9 +107,12 @@ class Asking(Frozen, kw_only=True):
 
     def require_approvable(self) -> None:
         """The request must be pending. Raises `BadRequest`, `TeamLimitExceeded`."""
+        # The organization must not learn what became of an account.
         if self.account.deactivated_at is not None:
-            # The organization must not learn what became of an account.
-            raise BadRequest("This request cannot be approved", detail="the account is deactivated")
+            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is deactivated")
+        if not _has_proved(self.account, self.request.email):
+            # Somebody else may have the account by now: a service or a directory that made it has moved it.
+            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
 
@@ -140,6 +144,10 @@ def join_approved(request: JoinRequest, actor: Actor) -> Event:
 
 def join_declined(request: JoinRequest, actor: Actor) -> Event:
     return _about("join_request.declined", request, actor)
+
+
+def _has_proved(account: Account, email: Email) -> bool:
+    return account.email_verified_at is not None and account.email.key == email.key
 
 
 def _themselves(user: UserId) -> Actor:
