@@ -15,7 +15,7 @@ from core.frozen import Frozen
 # Part of any statement that reads `users` and an organization as `wanted`. It finds all relations of the person to the organization: their
 # own, and those that come through its roles (`by_role`). Being a holder of a role permits nothing by itself; what its holders may do is a
 # relation of the role. This takes two look-ups in an index, whatever the number of organizations or members.
-_RELATED: Final = """
+RELATED: Final = """
                select held.relation, case held.object_type when 'role' then held.object_id end as by_role
                  from relations as held
                 where held.user_id = users.id and held.organization_id = wanted.id
@@ -29,7 +29,7 @@ _RELATED: Final = """
 """
 
 # The same, but only the names of the relations.
-RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({_RELATED}) as related)"
+RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({RELATED}) as related)"
 
 
 class _Standing(Frozen):
@@ -74,7 +74,7 @@ _EXPLAIN: Final[LiteralString] = f"""
       from users
       join organizations as wanted on wanted.slug = %(slug)s
       left join memberships on memberships.org_id = wanted.id and memberships.user_id = users.id
-      left join lateral ({_RELATED}) as related on true
+      left join lateral ({RELATED}) as related on true
       left join roles on roles.id = related.by_role
       left join lateral (select {second_factor_due_in("wanted.id", "users.id")} as due) as rule on true
      where users.email_key = %(email_key)s

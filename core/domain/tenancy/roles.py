@@ -92,6 +92,11 @@ def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
     return frozenset().union(*(_BY_NAME.get(relation, frozenset()) for relation in relations))
 
 
+def beyond_a_member() -> Collection[str]:
+    """The relations of which each permits something that a plain member may not do."""
+    return [name for name, capabilities in _BY_NAME.items() if not capabilities <= _VIEWS]
+
+
 def built_in(slug: str) -> Assignable | None:
     """None when it is not a built-in role."""
     try:

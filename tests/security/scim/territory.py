@@ -23,7 +23,7 @@ State = frozenset[tuple[str, str]]
 _PASSED_OVER: Final = ("rate_limit_buckets", "schema_migrations")
 _ACCOUNTS: Final = (
     *("users", "memberships", "provisioned_users", "service_users", "all_organizations", "sessions", "all_services", "scim_groups"),
-    *("audit_entries", "invitations", "passkeys", "identities", "former_addresses"),
+    *("audit_entries", "invitations", "passkeys", "identities", "former_addresses", "relations", "join_requests"),
 )
 # Whatever is in these is of one person, of one of their sessions or of one of their identities.
 _OF_PERSON: Final[Mapping[str, str]] = {
@@ -36,6 +36,8 @@ _OF_PERSON: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("refresh_tokens", "browser_sessions"), "session_id"),
 }
+# What a plain member may do. Whoever may do anything else is not the directory's to decide about.
+_PLAIN: Final = frozenset({"member", "holder", "org.members.view", "services.view", "end_users.view"})
 # Of an account whose address nobody has proved, and which a directory now brings: what went with the one who registered it.
 _DISOWNED: Final = frozenset(
     {"passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"}
@@ -136,6 +138,12 @@ class Accounts:
             self.tables[table].append(row)
         self.users = {row["id"]: row for row in self.tables["users"]}
         self.roles = {(row["org_id"], row["user_id"]): row["role"] for row in self.tables["memberships"]}
+        mighty = {row["role_id"] for row in self.tables["relations"] if row["role_id"] is not None and row["relation"] not in _PLAIN}
+        self._running = {
+            (row["organization_id"], row["user_id"])
+            for row in self.tables["relations"]
+            if row["user_id"] is not None and (row["relation"] not in _PLAIN or row["object_id"] in mighty)
+        }
         self.sessions = {row["id"]: row for row in self.tables["sessions"]}
         self.entries = {row["id"]: row for row in self.tables["audit_entries"]}
 
@@ -151,7 +159,7 @@ class Accounts:
         return "\n".join(str(value) for row in kept for name, value in row.items() if name != "user_id")
 
     def runs(self, organization: str, user: str) -> bool:
-        return self.roles.get((organization, user)) in {"owner", "admin"}
+        return (organization, user) in self._running
 
     def own(self, organization: str, asking: Collection[str]) -> set[str]:
         """Accounts that came to be through this directory, and that nothing else holds; but for those who run the organization. Others who
@@ -263,14 +271,14 @@ class Territory:
     def _memberships(self, one: Change) -> bool:
         if one.kind == "changed" or not one.is_of(self.organization):
             return False
-        return one.one("role") == "member" if one.after is not None else one.one("role") not in {"owner", "admin"}
+        return one.one("role") == "member" if one.after is not None else not self._before.runs(self.organization, one.one("user_id"))
 
     def _relations(self, one: Change) -> bool:
         if one.kind == "changed" or not one.is_of(self.organization, "organization_id"):
             return False
         if one.after is not None:
             return (one.after["relation"], one.after["object_id"]) == ("member", self.organization)
-        return one.one("user_id") is not None and one.one("relation") in {"member", "holder"}
+        return one.one("user_id") is not None and not self._before.runs(self.organization, one.one("user_id"))
 
     def _all_organizations(self, one: Change) -> bool:
         return one.one("id") == self.organization and one.only("member_count")
@@ -374,4 +382,8 @@ def faults_within(accounts: Accounts, tables: State) -> list[str]:
         user = accounts.users[session["user_id"]]
         if session["revoked_at"] is None and user["deactivated_by_org_id"] is not None:
             found.append(f"somebody whom a directory has deactivated has a session: {user['email']}")
+    for request in accounts.tables["join_requests"]:
+        user = accounts.users[request["user_id"]]
+        if request["status"] == "pending" and (user["email_verified_at"] is None or Email(request["email"]).key != user["email_key"]):
+            found.append(f"a request to join is of an address that is not the account's any more: {request['email']}, {user['email']}")
     return found

@@ -11,7 +11,7 @@ from core.domain.secrets import Token
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.http.people import People, Person
-from tests.http.tenants import Tenant, Tenants, UsedService
+from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
 
 SLUGS: Final = ("acme", "globex")
 
@@ -135,6 +135,10 @@ class Town:
         for name in ("Barred", "Banned"):
             self._provide(house, self._made(house, f"{name}@{slug}.example", deactivated=True), None)
         self._provide(house, self._made(house, f"Promoted@{slug}.example"), "admin")
+        mighty = self._tenants.role(tenant, f"mighty-{mark(slug)}", list(Capability))
+        hooks = self._tenants.role(tenant, f"hooks-{mark(slug)}", [Capability.WEBHOOKS_MANAGE])
+        self._provide(house, self._made(house, f"Mighty@{slug}.example"), mighty)
+        self._provide(house, self._made(house, f"Hooks@{slug}.example"), hooks)
         founder = self._made(house, f"Founder@{slug}.example")
         self._provide(house, founder, "member")
         self._join(house, founder, "owner", self._tenants.add(f"third-of-{slug}", name=f"Third {mark(slug)}"))
@@ -147,13 +151,15 @@ class Town:
         self._registered(f"Stranger@{slug}.example")
         self._registered(f"Hasty@{slug}.example", verified=False)
         asking = self._registered(f"Asking@{slug}.example")
-        for one in (house, other):
+        seeker = self._made(house, f"Seeker@{slug}.example")
+        self._provide(house, seeker, "member")
+        for one, person in ((house, asking), (other, asking), (other, seeker)):
             self._insert(
                 "join_requests",
                 id=self._id(),
                 org_id=one.tenant.id,
-                user_id=asking.user,
-                email=asking.email,
+                user_id=person.user,
+                email=person.email,
                 status="pending",
                 created_at="now",
             )
@@ -255,7 +261,7 @@ class Town:
         self._insert("preauthentications", id=self._id(), user_id=user, device_id=device, created_at="now", expires_at="tomorrow")
         return person
 
-    def _provide(self, house: House, person: Person, role: str | None) -> None:
+    def _provide(self, house: House, person: Person, role: str | OwnRole | None) -> None:
         """The directory of the house has said something of the person: a member, or None for one whom it has deactivated."""
         if role is not None:
             self._join(house, person, role)
@@ -276,7 +282,7 @@ class Town:
             updated_at="now",
         )
 
-    def _join(self, house: House, person: Person, role: str, tenant: Tenant | None = None, came_by: str = "added") -> None:
+    def _join(self, house: House, person: Person, role: str | OwnRole, tenant: Tenant | None = None, came_by: str = "added") -> None:
         place = tenant or house.tenant
         self._tenants.join(person, place, role)
         self._people.change("update memberships set came_by = %s where org_id = %s and user_id = %s", came_by, place.id, person.user)

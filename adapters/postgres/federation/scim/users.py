@@ -18,6 +18,7 @@ from adapters.postgres.identity.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.relations import RELATED, RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
@@ -28,6 +29,7 @@ from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.pages import Listed
+from core.domain.tenancy.roles import beyond_a_member, capabilities_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen, names_of
 from ports.federation.scim.users import AddressChange, Capacity, FoundGroup, Newcomer, Order, Touched
@@ -79,7 +81,7 @@ class _Held:
 
     def __init__(self, **columns: Any) -> None:
         self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
-        own = {name: columns.pop(name) for name in ("role", "is_deactivated", "in_group", "is_own")}
+        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_own")}
         account = {name: columns[name] for name in names_of(AccountRow) if name in columns}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
@@ -90,6 +92,7 @@ class _Held:
                 user=user,
                 account=AccountRow(**account).account(),
                 role=own["role"] or "",
+                capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
                 in_group=own["in_group"] is not False,
                 is_own=own["is_own"],
@@ -193,6 +196,7 @@ class ProvisionedUserRows:
             "plus": list(change.plus),
             "minus": list(change.minus),
             "replaced": change.replaced,
+            "beyond": beyond_a_member(),
         }
         await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._transaction.tell(_HOLD_TOUCHED, parameters)
@@ -459,7 +463,8 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
-# Those who are to come in and are not there, and those who are there and are to leave. Owners and admins leave no group that is replaced.
+# Those who are to come in and are not there, and those who are there and are to leave. Whoever may do more than a plain member leaves no
+# group that is replaced.
 _TOUCHED: Final[LiteralString] = f"""
         select asked.user_id
           from unnest(%(plus)s::uuid[]) as asked (user_id)
@@ -469,10 +474,11 @@ _TOUCHED: Final[LiteralString] = f"""
         union all
         select here.user_id
           from ({_IN_GROUP}) as here
-          left join memberships on memberships.org_id = %(organization)s and memberships.user_id = here.user_id
+          join users on users.id = here.user_id
+          join organizations as wanted on wanted.id = %(organization)s
          where %(replaced)s
            and here.user_id <> all (%(plus)s::uuid[])
-           and coalesce(memberships.role, '') not in ('owner', 'admin')
+           and not exists (select from ({RELATED}) as related where related.relation = any(%(beyond)s))
 """
 
 _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
@@ -482,6 +488,7 @@ _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.d
 _HELD: Final[LiteralString] = f"""
            {ACCOUNT}, {_PROFILE}, {_CAPACITY},
            memberships.role, provisioned.is_deactivated, provisioned.in_group,
+           (select {RELATIONS_OF_MEMBER} from organizations as wanted where wanted.id = %(organization)s) as relations,
            (
                users.origin_org_id is not distinct from %(organization)s
            and (users.deactivated_at is null or users.deactivated_by_org_id is not distinct from %(organization)s)

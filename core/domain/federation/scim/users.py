@@ -20,7 +20,7 @@ from core.domain.identity.accounts import Account
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
-from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -69,6 +69,7 @@ class HeldUser(Frozen, kw_only=True):
     account: Account
     role: str
     """Empty for those who are not members."""
+    capabilities: frozenset[Capability]
     is_deactivated: bool
     in_group: bool
     """Counts for those who are deactivated; a member is in the group."""
@@ -84,14 +85,15 @@ class HeldUser(Frozen, kw_only=True):
         """Whether the group has them."""
         return self.is_member or (self.is_deactivated and self.in_group)
 
-    @property
-    def runs_organization(self) -> bool:
-        return self.role in {BuiltInRole.OWNER, BuiltInRole.ADMIN}
-
     def require_ordinary(self) -> None:
-        """Raises `Forbidden` for people whose place in the organization no directory decides."""
-        if self.runs_organization:
-            raise Forbidden("Owners and admins are not managed by SCIM: change their role or remove them in the organization first")
+        """Whoever may make a token may do little else. So no directory decides about those who may do more than a plain member, whatever
+        their role is called. Raises `Forbidden`.
+        """
+        if not self.capabilities <= BuiltInRole.MEMBER.capabilities:
+            raise Forbidden(
+                "Owners, admins and whoever else may do more than a member are not managed by SCIM: "
+                "change their role or remove them in the organization first"
+            )
 
     def require_own(self) -> None:
         """Raises `Mutability`."""

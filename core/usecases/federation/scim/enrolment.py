@@ -34,7 +34,7 @@ class Enrolment(Frozen):
 
     async def leave(self, people: Sequence[HeldUser], why: Leaving) -> Sequence[Event]:
         """Invitations to them, and what they have opened in the organization, end as well. Nobody can sign in any more to an account that
-        is the directory's own. Raises `Forbidden` for owners and admins.
+        is the directory's own. Raises `Forbidden` for those who may do more than a member.
         """
         for held in people:
             held.require_ordinary()

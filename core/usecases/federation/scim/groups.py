@@ -55,8 +55,8 @@ class ScimGroups:
     async def change(
         self, holder: ScimHolder, group: OrganizationId, asked: GroupChange, version: str | None, actor: Actor, *, with_members: bool
     ) -> FoundGroup:
-        """All of it or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for owners and admins who would leave, `InvalidValue`
-        for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
+        """All of it or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` where somebody would leave who may do more than a
+        member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         _require_ours(holder, group)
         async with self._changes.one(holder) as uow:

@@ -145,7 +145,7 @@ class ScimUsers:
     async def patch(
         self, holder: ScimHolder, user: UserId, operations: Sequence[Operation], version: str | None, actor: Actor
     ) -> ProvisionedUser:
-        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for the membership of owners and admins,
+        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for those who may do more than a member,
         `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
         """
         async with self._changes.one(holder) as uow:

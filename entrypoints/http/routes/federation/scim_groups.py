@@ -152,8 +152,8 @@ async def replace_scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Replace the members of the group
 
-    New members get the role `member`. Those who stay keep theirs. Owners and admins whom you leave out stay, and the answer shows them. The
-    name is the organization's, and what you send of it is passed over.
+    New members get the role `member`. Those who stay keep theirs. If you leave out owners, admins or other people who may do more than a
+    member, they stay, and the answer shows them. The name is the organization's, and what you send of it is passed over.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)
@@ -168,7 +168,7 @@ async def change_scim_group(call: Call[PatchBody, Shown, ScimGroupPath, ScimHold
     """Add and remove members
 
     All operations are carried out, or none. A person who is removed is no longer a member of the organization, but stays a user of the
-    directory. Owners and admins are not removed: 403.
+    directory. Owners, admins and other people who may do more than a member are not removed: 403.
     """
     want = call.query.wanted
     change = await beside_the_loop(partial(group_change, call.body.listed()), call.request.body)

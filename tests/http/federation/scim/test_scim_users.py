@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -17,6 +17,7 @@ from core.domain.jobs import CAN_WAIT
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.usecases.federation.scim import users as scim_users
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
@@ -30,6 +31,7 @@ from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, Browser
 
 ADA: Final = "ada@example.org"
+MEMBERS: Final = BuiltInRole.MEMBER.capabilities
 
 
 @pytest.fixture
@@ -415,9 +417,17 @@ async def test_deleting_an_account_whose_address_nobody_has_proved_takes_nothing
         assert [one for one in was if one not in people.rows(rows)] == [], rows
 
 
-@pytest.mark.parametrize("role", ["owner", "admin"])
-async def test_owners_and_admins_are_not_touched(directory: Directory, role: str) -> None:
-    chief = directory.owner if role == "owner" else directory.tenants.member(directory.tenant, "admin")
+@pytest.mark.parametrize("role", ["owner", "admin", list(Capability), *([one] for one in Capability if one not in MEMBERS)])
+async def test_whoever_may_do_more_than_a_member_is_not_touched(directory: Directory, role: str | list[Capability]) -> None:
+    """Also not by the directory that made the account: whoever may make a token could become this person by it."""
+    if role == "owner":
+        chief = directory.owner
+    else:
+        made = await directory.create("Chief@example.org")
+        chief = Person(UUID(made["id"]), uuid4(), "Chief@example.org")
+        slug = role if isinstance(role, str) else directory.tenants.role(directory.tenant, "chief", role).slug
+        owner = await directory.people.token(directory.owner)
+        (await directory.client.request("PATCH", f"/api/organizations/acme/members/{chief.user}", body={"role": slug}, token=owner)).ok()
     before = directory.people.rows("select * from memberships"), directory.people.rows("select * from users")
     path = f"{USERS}/{chief.user}"
     for answer in (
@@ -428,10 +438,35 @@ async def test_owners_and_admins_are_not_touched(directory: Directory, role: str
         await directory.patch(directory.group, {"op": "remove", "path": f'members[value eq "{chief.user}"]'}),
     ):
         assert refusal(answer) == (403, None)
+    left_out = await directory.ask("PUT", directory.group, {"displayName": "Acme", "members": []})
+    assert str(chief.user) in {one["value"] for one in left_out.ok()["members"]}
     assert (directory.people.rows("select * from memberships"), directory.people.rows("select * from users")) == before
     # What the directory calls them is its own affair.
     assert (await directory.patch(path, {"op": "add", "path": "externalId", "value": "e"})).ok()["externalId"] == "e"
     assert [one["id"] for one in await directory.find('externalId eq "e"')] == [str(chief.user)]
+
+
+async def test_a_role_that_permits_no_more_than_members_may_is_the_directorys_to_end(directory: Directory) -> None:
+    made = await directory.create(ADA)
+    role = directory.tenants.role(directory.tenant, "viewer", list(MEMBERS)[:1])
+    owner = await directory.people.token(directory.owner)
+    path = f"/api/organizations/acme/members/{made['id']}"
+    (await directory.client.request("PATCH", path, body={"role": role.slug}, token=owner)).ok()
+    assert (await directory.patch(made["id"], {"op": "replace", "path": "userName", "value": "moved@example.org"})).status == 200
+    assert (await directory.patch(made["id"], {"op": "replace", "path": "active", "value": False})).status == 200
+    assert directory.people.rows("select from memberships where user_id = %s", made["id"]) == []
+
+
+async def test_a_role_that_permits_more_by_now_counts_at_once(directory: Directory) -> None:
+    made = await directory.create(ADA)
+    owner = await directory.people.token(directory.owner)
+    roles, path = "/api/organizations/acme/roles", f"/api/organizations/acme/members/{made['id']}"
+    role = (await directory.client.post(roles, {"slug": "clerk", "name": "Clerk", "permissions": []}, token=owner)).ok(201)
+    (await directory.client.request("PATCH", path, body={"role": "clerk"}, token=owner)).ok()
+    for permissions, status in ((["audit_logs.view"], 403), (["services.view"], 200)):
+        body = {"permissions": permissions}
+        (await directory.client.request("PATCH", f"{roles}/{role['id']}", body=body, token=owner)).ok()
+        assert (await directory.patch(made["id"], {"op": "replace", "path": "active", "value": False})).status == status
 
 
 async def test_people_of_another_organization_do_not_exist_here(directory: Directory, globex: Directory) -> None:
