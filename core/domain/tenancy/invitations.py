@@ -189,6 +189,11 @@ def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
     require_grantable(role.capabilities, held)
 
 
+def require_may_admit(held: frozenset[Capability]) -> None:
+    """For whatever else than an invitation makes plain members of people: by a request, a domain or a directory. Raises `Forbidden`."""
+    require_may_offer(Assignable(BuiltInRole.MEMBER, None, BuiltInRole.MEMBER.capabilities), held)
+
+
 def require_pending(invitation: Invitation) -> None:
     """Raises `BadRequest`, or `InvitationExpired` if it was closed as expired."""
     if invitation.status is InvitationStatus.EXPIRED:

@@ -27,6 +27,7 @@ from core.domain.tenancy.domain_routes import (
     route_verified,
 )
 from core.domain.tenancy.domains import LEASE
+from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.domain_proofs import DomainProofs, Use, Verification
@@ -69,7 +70,7 @@ class DomainRoutes:
         self, member: Member, actor: Actor, name: str, *, provider: str | None, login_policy: LoginPolicy, join_policy: JoinPolicy
     ) -> DomainRoute:
         """Raises `BadRequest`, `Conflict` when the organization has a route for the domain, and `Forbidden` when the caller may no longer
-        make one.
+        make one, or none by which people become members.
         """
         shared, own = named(provider)
         now = self._clock.now()
@@ -87,7 +88,9 @@ class DomainRoutes:
         )
         require_provider(route)
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            if join_policy is not JoinPolicy.OFF:
+                require_may_admit(rights)
             added = await uow.domain_routes.add(route, MOST_ROUTES, provider_is_known=shared in self._configured)
             if added is None:
                 standing = await uow.domain_routes.standing(member.organization, route.name)
@@ -99,13 +102,15 @@ class DomainRoutes:
         return added
 
     async def change(self, member: Member, route: DomainId, actor: Actor, change: DomainRouteChange) -> DomainRoute:
-        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer change it."""
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer change it, or not let people become members."""
         provider = change.named_provider
         async with self._unit_of_work() as uow:
-            before, provider_is_known = await _held(uow, member, route, provider)
+            before, provider_is_known, rights = await _held(uow, member, route, provider)
             after = change.applied(before, self._clock.now())
             if after is before:
                 return before
+            if after.join_policy not in {before.join_policy, JoinPolicy.OFF}:
+                require_may_admit(rights)
             if after.provider != before.provider and not provider_is_known and after.shared_provider not in self._configured:
                 raise BadRequest(UNKNOWN_PROVIDER)
             await uow.domain_routes.save(after)
@@ -120,7 +125,7 @@ class DomainRoutes:
     async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
         """From the next sign-in on nobody is led anywhere by it. Raises `NotFound`, and `Forbidden` when the caller may no longer do it."""
         async with self._unit_of_work() as uow:
-            removed, _ = await _held(uow, member, route)
+            removed, *_ = await _held(uow, member, route)
             await uow.domain_routes.remove(route)
             await uow.record(route_deleted(removed, actor))
             await uow.commit()
@@ -135,10 +140,13 @@ class DomainRoutes:
         await self._proofs.recheck(_USE, route)
 
 
-async def _held(uow: UnitOfWork, member: Member, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> tuple[DomainRoute, bool]:
-    await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+async def _held(
+    uow: UnitOfWork, member: Member, route: DomainId, provider: NamedProvider = NO_PROVIDER
+) -> tuple[DomainRoute, bool, frozenset[Capability]]:
+    """With whether the provider is known, and what the member may do."""
+    rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
     held = await uow.domain_routes.find(member.organization, route, provider)
-    return found(None if held is None else held.route), held is not None and held.provider_is_known
+    return found(None if held is None else held.route), held is not None and held.provider_is_known, rights
 
 
 def found(route: DomainRoute | None) -> DomainRoute:

@@ -11,6 +11,7 @@ from core.domain.identifiers import JoinRequestId, MembershipId, UserId
 from core.domain.identity.realms import mail_domain
 from core.domain.pages import Page
 from core.domain.record.events import Actor
+from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.join_requests import (
     Asking,
     Candidate,
@@ -138,10 +139,11 @@ class JoinRequests:
 
     async def approve(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
         """The person is a member from then on, and gets a mail. Raises `NotFound`, `BadRequest`, `TeamLimitExceeded`, and `Forbidden` when
-        the caller may no longer do it.
+        the caller may no longer do it, or holds less than the person would get.
         """
         async with self._unit_of_work() as uow:
-            asking = await _held(uow, member, request)
+            asking, rights = await _held(uow, member, request)
+            require_may_admit(rights)
             asking.require_approvable()
             await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.user, self._clock.now())
             membership = Membership(
@@ -167,16 +169,17 @@ class JoinRequests:
     async def decline(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
         """They do not ask again, and are not told. Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do it."""
         async with self._unit_of_work() as uow:
-            asking = await _held(uow, member, request)
+            asking, _ = await _held(uow, member, request)
             await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self._clock.now())
             await uow.record(join_declined(asking.request, actor))
             await uow.commit()
 
 
-async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> Asking:
-    await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> tuple[Asking, frozenset[Capability]]:
+    """With what the member may do."""
+    rights = await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
     asking = await uow.join_requests.find(member.organization, request)
     if asking is None:
         raise NotFound(_UNKNOWN)
     asking.require_pending()
-    return asking
+    return asking, rights

@@ -15,6 +15,7 @@ from actors.domain_checker import DomainChecker, DomainRouteChecker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from core.domain.tenancy.domain_routes import MOST_ROUTES
 from core.domain.tenancy.domains import MOST_MISSES
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
@@ -385,6 +386,28 @@ async def test_others_neither_see_nor_change_it(house: House) -> None:
             answer = await house.ask(method, path.replace(route["id"], identity), body, of="globex")
             assert refused(answer) == (404, "NOT_FOUND")
     assert await house.shown() == [route]
+
+
+async def test_whoever_lets_people_become_members_may_invite_them(house: House) -> None:
+    """Otherwise a second account of theirs would see what the first may not."""
+    settings = house.resident(house.acme, house.tenants.role(house.acme, "settings", [Capability.SETTINGS_MANAGE]))
+    blind = house.resident(house.acme, house.tenants.role(house.acme, "blind", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE]))
+    seeing = [*BuiltInRole.MEMBER.capabilities, Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE]
+    host = house.resident(house.acme, house.tenants.role(house.acme, "host", seeing))
+    for number, person in enumerate((settings, blind, host, house.owner, house.speaker)):
+        domain = f"acme{number}.test"
+        may = person not in {settings, blind}
+        for join in ("ask", "on"):
+            answer = await house.ask("POST", "", {"domain": f"{join}-{domain}", "join_policy": join}, by=person)
+            assert answer.status == (201 if may else 403), join
+        route = (await house.ask("POST", "", {"domain": domain}, by=person)).ok(201)
+        for join, wanted in (("ask", may), ("on", may), ("ask", may)):
+            answer = await house.ask("PATCH", f"/{route['id']}", {"join_policy": join}, by=person)
+            assert answer.status == (200 if wanted else 403), join
+        # What is so already stays so, and anybody who manages the settings ends it.
+        assert (await house.change(route, join_policy="on")).status == 200
+        for body in ({"login_policy": "password_allowed", "upstream_provider_id": "websuite", "join_policy": "on"}, {"join_policy": "off"}):
+            assert (await house.ask("PATCH", f"/{route['id']}", body, by=person)).status == 200
 
 
 async def test_it_takes_a_fresh_proof(house: House) -> None:

@@ -10,6 +10,7 @@ from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
 from core.domain.secrets import Password
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -362,6 +363,17 @@ async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: Hous
     house.people.change("update users set deactivated_at = now() where id = %s", person.user)
     assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
     assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+
+
+async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: House) -> None:
+    house.route("ask")
+    views = BuiltInRole.MEMBER.capabilities
+    for slug, held, status in (("blind", (), 403), ("half", list(views)[:1], 403), ("host", views, 200)):
+        _, request = await house.asked(slug)
+        by = house.resident(house.acme, house.tenants.role(house.acme, slug, [Capability.MEMBERS_MANAGE, *held]), f"{slug}-manager")
+        assert (await house.ask("POST", f"/{request['id']}/approve", by=by)).status == status
+        if status == 403:
+            assert (await house.ask("POST", f"/{request['id']}/decline", by=by)).status == 200
 
 
 async def test_others_neither_see_nor_answer_it(house: House) -> None:

@@ -18,6 +18,7 @@ from core.domain.federation.scim.tokens import (
 from core.domain.identifiers import ScimTokenId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
@@ -69,14 +70,16 @@ class ScimTokens:
         return known.holder
 
     async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewScimToken:
-        """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage members and integrations."""
+        """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage integrations and bring in members."""
         name = token_name(name)
         now = self._clock.now()
         require_future(expires_at, now)
         async with self._unit_of_work() as uow:
             # A directory brings and removes members: whoever lets it may do so themselves.
-            if Capability.MEMBERS_MANAGE not in await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE):
+            held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+            if Capability.MEMBERS_MANAGE not in held:
                 raise Forbidden("A directory manages members: that takes the right to manage them")
+            require_may_admit(held)
             while True:
                 text = self._secrets.key(KIND)
                 token = ScimToken(

@@ -62,6 +62,8 @@ class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the token expires; null if it does not."""
     last_used_at: datetime | None
     """When the token was last used, to the minute; null if it never was."""
+    created_by: UUID
+    """The user who created the token."""
 
 
 class CreatedScimToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +136,8 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
     """Create a SCIM token
 
     For a directory that manages the organization's people: it calls the endpoints under `/scim/v2` with it. The token is shown only once,
-    since we keep just a digest of it. Creating one also takes the right to manage members.
+    since we keep just a digest of it. Creating one also takes the right to manage members, and the rights of the role `member`. A token
+    stays good when the person who created it leaves.
     """
     body = call.body
     created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
@@ -153,7 +156,8 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
 async def list_scim_tokens(call: Call[None, None, ScimTokensPath, Member], postern: Postern) -> ScimTokenList:
     """List the SCIM tokens of an organization, the newest first
 
-    The tokens themselves are not shown: nobody can look them up. Expired ones stay listed until you delete them.
+    The tokens themselves are not shown: nobody can look them up. Expired ones stay listed until you delete them. When somebody leaves the
+    organization, delete the tokens that they created and still know.
     """
     found = await postern.federation.scim_tokens.list(call.caller)
     return ScimTokenList([_record(token) for token in found], len(found))
@@ -189,6 +193,7 @@ def _record(token: ScimToken) -> ScimTokenRecord:
         created_at=token.created_at,
         expires_at=token.expires_at,
         last_used_at=token.last_used_at,
+        created_by=token.created_by,
     )
 
 

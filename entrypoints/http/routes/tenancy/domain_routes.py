@@ -126,7 +126,8 @@ async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath,
     organization's own domain already, the proof that is published for that is enough. With `password_allowed` people may choose between the
     provider and the ways of Postern. With `upstream_only` there is nothing but the provider: no password, no mailed link, no password
     reset. With `password_fallback_if_provider_unavailable` the same holds, except while the provider is disabled or does not answer.
-    An organization has at most 100 routes. You need a recent proof of who you are: of the second factor, if you have one.
+    An organization has at most 100 routes. A route by which people become members, or ask to, also takes the right to manage members and
+    the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     route = await postern.tenancy.domain_routes.create(
@@ -144,7 +145,8 @@ async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath,
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
     """Change where the people of a mail domain sign in
 
-    It counts from the next sign-in on; sessions stay. You need a recent proof of who you are: of the second factor, if you have one.
+    It counts from the next sign-in on; sessions stay. To let people become members, or ask to, you also need the right to manage members
+    and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     change = DomainRouteChange(

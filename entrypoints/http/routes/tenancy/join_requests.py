@@ -78,7 +78,8 @@ async def list_join_requests(
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
     """Let somebody become a member
 
-    They get the role `member`, and a mail.
+    They get the role `member`, and a mail. You need the rights that the role gives. A request ends when the account gets another address:
+    it was made by the address that the list shows.
     """
     await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return NOTHING

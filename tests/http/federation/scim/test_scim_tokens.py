@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.rate_limits import RateLimit
-from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery import callers
 from tests.conftest import CapturedLog
@@ -34,7 +34,8 @@ async def test_a_token_is_shown_once_and_kept_as_a_digest(directory: Directory, 
     assert (created["name"], datetime.fromisoformat(created["expires_at"])) == ("Okta", until)
     listed = (await directory.client.get(TOKENS, token=owner)).ok()
     assert (listed["total"], [one["name"] for one in listed["tokens"]]) == (2, ["Okta", "Directory"])
-    assert listed["tokens"][0] == {name: value for name, value in created.items() if name != "token"} | {"last_used_at": None}
+    told = {"last_used_at": None, "created_by": str(directory.owner.user)}
+    assert listed["tokens"][0] == {name: value for name, value in created.items() if name != "token"} | told
     rows = directory.people.rows("select scim_tokens::text as row from scim_tokens")
     assert created["token"] not in str(rows)
     assert (await directory.ask("GET", f"{BASE}/ServiceProviderConfig", token=created["token"])).status == 200
@@ -70,6 +71,26 @@ async def test_making_one_takes_the_right_to_manage_members(directory: Directory
     token = await directory.people.token(person)
     assert refused(await directory.client.post(TOKENS, {"name": "x"}, token=token)) == (403, "FORBIDDEN")
     assert (await directory.client.get(TOKENS, token=token)).status == 200
+
+
+async def test_making_one_takes_what_those_get_whom_it_brings(directory: Directory) -> None:
+    rights = [Capability.INTEGRATIONS_MANAGE, Capability.MEMBERS_MANAGE]
+    for slug, more, status in (("blind", (), 403), ("seeing", BuiltInRole.MEMBER.capabilities, 200)):
+        role = directory.tenants.role(directory.tenant, slug, [*rights, *more])
+        token = await directory.people.token(directory.tenants.member(directory.tenant, role))
+        assert (await directory.client.post(TOKENS, {"name": slug}, token=token)).status == status
+    for person in (directory.owner, directory.tenants.member(directory.tenant, "admin")):
+        assert (await directory.client.post(TOKENS, {"name": "x"}, token=await directory.people.token(person))).status == 200
+
+
+async def test_a_token_outlives_its_makers_membership_and_the_list_says_whose_it_is(directory: Directory) -> None:
+    maker = directory.tenants.member(directory.tenant, "admin")
+    made = (await directory.client.post(TOKENS, {"name": "x"}, token=await directory.people.token(maker))).ok()
+    owner = await directory.people.token(directory.owner)
+    assert (await directory.client.post(f"/api/organizations/acme/members/{maker.user}", token=owner)).status == 200
+    assert (await directory.ask("GET", USERS, token=made["token"])).status == 200
+    listed = (await directory.client.get(TOKENS, token=owner)).ok()["tokens"]
+    assert [one["name"] for one in listed if one["created_by"] == str(maker.user)] == ["x"]
 
 
 async def test_a_deleted_token_opens_nothing_from_the_next_request_on(directory: Directory) -> None:
