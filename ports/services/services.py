@@ -5,16 +5,18 @@ from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.pages import Listed
-from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType
+from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType, ServiceUsage
+from core.domain.tenancy.organizations import Organization
 
 
 class ServiceStore(Protocol):
     """Part of the unit of work. Services that are being deleted do not exist here."""
 
     async def add(self, service: Service) -> bool:
-        """False when the organization has one with this slug: of two callers, one gets False. After `OrganizationStore.hold`."""
+        """False when the organization has one with this slug: of two callers, one gets False. After the organization is held."""
 
-    async def count(self, organization: OrganizationId) -> int: ...
+    async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
+        """How many services it has and may have. After the organization is held."""
 
     async def find(self, organization: OrganizationId, slug: str) -> Service | None: ...
 

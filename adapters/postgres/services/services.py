@@ -22,9 +22,11 @@ from core.domain.services.services import (
     Service,
     ServiceList,
     ServiceType,
+    ServiceUsage,
     SignInPolicy,
     service_usage,
 )
+from core.domain.tenancy.organizations import Organization
 from core.frozen import Frozen, names_of
 
 
@@ -92,6 +94,10 @@ SERVICE: Final = """
            services.jwks_fetched_at"""
 
 
+class _Usage(WithTierRow, kw_only=True):
+    service_count: int
+
+
 class ServiceRows:
     """Implements `ports.services.services.ServiceStore` in one transaction."""
 
@@ -108,9 +114,9 @@ class ServiceRows:
         }
         return bool(await self._transaction.ask(IdRow, _ADD, parameters))
 
-    async def count(self, organization: OrganizationId) -> int:
-        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
-        return answer.count
+    async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
+        (row,) = await self._transaction.ask(_Usage, _USAGE, {"organization": organization})
+        return row.organization(), service_usage(row.service_count, row.organization(), row.tier())
 
     async def find(self, organization: OrganizationId, slug: str) -> Service | None:
         rows = await self._transaction.ask(ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
@@ -258,7 +264,14 @@ _ADD: Final[LiteralString] = f"""
   select id from changed
 """
 
-_COUNT: Final = "select count(*) as count from services where org_id = %(organization)s"
+_USAGE: Final[LiteralString] = f"""
+    select {ORGANIZATION},
+           {TIER},
+           (select count(*) from services where services.org_id = organizations.id) as service_count
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+     where organizations.id = %(organization)s
+"""
 
 _FIND: Final[LiteralString] = f"select {SERVICE} from services where org_id = %(organization)s and slug = %(slug)s"
 

@@ -20,7 +20,9 @@ from core.domain.services.plans import (
     plan_updated,
 )
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from core.frozen import replace
+from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.plans import PlanLookup
@@ -53,11 +55,12 @@ class Plans:
         features: Sequence[str] = (),
         billing_price_id: str | None = None,
     ) -> PlanOverview:
-        """Raises `BadRequest` and `NotFound`."""
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this."""
         name, price_cents, currency = plan_name(name), plan_price(price_cents), plan_currency(currency)
         kept_features = plan_features(features)
         price_id = None if billing_price_id is None else plan_price_id(billing_price_id)
         async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             found = await uow.services.hold(member.organization, service)
             if found is None:
                 raise NotFound("There is no such service")
@@ -94,7 +97,7 @@ class Plans:
         billing_price_id: str | Unchanged | None = UNCHANGED,
     ) -> PlanOverview:
         """Fields that are left out keep their values; a price id of None is removed. Subscribers have the new terms from their next token
-        on. Raises `BadRequest` and `NotFound`.
+        on. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
         """
         if name is None and price_cents is None and currency is None and features is None and isinstance(billing_price_id, Unchanged):
             raise BadRequest("Send at least one of name, price_cents, currency, features and billing_price_id")
@@ -104,6 +107,7 @@ class Plans:
         wanted_features = None if features is None else plan_features(features)
         wanted_price_id = plan_price_id(billing_price_id) if isinstance(billing_price_id, str) else billing_price_id
         async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))
             before = held.plan
             after = replace(
@@ -123,8 +127,9 @@ class Plans:
         return PlanOverview(after, held.subscription_count)
 
     async def delete(self, member: Member, service: str, plan: PlanId, actor: Actor) -> None:
-        """Raises `NotFound`, and `BadRequest` while anybody is subscribed to it."""
+        """Raises `NotFound`, `BadRequest` while anybody is subscribed to it, and `Forbidden` when the caller may no longer do this."""
         async with self._unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))
             if held.subscription_count:
                 raise BadRequest("The plan has active subscriptions")

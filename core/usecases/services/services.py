@@ -26,7 +26,6 @@ from core.domain.services.services import (
     service_created,
     service_deleted,
     service_updated,
-    service_usage,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -61,8 +60,8 @@ class OrganizationServices:
         self._ids = ids
 
     async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
-        """Comes with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, and `Conflict` when the organization has a service with this
-        slug.
+        """Comes with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a service with this
+        slug, and `Forbidden` when the caller may no longer do this: a person who was removed must not leave a service behind.
         """
         now = self._clock.now()
         if wanted.jwks_uri is not None:
@@ -71,12 +70,10 @@ class OrganizationServices:
         self._require_callable(service)
         plan = default_plan(PlanId(self._ids.new()), service.id, now)
         async with self._unit_of_work() as uow:
-            held = await uow.organizations.hold(member.organization)
-            if held is None:
-                raise NotFound("There is no such organization")
-            if not held.organization.is_active:
+            await hold_rights(uow, member, Capability.SERVICES_CREATE)
+            organization, usage = await uow.services.usage(member.organization)
+            if not organization.is_active:
                 raise OrganizationNotActive
-            usage = service_usage(await uow.services.count(member.organization), held.organization, held.tier)
             usage.require_room()
             if not await uow.services.add(service):
                 raise Conflict("slug: the organization already has a service with this slug")

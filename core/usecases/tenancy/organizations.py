@@ -23,7 +23,7 @@ from core.domain.tenancy.organizations import (
     organization_slug,
     purge_job,
 )
-from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE
 from core.frozen import Frozen, replace
@@ -121,12 +121,17 @@ class Organizations:
         return await self._overview(member)
 
     async def rename(self, member: Member, name: str, actor: Actor) -> OrganizationOverview:
-        """The slug never changes, because it is in tokens, addresses and other people's configurations. Raises `BadRequest`, `NotFound`."""
+        """The slug never changes, because it is in tokens, addresses and other people's configurations. Raises `BadRequest`, `NotFound`,
+        and `Forbidden` when the caller may no longer do this.
+        """
         name = organization_name(name)
         async with self._unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
+            known = await uow.members.find(member.organization, member.user)
+            if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
+                raise Forbidden
             organization = held.organization
             if organization.name != name:
                 await uow.organizations.save(replace(organization, name=name, updated_at=self._clock.now()))

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from core.domain.errors import NotFound, OrganizationNotActive
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive
 from core.domain.identity.callers import Participation
 from core.domain.record.events import Actor
 from core.domain.services.services import NewService, ServiceType
@@ -485,7 +485,7 @@ async def test_what_became_of_the_organization_meanwhile_is_seen(house: House, p
     with pytest.raises(OrganizationNotActive):
         await postern.services.services.create(member, wanted, Actor())
     house.people.change("update all_organizations set status = 'active', deleted_at = now() where slug = 'acme'")
-    with pytest.raises(NotFound):
+    with pytest.raises(Forbidden):
         await postern.services.services.create(member, wanted, Actor())
     with pytest.raises(NotFound):
         await postern.services.services.list(member)
