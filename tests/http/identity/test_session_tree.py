@@ -11,7 +11,7 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import GREATEST_DEPTH
 from core.domain.record.events import Actor
 from core.frozen import replace
@@ -172,6 +172,19 @@ async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else
     assert (await house.client.get("/api/user", token=selected["access_token"])).status == 403
     # The session has not ended, and what was opened from it is of an organization that the person still belongs to.
     assert await house.lives(further)
+    assert await house.lives(root)
+
+
+async def test_a_member_whom_a_directory_removes_loses_what_was_opened_from_there(house: House) -> None:
+    root = await house.sign_in()
+    selected = await house.selected(root)
+    further = await house.selected(selected, "globex")
+    async with house.postern.foundation.unit_of_work() as uow:
+        at = house.postern.foundation.clock.now()
+        await uow.provisioned_users.leave(OrganizationId(house.acme.id), [UserId(house.ada.user)], at, deactivated=True)
+        await uow.commit()
+    assert not await house.lives(selected)
+    assert not await house.lives(further)
     assert await house.lives(root)
 
 
