@@ -6,6 +6,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.identities import Identity
 from core.frozen import Frozen
 
@@ -19,10 +20,14 @@ class Held(Frozen):
 
 
 class IdentityStore(Protocol):
-    """Part of the unit of work. The account is held first."""
+    """Part of the unit of work. The account is held first. An organization's own provider must vouch for it at that moment: be on, its
+    organization active, the domain of the account's address proved, and the account no platform owner's.
+    """
 
-    async def add(self, identity: Identity, *, origin: ServiceId | None) -> bool:
-        """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False."""
+    async def add(self, identity: Identity, account: Account, *, origin: ServiceId | None) -> bool:
+        """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False; and when
+        the provider does not vouch for the account any more.
+        """
 
     async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
         """The account now belongs to whoever proved the address: it loses its password and its second factor, and the address is verified.
@@ -30,10 +35,12 @@ class IdentityStore(Protocol):
         address by now.
         """
 
-    async def is_connected(self, identity: IdentityId, user: UserId, email: str) -> bool:
-        """It stays so until the unit of work ends. Keeps the address that the provider tells now."""
+    async def is_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> bool:
+        """It stays so until the unit of work ends. Keeps the address that the provider tells now. False also when the provider does not
+        vouch for the account any more.
+        """
 
-    async def demand_connected(self, identity: IdentityId, user: UserId, email: str) -> None:
+    async def demand_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> None:
         """`is_connected` without a round trip of its own, after a demand of `SignInStore`: the commit raises `NotConfirmed`, and nothing
         has happened, where `is_connected` would return False.
         """

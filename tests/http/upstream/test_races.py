@@ -8,12 +8,14 @@ import trio
 
 from core.domain.errors import Unavailable
 from core.domain.identity.upstream.provider_tokens import LEASE
+from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
 from tests.http.browsing import Tabs
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, is_page
 from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
+from tests.http.upstream.test_identities import Connecting
 from tests.http.upstream.test_provider_tokens import Holder
 
 
@@ -40,6 +42,12 @@ class Meanwhile:
 def meanwhile(house: House, then: Callable[[], None], *, always: bool = False) -> None:
     use_case: Any = house.postern.identity.upstream_sign_in
     use_case._lookup = Meanwhile(use_case._lookup, then, always=always)
+
+
+def looking_meanwhile(house: House, then: Callable[[], None]) -> None:
+    """The same for whoever connects an identity."""
+    use_case: Any = house.postern.identity.identities
+    use_case._upstream = Meanwhile(use_case._upstream, then)
 
 
 async def test_somebody_registers_the_address(house: House) -> None:
@@ -207,6 +215,113 @@ async def test_an_identity_that_becomes_somebody_elses_meanwhile_lets_nobody_in(
     assert tabs.session is None
 
 
+OWN_ENDS = {
+    "disabled": "update upstream_providers set enabled = false",
+    "deleted": "delete from upstream_providers",
+    "suspended": "update all_organizations set status = 'suspended'",
+    "domain lost": "update domains set verified_at = null, next_check_at = null",
+    "another domain": "update domains set domain = 'example.com'",
+}
+
+
+@pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected", "in a service"])
+@pytest.mark.parametrize("change", OWN_ENDS)
+@pytest.mark.parametrize("moment", ["while it is asked", "after the look"])
+async def test_an_own_provider_that_ends_meanwhile_lets_nobody_in_and_writes_nothing(
+    house: House, local: str, change: str, moment: str
+) -> None:
+    provider = await house.own_provider()
+    fake = house.sits(word="own")
+    query = house.direct() if local == "in a service" else "?org=acme"
+    if local in {"connected", "in a service"}:
+        await house.go(house.browser(), query, word=provider)
+    elif local != "none":
+        person = house.verified()
+        if local == "never proved":
+            house.people.change("update users set email_verified_at = null where id = %s", person.user)
+    before = house.identities(), house.people.rows("select id, email_verified_at, password_hash from users order by id")
+    if moment == "after the look":
+        meanwhile(house, lambda: house.people.change(OWN_ENDS[change]))
+    else:
+        tokens = fake.tokens
+
+        def late(issued: Any) -> Any:
+            house.people.change(OWN_ENDS[change])
+            return tokens(issued)
+
+        fake.tokens = late  # type: ignore[method-assign]
+    tabs = house.browser()
+    sessions = house.people.rows("select id from sessions order by id")
+    answer = await house.go(tabs, query, word=provider)
+    is_page(answer, 400)
+    assert tabs.session is None
+    assert house.people.rows("select id from sessions order by id") == sessions
+    identities, people = before
+    assert house.identities() == ([] if change == "deleted" else identities)
+    assert house.people.rows("select id, email_verified_at, password_hash from users order by id") == people
+
+
+async def test_who_becomes_a_platform_owner_meanwhile_does_not_come_in_by_an_own_provider(house: House) -> None:
+    provider = await house.own_provider()
+    house.sits(word="own")
+    await house.go(house.browser(), "?org=acme", word=provider)
+    meanwhile(house, lambda: house.people.change("update users set is_platform_owner = true"))
+    tabs = house.browser()
+    is_page(await house.go(tabs, "?org=acme", word=provider), 400)
+    assert tabs.session is None
+
+
+@pytest.mark.parametrize("connected", [False, True])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("disabled", "provider_off"),
+        ("deleted", "provider_off"),
+        ("suspended", "provider_off"),
+        ("domain lost", "not_for_account"),
+    ],
+)
+async def test_an_own_provider_that_ends_while_an_identity_is_asked_for(house: House, connected: bool, change: str, reason: str) -> None:
+    provider = await house.own_provider()
+    ada = house.verified()
+    fake = house.sits(word="own")
+    if connected:
+        await house.go(house.browser(), "?org=acme", word=provider)
+    person = Connecting(house, house.people.session_of(ada))
+    place = fake.consent((await person.link(provider)).ok()["authorization_url"])
+    looking_meanwhile(house, lambda: house.people.change(OWN_ENDS[change]))
+    before = house.identities()
+    told = await person.tabs.request("GET", place)
+    assert f"error={reason}" in (told.header("location") or "")
+    assert house.identities() == ([] if change == "deleted" else before)
+
+
+@pytest.mark.parametrize("word", ["websuite", "own"])
+async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_connected(
+    house: House, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = await house.own_provider() if word == "own" else word
+    ada = house.verified()
+    fake = house.sits(word=word)
+    await house.go(house.browser(), "?org=acme", word=provider)
+    (before,) = house.identities()
+    sign_in: Any = house.postern.identity.upstream_sign_in
+    take = sign_in.take
+
+    async def in_the_app(*given: Any) -> Any:
+        taken = await take(*given)
+        return replace(taken, way=replace(taken.way, service=house.app.id))
+
+    monkeypatch.setattr(sign_in, "take", in_the_app)
+    person = Connecting(house, house.people.session_of(ada))
+    place = fake.consent((await person.link(provider)).ok()["authorization_url"])
+    looking_meanwhile(house, lambda: house.people.change("delete from identities"))
+    told = await person.tabs.request("GET", place)
+    assert "status=success" in (told.header("location") or "")
+    assert house.identities() == [before]
+    assert house.people.rows("select service_id from identity_grants") == [{"service_id": house.app.id}]
+
+
 @pytest.mark.parametrize("revoked", [False, True])
 async def test_trust_that_ends_meanwhile_is_not_enough(house: House, revoked: bool) -> None:
     ada = house.verified()
@@ -233,8 +348,7 @@ async def test_the_address_that_the_provider_tells_now_is_kept(house: House) -> 
 async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(house: House) -> None:
     ada = house.people.add("ada@home.example")
     house.sits()
-    identities: Any = house.postern.identity.identities
-    identities._upstream = Meanwhile(identities._upstream, lambda: connect_to_another(house))
+    looking_meanwhile(house, lambda: connect_to_another(house))
     tabs = house.signed_in(ada, age=1)
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     await tab.send(len(tab.page.forms) - 1)
@@ -245,8 +359,7 @@ async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(hou
 async def test_an_account_that_ends_while_an_identity_is_asked_for(house: House) -> None:
     ada = house.people.add("ada@home.example")
     house.sits()
-    identities: Any = house.postern.identity.identities
-    identities._upstream = Meanwhile(identities._upstream, lambda: house.people.change("update users set deactivated_at = now()"))
+    looking_meanwhile(house, lambda: house.people.change("update users set deactivated_at = now()"))
     tabs = house.signed_in(ada, age=1)
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     await tab.send(len(tab.page.forms) - 1)

@@ -1,17 +1,20 @@
 """The connected accounts at providers, in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.realms import mail_domain
 from core.domain.identity.upstream.identities import Identity
 from core.domain.identity.upstream.providers import is_one_of_three
 from core.frozen import Frozen
@@ -51,19 +54,18 @@ class IdentityRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def add(self, identity: Identity, *, origin: ServiceId | None) -> bool:
+    async def add(self, identity: Identity, account: Account, *, origin: ServiceId | None) -> bool:
         parameters = {
+            **_whose(identity.provider, account),
             "id": identity.id,
-            "user": identity.user,
             "provider": identity.provider,
-            "upstream_provider": None if is_one_of_three(identity.provider) else UUID(identity.provider),
             "issuer": storable_text(identity.issuer),
             "subject": storable_text(identity.subject),
             "email": storable_text(identity.email),
             "origin": origin,
             "at": identity.linked_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._transaction.ask(IdRow, _ADD[is_one_of_three(identity.provider)], parameters))
 
     async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
         if not await self._transaction.ask(IdRow, _RECLAIM, {"user": user, "email_key": email.key, "at": at}):
@@ -72,12 +74,13 @@ class IdentityRows:
             await self._transaction.tell(statement, {"user": user})
         return True
 
-    async def is_connected(self, identity: IdentityId, user: UserId, email: str) -> bool:
-        parameters = {"id": identity, "user": user, "email": storable_text(email)}
-        return bool(await self._transaction.ask(IdRow, _IS_CONNECTED, parameters))
+    async def is_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> bool:
+        parameters = {**_whose(provider, account), "id": identity, "email": storable_text(email)}
+        return bool(await self._transaction.ask(IdRow, _IS_CONNECTED[is_one_of_three(provider)], parameters))
 
-    async def demand_connected(self, identity: IdentityId, user: UserId, email: str) -> None:
-        await self._transaction.demand_along(_HOLD_CONNECTED, {"id": identity, "user": user})
+    async def demand_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> None:
+        parameters = {**_whose(provider, account), "id": identity}
+        await self._transaction.demand_along(_HOLD_CONNECTED[is_one_of_three(provider)], parameters)
         await self._transaction.tell_along(_TELL, {"id": identity, "email": storable_text(email)})
 
     async def hold(self, user: UserId, provider: str) -> Held | None:
@@ -112,6 +115,15 @@ class PostgresIdentities:
         return [row.identity() for row in await ask(self._pool, _Identity, statement, parameters)]
 
 
+def _whose(provider: str, account: Account) -> dict[str, Any]:
+    """The account, and the organization's own provider that vouches for it, if it is one."""
+    if is_one_of_three(provider):
+        return {"user": account.id}
+    email = account.email
+    own = {"own_provider": UUID(provider), "email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
+    return {"user": account.id, **own}
+
+
 _COLUMNS: Final = """
            identities.id, identities.user_id, identities.provider, identities.issuer, identities.subject, identities.email,
            identities.linked_at,
@@ -119,12 +131,32 @@ _COLUMNS: Final = """
                (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id), ''
            ) as provider_name"""
 
-_ADD: Final = """
-    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)
-    values (%(id)s, %(user)s, %(provider)s, %(upstream_provider)s, %(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s)
+# An organization's own provider, while it vouches for the account: it is on, its organization is active and has proved the domain, and the
+# account is no platform owner's. Held before the identity, as whoever deletes it does.
+_VOUCHES: Final[LiteralString] = f"""
+    with vouching as materialized (
+             select providers.id
+               from upstream_providers as providers
+               join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+               join users on users.id = %(user)s and users.email_key = %(email_key)s and not users.is_platform_owner
+              where providers.id = %(own_provider)s and providers.enabled
+                and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
+                for key share of providers
+         )"""
+
+_INSERT: Final = """
+    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)"""
+_VALUES: Final = "%(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s"
+_UNLESS_TAKEN: Final = """
         on conflict do nothing
  returning id
 """
+
+# Each by `is_one_of_three`.
+_ADD: Final[Mapping[bool, LiteralString]] = {
+    True: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
+    False: f"{_VOUCHES} {_INSERT} select %(id)s, %(user)s, %(provider)s, vouching.id, {_VALUES} from vouching {_UNLESS_TAKEN}",
+}
 
 _RECLAIM: Final = """
     update users
@@ -140,18 +172,31 @@ _RESTED_ON_IT: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
 )
 
-_IS_CONNECTED: Final = """
-    with held as (
-             select id, email from identities where id = %(id)s and user_id = %(user)s for no key update
-         ),
+_HELD: Final = """
+             select identities.id, identities.email
+               from identities
+              where identities.id = %(id)s and identities.user_id = %(user)s
+                for no key update"""
+_HELD_OF_OWN: Final = """
+             select identities.id, identities.email
+               from vouching
+               join identities on identities.upstream_provider_id = vouching.id
+              where identities.id = %(id)s and identities.user_id = %(user)s
+                for no key update of identities"""
+_AND_TELL: Final = """
          told as (
              update identities set email = %(email)s from held where identities.id = held.id and held.email <> %(email)s
          )
   select id from held
 """
 
+_IS_CONNECTED: Final[Mapping[bool, LiteralString]] = {
+    True: f"with held as ({_HELD}), {_AND_TELL}",
+    False: f"{_VOUCHES}, held as ({_HELD_OF_OWN}), {_AND_TELL}",
+}
+
 # The same in two parts of a statement.
-_HOLD_CONNECTED: Final = "select id from identities where id = %(id)s and user_id = %(user)s for no key update"
+_HOLD_CONNECTED: Final[Mapping[bool, LiteralString]] = {True: _HELD, False: f"{_VOUCHES} {_HELD_OF_OWN}"}
 
 _TELL: Final = "update identities set email = %(email)s where id = %(id)s and email <> %(email)s"
 

@@ -57,6 +57,7 @@ class _Met:
         knowledge: dict[str, Any],
         has_provider: bool,
         told_domain: str | None,
+        provider_is_on: bool = True,
         proved_domains: list[str] | None = None,
         **account_and_realm: Any,
     ) -> None:
@@ -67,6 +68,7 @@ class _Met:
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
         self.encounter = Encounter(
+            provider_is_on=provider_is_on,
             identity=None if identity_id is None else IdentityId(identity_id),
             connected=named if connected else None,
             named=None if connected else named,
@@ -161,8 +163,18 @@ class PostgresUpstreamSignIn:
 _OWN: Final[LiteralString] = f"select {own('organizations')} from organizations where slug = %(organization)s and status = 'active'"
 
 
+# An organization's own. It may have been turned off while it was asked.
+_IS_ON: Final = """
+         exists (
+             select
+               from upstream_providers as providers
+               join organizations on organizations.id = providers.org_id
+              where providers.id = %(provider)s::text::uuid and providers.enabled and organizations.status = 'active'
+         )"""
+
+
 def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
-    proved = f", {proved_domains('%(organization)s::uuid')} as proved_domains" if of_organization else ""
+    proved = f", {_IS_ON} as provider_is_on, {proved_domains('%(organization)s::uuid')} as proved_domains" if of_organization else ""
     return f"""
   select identities.id as identity_id, {ACCOUNT}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,

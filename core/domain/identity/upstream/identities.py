@@ -9,6 +9,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.providers import ProviderOff
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -29,6 +30,8 @@ class Identity(Frozen, kw_only=True):
 class Encounter(Frozen, kw_only=True):
     """Whom a provider's word may be about."""
 
+    provider_is_on: bool = True
+    """An organization's own may have been turned off or deleted while it was asked, or the organization suspended."""
     identity: IdentityId | None = None
     connected: NamedAccount | None = None
     """The account that the identity is connected to."""
@@ -42,6 +45,11 @@ class Encounter(Frozen, kw_only=True):
     """The same for the address of the connected account."""
     realm: Realm | None = None
     """Of the domain of the address that the provider tells."""
+
+    def require_provider(self) -> None:
+        """Raises `ProviderOff`."""
+        if not self.provider_is_on:
+            raise ProviderOff(detail="it was turned off while it was asked")
 
 
 class Linking(Enum):
@@ -102,11 +110,13 @@ class Connecting(Enum):
 
 def connecting(user: UserId, met: Encounter, *, of_organization: bool) -> Connecting:
     """`met.named` is the person's own account. They are signed in, so the provider need not vouch for any address."""
-    if met.connected is not None:
-        return Connecting.ALREADY if met.connected.account.id == user else Connecting.TAKEN
-    owner = met.named is None or met.named.account.is_platform_owner
-    if of_organization and (owner or not met.account_domain_is_theirs):
+    if met.connected is not None and met.connected.account.id != user:
+        return Connecting.TAKEN
+    own = met.connected or met.named
+    if of_organization and (own is None or own.account.is_platform_owner or not met.account_domain_is_theirs):
         return Connecting.NOT_FOR_ACCOUNT
+    if met.connected is not None:
+        return Connecting.ALREADY
     return Connecting.OTHER_CONNECTED if met.named_has_provider else Connecting.CONNECT
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import NotFound, Unauthorized
-from core.domain.identifiers import IdentityId
+from core.domain.errors import NotFound, Unauthorized, Unavailable
+from core.domain.identifiers import IdentityId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.upstream.identities import (
@@ -22,7 +22,7 @@ from core.domain.record.events import Actor
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from core.usecases.identity.upstream.sign_in import UpstreamSignIn, Vouched, new_identity
+from core.usecases.identity.upstream.sign_in import LOOKS, UpstreamSignIn, Vouched, new_identity
 from ports.clock import Clock
 from ports.identity.upstream.identities import IdentityLookup
 from ports.identity.upstream.sign_in import UpstreamLookup
@@ -63,38 +63,46 @@ class Identities:
         return await self._lookup.list(caller.user, caller.organization if service else "", service)
 
     async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
-        """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`, and
-        `Unauthorized` when the account has ended.
+        """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
+        `ProviderOff`, and `Unauthorized` when the account has ended.
         """
         user, upstream = taken.user, vouched.upstream
         assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
         approach = await self._devices.observe(client)
-        met = await self._upstream.meet(upstream.key, vouched.asserted, None, approach, organization=upstream.organization, user=user)
-        identity = met.identity
-        match connecting(user, met, of_organization=upstream.organization is not None):
-            case Connecting.TAKEN:
-                raise UpstreamRefused(TAKEN)
-            case Connecting.OTHER_CONNECTED:
-                raise UpstreamRefused(OTHER_CONNECTED)
-            case Connecting.NOT_FOR_ACCOUNT:
-                raise UpstreamRefused(NOT_FOR_ACCOUNT)
-            case _:  # connected already, or to be connected
-                pass
+        for _ in range(LOOKS):
+            met = await self._upstream.meet(upstream.key, vouched.asserted, None, approach, organization=upstream.organization, user=user)
+            met.require_provider()
+            match connecting(user, met, of_organization=upstream.organization is not None):
+                case Connecting.TAKEN:
+                    raise UpstreamRefused(TAKEN)
+                case Connecting.OTHER_CONNECTED:
+                    raise UpstreamRefused(OTHER_CONNECTED)
+                case Connecting.NOT_FOR_ACCOUNT:
+                    raise UpstreamRefused(NOT_FOR_ACCOUNT)
+                case _:  # connected already, or to be connected
+                    pass
+            if await self._connect(taken, vouched, user, met.identity, client):
+                return
+        raise Unavailable(retry_after=1, detail="an identity stayed contended")
+
+    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, identity: IdentityId | None, client: Client) -> bool:
+        """`identity` is connected already; it may have been disconnected meanwhile. False: somebody else was quicker, so look again."""
+        upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
             if confirmed is None:
                 raise Unauthorized
-            if identity is None:
+            account = confirmed.account
+            if identity is None or not await uow.identities.is_connected(identity, upstream.key, account, told):
                 made = new_identity(IdentityId(self._ids.new()), user, upstream, vouched.asserted, self._clock)
-                if not await uow.identities.add(made, origin=taken.way.service):
-                    raise UpstreamRefused(TAKEN, detail="another one was quicker")
+                if not await uow.identities.add(made, account, origin=service):
+                    return False
                 identity = made.id
-                await self._sign_in.tell_linked(
-                    uow, made, confirmed.account, upstream, client.actor(user), service=taken.way.service, how="asked"
-                )
+                await self._sign_in.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
             await self._grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
             await uow.commit()
+        return True
 
     async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
         """An application takes away only what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`,

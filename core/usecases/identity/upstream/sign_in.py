@@ -69,7 +69,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 # Of the key that nonces and verifiers are derived with.
 STATES: Final = "upstream_states"
 # Whoever meets another who creates the same account, or connects the same identity, looks again and finds it done.
-_LOOKS: Final = 3
+LOOKS: Final = 3
 _METHODS: Final = (FEDERATED,)
 
 
@@ -230,13 +230,13 @@ class UpstreamSignIn:
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
         """The proof. On the way, the identity is connected or the account created, where the provider's word is enough for that. Raises
-        `UpstreamRefused`, and `ProviderRequired` where people with this address sign in at another provider.
+        `UpstreamRefused`, `ProviderOff`, and `ProviderRequired` where people with this address sign in at another provider.
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
         approach = await self._devices.observe(client)
         # Whether mail would take it matters only where it decides: whoever is connected is known by their identity.
         email = Email(asserted.email) if asserted.email else None
-        for _ in range(_LOOKS):
+        for _ in range(LOOKS):
             met = await self._lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
             known = await self._known(met, vouched, way, approach)
             if known is not None:
@@ -252,6 +252,7 @@ class UpstreamSignIn:
     async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
         """None: somebody else was quicker, so look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
+        met.require_provider()
         email = None if met.connected is not None else self._email(asserted)
         told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
         decided = linking(told, met, of_organization=upstream.organization is not None)
@@ -293,7 +294,7 @@ class UpstreamSignIn:
         async with self._unit_of_work() as uow:
             if not await uow.accounts.add(account, None, way.service):
                 return None
-            if not await uow.identities.add(identity, origin=way.service):
+            if not await uow.identities.add(identity, account, origin=way.service):
                 return None
             through = PLATFORM if way.service is None else Context(way.organization, "", way.service, "")
             await uow.record(signed_up(account.id, actor, vouched.upstream.label, through))
@@ -309,7 +310,7 @@ class UpstreamSignIn:
             confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
             if confirmed is None or confirmed.account != named.account:
                 return None
-            if not await uow.identities.add(identity, origin=way.service):
+            if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
             await self.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how="address")
             await uow.commit()
@@ -325,7 +326,7 @@ class UpstreamSignIn:
             if not await uow.identities.reclaim(user, email, now):
                 return None
             await hand_over(uow, user, now)
-            if not await uow.identities.add(identity, origin=way.service):
+            if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
             await self.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
@@ -358,9 +359,9 @@ class UpstreamSignIn:
 
     def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> LastLook:
         async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
-            user = known.named.account.id
-            confirmed = await uow.sign_ins.confirm_since(user, since, service, alone)
-            if confirmed is None or not await uow.identities.is_connected(known.identity, user, vouched.asserted.email):
+            confirmed = await uow.sign_ins.confirm_since(known.named.account.id, since, service, alone)
+            told = vouched.asserted.email
+            if confirmed is None or not await uow.identities.is_connected(known.identity, vouched.upstream.key, confirmed.account, told):
                 return None
             await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
             return confirmed
@@ -369,9 +370,9 @@ class UpstreamSignIn:
 
     def _demand(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> Demand:
         async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-            user = known.named.account.id
-            confirmed = await uow.sign_ins.demand_since(user, since, alone)
-            await uow.identities.demand_connected(known.identity, user, vouched.asserted.email)
+            account = known.named.account
+            confirmed = await uow.sign_ins.demand_since(account.id, since, alone)
+            await uow.identities.demand_connected(known.identity, vouched.upstream.key, account, vouched.asserted.email)
             await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
             return confirmed
 
