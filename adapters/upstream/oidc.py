@@ -22,6 +22,8 @@ _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 class _Found(Frozen):
     endpoints: Endpoints
     basic: bool
+    names_issuer: bool = False
+    """Its answers say that they are its own (RFC 9207)."""
 
 
 class OpenId:
@@ -44,6 +46,8 @@ class OpenId:
 
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         found = await self._found(upstream)
+        if found.names_issuer and not asked.answer_names_issuer:
+            raise NotVouched("the answer does not say whose it is")
         endpoint = found.endpoints.token_url
         tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
@@ -110,4 +114,8 @@ class OpenId:
             userinfo_url=userinfo,
             jwks_url=str(named["jwks_uri"]),
         )
-        return _Found(endpoints, basic=not isinstance(methods, list) or "client_secret_post" not in methods)
+        return _Found(
+            endpoints,
+            basic=not isinstance(methods, list) or "client_secret_post" not in methods,
+            names_issuer=said.get("authorization_response_iss_parameter_supported") is True,
+        )

@@ -86,8 +86,8 @@ class Returned(msgspec.Struct, frozen=True):
     """A code, good for one exchange."""
     state: str = ""
     """What the sign-in began with."""
-    iss: str = ""
-    """Who says so (RFC 9207)."""
+    iss: str | None = None
+    """Who says so (RFC 9207). A provider that announces it must say it."""
     error: str = ""
     """Why there is no code. What else the provider says of it is not shown to anybody."""
 
@@ -239,7 +239,7 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
         if back.error in _CANCELLED:
             raise UpstreamRefused(CANCELLED)
         raise OAuthError(detail="the provider answered with an error")
-    return await postern.identity.upstream_sign_in.vouched(taken, state, Token(back.code), back.iss or None)
+    return await postern.identity.upstream_sign_in.vouched(taken, state, Token(back.code), back.iss)
 
 
 async def _connected(

@@ -139,6 +139,26 @@ async def test_officesuite_names_the_tenant_of_the_token(house: House) -> None:
         await refused(house, await house.go(tabs, word="officesuite"), tabs)
 
 
+@pytest.mark.parametrize("announced", [True, False, "yes", None])
+@pytest.mark.parametrize("named", ["its own", None, "", "another"])
+async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house: House, announced: Any, named: str | None) -> None:
+    fake = house.sits(word="own")
+    metadata = {**fake.metadata(), "authorization_response_iss_parameter_supported": announced}
+    fake.metadata = lambda: metadata  # type: ignore[method-assign]
+    provider = await house.own_provider()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs, "?org=acme", word=provider))
+    issuer = {"its own": fake.issuer, "another": "https://evil.example"}.get(named or "", named)
+    answer = await tabs.request("GET", place if issuer is None else f"{place}&iss={issuer}")
+    if named == "its own" or (named is None and announced is not True):
+        assert await house.who(tabs) is not None
+    else:
+        is_page(answer, 400, "did not work")
+        assert tabs.session is None
+        assert fake.forms == [], "the code goes to nobody"
+
+
+
 async def test_another_issuer_answers(house: House) -> None:
     """Mix-up: the answer of one provider is sent to the callback of another."""
     fake, other = house.sits(), house.sits(word="officesuite")

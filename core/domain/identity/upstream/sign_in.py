@@ -179,6 +179,8 @@ class Asked(Frozen, kw_only=True):
     """The person must at least choose an account there, so that a link alone signs nobody in."""
     offline: bool = False
     """We want to act for the person later on, too."""
+    answer_names_issuer: bool = False
+    """What came back says whose answer it is (RFC 9207), and that is this provider's."""
 
     @property
     def code_challenge(self) -> str:

@@ -216,7 +216,7 @@ class UpstreamSignIn:
                 raise NotVouched("no code")  # noqa: TRY301
             flow = taken.flow
             since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self._clock.now())
-            asked = replace(await self._asked(taken.provider, state), since=since)
+            asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
             asserted, tokens = await self._outages.watch(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
