@@ -30,7 +30,7 @@ class IdentityGrantStore(Protocol):
         """Of many, one may refresh it. False when somebody else does, or has."""
 
     async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
-        """The new tokens, if the lease is still the one that was taken."""
+        """The new tokens, if the lease is still the one that was taken. Without a refresh token, the one that is there stays."""
 
     async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
         """Ends the lease. `ended`: its refresh token counts no more."""

@@ -397,6 +397,50 @@ async def test_of_two_that_want_to_renew_one_does(house: House) -> None:
     assert sum("refresh_token" in call for call in house.fakes["websuite"].calls) == 1
 
 
+@pytest.mark.parametrize("comes_again", [True, False])
+@pytest.mark.parametrize("at", ["the look", "the call"])
+async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house: House, comes_again: bool, at: str) -> None:
+    """The ring of keys rotates."""
+    ada = Holder(house)
+    await ada.come()
+    ada.expire()
+    fake = house.fakes["websuite"]
+    tokens = fake.tokens
+    use_case: Any = house.postern.identity.provider_tokens
+    lookup = use_case._lookup
+
+    def seal_again() -> None:
+        (row,) = house.people.rows("select id, sealed_access_token, sealed_refresh_token from identity_grants")
+        for column in ("sealed_access_token", "sealed_refresh_token"):
+            context = f"identity_grants.{column}:{row['id']}"
+            sealed = house.people.sealed(house.people.opened(row[column], context), context)
+            house.people.change(f"update identity_grants set {column} = %s", sealed)
+        (kept,) = house.people.rows("select sealed_refresh_token from identity_grants")
+        seals.append(kept["sealed_refresh_token"])
+
+    seals: list[bytes] = []
+
+    class Sealing:
+        async def find(self, *given: Any) -> Any:
+            found = await lookup.find(*given)
+            use_case._lookup = lookup
+            seal_again()
+            return found
+
+    def renewed(issued: Any) -> Any:
+        if at == "the call":
+            seal_again()
+        return {name: value for name, value in tokens(issued).items() if comes_again or name != "refresh_token"}
+
+    fake.tokens = renewed  # type: ignore[method-assign]
+    if at == "the look":
+        use_case._lookup = Sealing()
+    assert (await ada.get()).status == 200
+    (row,) = house.people.rows("select sealed_refresh_token, refreshing_until from identity_grants")
+    assert row["refreshing_until"] is None
+    assert (row["sealed_refresh_token"] == seals[0]) == (not comes_again)
+
+
 async def test_a_service_that_asked_for_nothing_before_has_no_token(house: House) -> None:
     ada = Holder(house)
     await ada.come()

@@ -25,6 +25,7 @@ class _Found(WayRow, kw_only=True):
     sealed_refresh_token: bytes | None
     expires_at: datetime | None
     refreshing_until: datetime | None
+    updated_at: datetime | None
 
     def found(self) -> GrantFound:
         return GrantFound(way=self.way(), grant=self._grant())
@@ -42,6 +43,7 @@ class _Found(WayRow, kw_only=True):
             sealed_refresh_token=self.sealed_refresh_token,
             expires_at=self.expires_at,
             refreshing_until=self.refreshing_until,
+            updated_at=self.updated_at,
         )
 
 
@@ -72,7 +74,7 @@ class IdentityGrantRows:
         await self._transaction.tell(_REMOVE, {"identity": identity, "service": service})
 
     async def lease(self, grant: IdentityGrant, now: datetime, until: datetime) -> bool:
-        parameters = {"id": grant.id, "access": grant.sealed_access_token, "now": now, "until": until}
+        parameters = {"id": grant.id, "updated_at": grant.updated_at, "now": now, "until": until}
         return bool(await self._transaction.ask(IdRow, _LEASE, parameters))
 
     async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
@@ -132,7 +134,7 @@ _LEASE: Final = """
     update identity_grants
        set refreshing_until = %(until)s
      where id = %(id)s
-       and sealed_access_token = %(access)s
+       and updated_at = %(updated_at)s
        and sealed_refresh_token is not null
        and (refreshing_until is null or refreshing_until <= %(now)s)
  returning id
@@ -140,8 +142,8 @@ _LEASE: Final = """
 
 _RENEW: Final = """
     update identity_grants
-       set sealed_access_token = %(access)s, sealed_refresh_token = %(refresh)s, scopes = %(scopes)s, expires_at = %(expires_at)s,
-           refreshing_until = null, updated_at = %(at)s
+       set sealed_access_token = %(access)s, sealed_refresh_token = coalesce(%(refresh)s, sealed_refresh_token),
+           scopes = %(scopes)s, expires_at = %(expires_at)s, refreshing_until = null, updated_at = %(at)s
      where id = %(id)s and refreshing_until = %(leased_until)s
  returning id
 """
@@ -158,7 +160,7 @@ def _find(parts: Parts) -> LiteralString:
     return f"""
     select {parts.way},
            grants.id as grant_id, identities.id as identity_id, grants.client_id as granted_to, grants.scopes, grants.sealed_access_token,
-           grants.sealed_refresh_token, grants.expires_at, grants.refreshing_until
+           grants.sealed_refresh_token, grants.expires_at, grants.refreshing_until, grants.updated_at
       from (values (true)) as this (way)
            {parts.places("homes.slug = %(organization)s", "services.org_id = homes.id and services.slug = %(service_slug)s", "false")}
       left join identities on identities.user_id = %(user)s and identities.provider = %(provider)s

@@ -32,6 +32,8 @@ class IdentityGrant(Frozen, kw_only=True):
     expires_at: datetime | None = None
     """None: the provider did not say, so it does not expire."""
     refreshing_until: datetime | None = None
+    updated_at: datetime | None = None
+    """When these tokens were kept. A new seal, while the ring of keys rotates, is no change."""
 
 
 class Readiness(Enum):

@@ -29,7 +29,7 @@ class IdentityGrants:
         await uow.identity_grants.keep(grant, self._clock.now(), replaces=not way.is_lent)
 
     def sealed(self, grant: IdentityGrant, tokens: ProviderTokens, asked: tuple[str, ...]) -> IdentityGrant:
-        """With these tokens. A refresh token that did not come stays as it was."""
+        """With these tokens. Without a refresh token, if none came: the one that is kept stays, under whatever seal it has by then."""
         refresh = tokens.refresh_token
         return IdentityGrant(
             id=grant.id,
@@ -38,7 +38,7 @@ class IdentityGrants:
             client_id=grant.client_id,
             scopes=asked if tokens.scopes is None else tokens.scopes,
             sealed_access_token=self._keyring.seal(tokens.access_token.reveal().encode(), sealing_context("sealed_access_token", grant.id)),
-            sealed_refresh_token=grant.sealed_refresh_token
+            sealed_refresh_token=None
             if refresh is None
             else self._keyring.seal(refresh.reveal().encode(), sealing_context("sealed_refresh_token", grant.id)),
             expires_at=expiry(tokens, self._clock.now()),
