@@ -37,6 +37,7 @@ class Issued:
     scope: str
     person: Mapping[str, Any]
     offline: bool
+    prompt: str = ""
     used: bool = False
 
 
@@ -124,6 +125,7 @@ class FakeProvider:
             asked["scope"],
             {**self.person, **person},
             asked.get("access_type") == "offline" or "offline_access" in asked["scope"].split(),
+            asked.get("prompt", ""),
         )
         return self.back(asked, code=made)
 
@@ -246,7 +248,33 @@ class FakeCodeHost(FakeProvider):
         return ""
 
 
+@dataclass
 class FakeWebSuite(FakeProvider):
+    """`forgetful`: it gives a refresh token again and again. Otherwise with consent alone, for which it asks whoever has not allowed these
+    scopes yet, and who is sent with `prompt=consent`.
+    """
+
+    forgetful: bool = True
+    allowed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    asked_for_consent: int = 0
+
+    def tokens(self, issued: Issued) -> dict[str, Any]:
+        given = super().tokens(issued)
+        allowed, wanted = self.allowed.setdefault((issued.client_id, issued.person["sub"]), set()), set(issued.scope.split())
+        consents = "consent" in issued.prompt.split() or not wanted <= allowed
+        allowed.update(wanted)
+        issued.prompt = ""
+        self.asked_for_consent += consents
+        if not consents and not self.forgetful:
+            given.pop("refresh_token", None)
+        return given
+
+    def _refresh(self, form: Mapping[str, str]) -> tuple[int, Any]:
+        kept = {} if self.forgetful else dict(self.refreshes)
+        answer = super()._refresh(form)
+        self.refreshes.update(kept)
+        return answer
+
     def claims(self, issued: Issued) -> dict[str, Any]:
         return {"iss": self.issuer, "azp": issued.client_id, **issued.person}
 

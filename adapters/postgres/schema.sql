@@ -1363,6 +1363,7 @@ create table oauth_states (
     asked_in        uuid,                                 -- the session in which they asked for it, where it is another
     used_at         timestamptz,                          -- when somebody came back with it
     led_to          text,                                 -- where whoever came back to connect an identity went on to
+    asked_consent   boolean     not null default false,   -- the provider was to ask the person what the service may do there
     created_at      timestamptz not null,
     expires_at      timestamptz not null,
     constraint oauth_states_purpose check ((flow_id is null) = (user_id is not null and session_id is not null))

@@ -11,7 +11,8 @@ from core.domain.identity.upstream.sign_in import Asked
 class WebSuite(OpenId):
     def wishes(self, asked: Asked) -> Mapping[str, str]:
         """It does not know `prompt=login`. Whoever chooses an account there may have to sign in."""
-        prompt = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
+        words = (*(("select_account",) if asked.fresh or asked.choose else ()), *(("consent",) if asked.consent else ()))
+        prompt = {"prompt": " ".join(words)} if words else {}
         return {**prompt, "access_type": "offline"} if asked.offline else prompt
 
     def scopes_offline(self, asked: Asked) -> tuple[str, ...]:  # noqa: ARG002 - it has none

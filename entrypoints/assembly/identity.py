@@ -212,7 +212,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
         flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
         providers = UpstreamProviders(installed, foundation.keyring)
-        identity_grants = IdentityGrants(foundation.keyring, clock)
+        identity_grant_lookup = PostgresIdentityGrants(pool)
+        identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         upstream_sign_in = UpstreamSignIn(
             new_unit_of_work,
@@ -323,7 +324,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             repeated_returns=RepeatedReturns(upstream_lookup, trio.sleep),
             provider_tokens=ProviderTokens(
                 new_unit_of_work,
-                PostgresIdentityGrants(pool),
+                identity_grant_lookup,
                 foundation.upstreams,
                 providers=providers,
                 grants=identity_grants,

@@ -160,6 +160,9 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     try:
         vouched = await _vouched(call, postern, taken, state)
         arrival = await postern.identity.upstream_sign_in.make(taken, vouched, call.client)
+        again = None if browser is None else await postern.identity.upstream_sign_in.consent_first(taken, vouched, arrival, browser)
+        if again is not None:
+            return redirect(again, 302)
         entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
     except FlowOver:
         return await once_over(call, postern, flow)

@@ -41,3 +41,6 @@ class IdentityGrantLookup(Protocol):
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
         """The last two are slugs."""
+
+    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
+        """Whether this client was given something that renews its tokens."""

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 import trio
 
+from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.fake_providers import settings_of
+from tests.fake_providers import FakeWebSuite, settings_of
 from tests.http.client import Client, Received, refused
 from tests.http.conftest import postern_on
+from tests.http.federation.arriving import CALLBACK, answer_in
 from tests.http.people import Person
 from tests.http.signing_in import unlimited
 from tests.http.upstream.house import ADA, Fakes, House
@@ -37,7 +39,11 @@ class Holder:
         house = self.house
         house.set(house.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
         house.sits(word=word)
-        answer = await house.go(house.browser(), house.direct(), word=word, **person)
+        tabs = house.browser()
+        answer = await house.go(tabs, house.direct(), word=word, **person)
+        if (answer.header("location") or "").startswith(house.fakes[word].url):
+            # Once more, to be asked for consent.
+            answer = await tabs.request("GET", house.fakes[word].consent(answer.header("location") or "", **person))
         assert answer.status == 302, answer.body
         (user,) = house.people.rows("select id from users where email = %s", ADA)
         self.person = Person(user["id"], house.postern.foundation.ids.new(), ADA)
@@ -240,6 +246,99 @@ async def test_a_refresh_token_that_comes_only_once_is_kept(house: House, ada: H
     assert after == before
     ada.expire()
     assert (await ada.get()).status == 200
+
+
+@pytest.fixture
+def sparing(house: House) -> FakeWebSuite:
+    """Gives a refresh token with consent alone, as the web suite does."""
+    fake = house.fakes["websuite"]
+    assert isinstance(fake, FakeWebSuite)
+    fake.forgetful = False
+    return fake
+
+
+async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+    await ada.come()
+    assert sparing.asked["prompt"] == "select_account"
+    ada.expire()
+    assert (await ada.get()).status == 200
+    # Nor is anybody as long as something is there to renew it with.
+    await ada.come()
+    assert (sparing.asked["prompt"], sparing.asked_for_consent) == ("select_account", 1)
+    ada.expire()
+    assert (await ada.get()).status == 200
+
+
+@pytest.mark.parametrize("lost", ["disconnected", "refused", "another client's"])
+async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(house: House, ada: Holder, sparing: FakeWebSuite, lost: str) -> None:
+    await ada.come()
+    if lost == "disconnected":
+        house.people.change("delete from identities")
+    elif lost == "refused":
+        ada.expire()
+        sparing.refuses_refresh = True
+        answer = await ada.get()
+        assert refused(answer) == (500, "OAUTH_ERROR")
+        assert "has to sign in through the provider again" in answer.json()["error"]
+        assert "has to sign in through the provider again" in (await ada.get()).json()["error"]
+        sparing.refuses_refresh = False
+    else:
+        house.people.change("update identity_grants set client_id = 'another'")
+    await ada.come()
+    assert (sparing.asked["prompt"], sparing.asked["login_hint"], sparing.asked_for_consent) == ("consent", ADA, 2)
+    ada.expire()
+    assert (await ada.get()).status == 200
+
+
+async def test_a_second_service_gets_what_renews_its_token(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+    await ada.come()
+    other = house.application(house.acme, "other", CALLBACK)
+    house.set(other, websuite_scopes=["calendar"])
+    tabs = house.browser()
+    again = await house.go(tabs, house.direct("other"))
+    assert tabs.session is None, "only once they are back"
+    back = await tabs.request("GET", sparing.consent(again.header("location") or ""))
+    assert answer_in(back.header("location") or "", CALLBACK)["state"] == "a b&c"
+    ada.token = await house.tenants.token_in(ada.person, other)
+    ada.expire()
+    assert (await ada.get()).status == 200
+
+
+async def test_nobody_is_sent_back_twice(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+    """Whatever the provider gives then has to do."""
+    await ada.come()
+    house.people.change("delete from identities")
+    tokens = sparing.tokens
+    without = lambda issued: {name: value for name, value in tokens(issued).items() if name != "refresh_token"}  # noqa: E731
+    sparing.tokens = without  # type: ignore[method-assign]
+    await ada.come()
+    assert (await ada.get()).status == 200
+    ada.expire()
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+
+
+@pytest.mark.parametrize("what", ["no scopes", "lasts", "another provider"])
+async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House, ada: Holder, what: str) -> None:
+    word = "officesuite" if what == "another provider" else "websuite"
+    fake = house.fakes[word]
+    tokens = fake.tokens
+    left_out = {"refresh_token", "expires_in"} if what == "lasts" else {"refresh_token"}
+    fake.tokens = lambda issued: {name: value for name, value in tokens(issued).items() if name not in left_out}  # type: ignore[method-assign]
+    if what != "no scopes":
+        house.set(house.app, websuite_scopes=["calendar"], officesuite_scopes=["Mail.Read"])
+    house.sits(word=word)
+    assert "code=" in ((await house.go(house.browser(), house.direct(), word=word)).header("location") or "")
+
+
+@pytest.mark.parametrize(("scopes", "prompt"), [([], "select_account"), (["calendar"], "select_account consent")])
+async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(house: House, scopes: list[str], prompt: str) -> None:
+    house.set(house.app, websuite_scopes=scopes)
+    house.sits()
+    browser, state = Token("b" * 43), house.postern.identity.upstream_sign_in
+    ada = house.people.add("ada@home.example")
+    caller = await house.postern.tenancy.callers.resolve(await house.tenants.token_in(ada, house.app))
+    house.fakes["websuite"].consent(await state.leave_to_connect("websuite", browser, caller))
+    assert house.fakes["websuite"].asked["prompt"] == prompt
 
 
 async def test_tokens_are_kept_only_where_a_service_asks_for_something(house: House) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
-from adapters.postgres.rows import IdRow
+from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -109,6 +109,16 @@ class PostgresIdentityGrants:
         (row,) = await ask(self._pool, _Found, _FIND[is_one_of_three(provider)], parameters)
         return row.found()
 
+    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
+        (answer,) = await ask(self._pool, AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})
+        return answer.yes
+
+
+_IS_RENEWABLE: Final = """
+    select exists (
+               select from identity_grants where id = %(id)s and client_id = %(client)s and sealed_refresh_token is not null
+           ) as yes
+"""
 
 _KEEP: Final = """
     insert into identity_grants (id, identity_id, service_id, client_id, scopes, sealed_access_token, sealed_refresh_token, expires_at,

@@ -26,6 +26,8 @@ class Provider(StrEnum):
 
 
 _THREE: Final = frozenset(Provider)
+# They give what renews a token when the person consents, and not again.
+_RENEWABLE_BY_CONSENT: Final = frozenset({Provider.WEBSUITE})
 # As pages call them.
 NAMES: Final[Mapping[Provider, str]] = {
     Provider.CODEHOST: "GitHub",
@@ -93,6 +95,11 @@ class Upstream(Frozen, kw_only=True):
     def kind(self) -> Provider | None:
         """None: an organization's own."""
         return None if self.organization is not None else Provider(self.key)
+
+    @property
+    def needs_consent_to_renew(self) -> bool:
+        """What renews a token comes only where the person is asked for consent."""
+        return self.kind in _RENEWABLE_BY_CONSENT
 
     @property
     def label(self) -> str:

@@ -46,6 +46,12 @@ class ProviderAway(OAuthError):
     """It could not be reached, or answered that it is down."""
 
 
+class RenewalEnded(OAuthError):
+    """An expired token that nothing renews any more."""
+
+    text = "The token has expired and cannot be renewed: the person has to sign in through the provider again"
+
+
 class UpstreamRefused(BadRequest):
     """Nobody comes in, or nothing is connected. `reason` is for programs, and the text of the same name for people."""
 
@@ -127,6 +133,8 @@ class NewState(Frozen, kw_only=True):
     """The installation's, which is used unless the organization has one of its own. Whichever it is is kept: with another client than the
     request, the answer does not count.
     """
+    asks_consent: bool = False
+    """The person is asked to allow again what the service wants to do there."""
     created_at: datetime
 
     @property
@@ -143,6 +151,7 @@ class TakenState(Frozen, kw_only=True):
     user: UserId | None
     session: SessionId | None
     client_id: str
+    asked_consent: bool
     way: WayThrough
     on_pages: bool = False
     """Who connects an identity has asked for it on our own pages."""
@@ -179,6 +188,8 @@ class Asked(Frozen, kw_only=True):
     """The person must at least choose an account there, so that a link alone signs nobody in."""
     offline: bool = False
     """We want to act for the person later on, too."""
+    consent: bool = False
+    """The person must allow it again, where the provider gives what renews a token only then."""
     answer_names_issuer: bool = False
     """What came back says whose answer it is (RFC 9207), and that is this provider's."""
 

@@ -6,13 +6,23 @@ from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import ProviderTokens, WayThrough
 from ports.clock import Clock
 from ports.encryption import KeyRing
+from ports.identity.upstream.provider_tokens import IdentityGrantLookup
 from ports.unit_of_work import UnitOfWork
 
 
 class IdentityGrants:
-    def __init__(self, keyring: KeyRing, clock: Clock) -> None:
+    def __init__(self, lookup: IdentityGrantLookup, keyring: KeyRing, clock: Clock) -> None:
+        self._lookup = lookup
         self._keyring = keyring
         self._clock = clock
+
+    async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ProviderTokens) -> bool:
+        """Whether what the service may do at the provider goes on once these tokens have expired; also where the service wants to do
+        nothing there.
+        """
+        if way.service is None or not way.service_scopes or tokens.expires_in is None or tokens.refresh_token is not None:
+            return True
+        return await self._lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
 
     async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ProviderTokens) -> None:
         """That the identity is used in the service that this leads to, if it leads to one. Tokens are kept only for a service that wants to

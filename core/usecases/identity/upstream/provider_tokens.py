@@ -17,7 +17,7 @@ from core.domain.identity.upstream.provider_tokens import (
     sealing_context,
 )
 from core.domain.identity.upstream.providers import UnknownProvider, Upstream, is_one_of_three, provider_key
-from core.domain.identity.upstream.sign_in import OAuthError
+from core.domain.identity.upstream.sign_in import OAuthError, RenewalEnded
 from core.domain.secrets import Secret
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -58,8 +58,8 @@ class ProviderTokens:
 
     async def get(self, caller: Caller, provider: str) -> ProviderToken:
         """Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks the provider for
-        nothing, `NotFound` when the person is not connected there through it, and `OAuthError` when the provider does not renew an expired
-        token.
+        nothing, `NotFound` when the person is not connected there through it, `RenewalEnded` when an expired token cannot be renewed any
+        more, and `OAuthError` when the provider does not do it now.
         """
         key = provider_key(provider)
         if not is_one_of_three(key):
@@ -76,7 +76,7 @@ class ProviderTokens:
                 case Readiness.READY:
                     return self._opened(grant, key)
                 case Readiness.LOST:
-                    raise OAuthError(detail="the token has expired, and cannot be renewed")
+                    raise RenewalEnded(detail="nothing was given to renew it with, or the provider has refused it before")
                 case Readiness.REFRESH if waited and grant.refreshing_until is None:
                     # Whoever had the lease has given up, and we would get no token a moment later either.
                     raise OAuthError(detail="another request could not renew the token")
@@ -114,7 +114,9 @@ class ProviderTokens:
             async with self._unit_of_work() as uow:
                 await uow.identity_grants.give_up(grant.id, until, ended=ended)
                 await uow.commit()
-            raise OAuthError(detail="the provider does not renew it any more" if ended else "the provider failed") from None
+            if ended:
+                raise RenewalEnded(detail="the provider refuses to renew it") from None
+            raise OAuthError(detail="the provider failed") from None
         renewed = self._grants.sealed(grant, tokens, grant.scopes)
         async with self._unit_of_work() as uow:
             # Otherwise the person has signed in through the provider meanwhile: that token is newer, and this one is good as well.

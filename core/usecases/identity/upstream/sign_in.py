@@ -189,7 +189,7 @@ class UpstreamSignIn:
         """
         place = Place(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
         asked_in = None if asker is None else asker.session
-        leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True)
+        leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
         return await self._gone(provider_key(provider), browser, place, leaving)
 
     async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
@@ -248,6 +248,18 @@ class UpstreamSignIn:
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
+
+    async def consent_first(self, taken: TakenState, vouched: Vouched, arrival: Arrival, browser: Token) -> str | None:
+        """Where the person goes once more before they are signed in: to a provider that gives what renews its tokens only to those whom it
+        asks for consent, and has not asked. None: nowhere. Raises `ProviderOff`, `OAuthError`.
+        """
+        upstream, flow, identity = vouched.upstream, taken.flow, arrival.proof.identity
+        if flow is None or identity is None or taken.asked_consent or not upstream.needs_consent_to_renew:
+            return None
+        if await self._grants.lasts(identity, upstream, taken.way, vouched.tokens):
+            return None
+        leaving = _Leaving(flow=flow.id, login_hint=vouched.asserted.email, fresh=flow.wanted.wants_fresh_sign_in, consent=True)
+        return await self._gone(upstream.key, browser, _place(flow, ""), leaving)
 
     async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
         """None: somebody else was quicker, so look again."""
@@ -399,6 +411,7 @@ class UpstreamSignIn:
             session=leaving.session,
             asked_in=leaving.asked_in,
             installed_client=self._providers.installed_client(provider),
+            asks_consent=leaving.consent,
             created_at=self._clock.now(),
         )
         way = await self._lookup.leave(kept, place, leaving.begun)
@@ -425,6 +438,7 @@ class UpstreamSignIn:
             login_hint="" if leaving is None else leaving.login_hint,
             fresh=leaving is not None and leaving.fresh,
             choose=leaving is not None and leaving.choose,
+            consent=leaving is not None and leaving.consent and bool(scopes),
             offline=bool(scopes),
         )
 
@@ -440,6 +454,7 @@ class _Leaving(Frozen, kw_only=True):
     login_hint: str = ""
     choose: bool = False
     fresh: bool = False
+    consent: bool = False
 
 
 def _place(flow: Flow, realm: str) -> Place:

@@ -48,7 +48,8 @@ async def provider_token(call: Call[None, None, ProviderTokenPath], postern: Pos
     """Get an access token of a provider
 
     For the service that the token is for, if it asks that provider for scopes and the person has signed in through it. An expired one is
-    renewed first.
+    renewed first. Where that is impossible, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to have the person
+    sign in through the provider again.
     """
     found = await postern.identity.provider_tokens.get(call.caller, call.path.provider)
     return ProviderTokenRecord(

@@ -1,0 +1,3 @@
+-- additive
+-- Whom a provider was to ask once more what a service may do there; they are not sent back a second time.
+alter table oauth_states add column asked_consent boolean not null default false;
