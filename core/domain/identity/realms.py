@@ -23,9 +23,26 @@ class LoginPolicy(StrEnum):
     PASSWORD_FALLBACK = "password_fallback_if_provider_unavailable"  # noqa: S105
 
 
+class Word(Frozen, kw_only=True):
+    """What shows who somebody is, as the organization sees it that decides on their domain."""
+
+    provider: str = ""
+    """The provider whose word it is, as `Realm.provider` names it. Empty: it was shown in a way of ours."""
+    vouches_in: OrganizationId | None = None
+    """The organization that decides on the domain of the address that the provider tells and has verified. None: it has verified none, or
+    nobody decides on it.
+    """
+    client_of: OrganizationId | None = None
+    """The organization whose client the provider was asked with, if it has one there."""
+
+
+OUR_OWN: Final = Word()
+
+
 class Realm(Frozen, kw_only=True):
     """`shared_provider` names one that all organizations use, `own_provider` one of the organization's own; at most one of them is set.
-    `joins`: the person who signs in could become a member by it, or ask to. Known only where a person is.
+    `has_client`: the organization has a client of its own at the shared one. `joins`: the person who signs in could become a member by it,
+    or ask to. Known only where a person is, as is `has_client`.
     """
 
     organization: OrganizationId
@@ -33,12 +50,32 @@ class Realm(Frozen, kw_only=True):
     policy: LoginPolicy
     shared_provider: str = ""
     own_provider: UpstreamProviderId | None = None
+    has_client: bool = False
     joins: bool = False
 
     @property
     def provider(self) -> str:
         """As `/auth/{provider}` names it. Empty: none."""
         return self.shared_provider if self.own_provider is None else str(self.own_provider)
+
+    @property
+    def may_close_others(self) -> bool:
+        """Nothing but the provider will do, at least while it can be used."""
+        return self.policy is not LoginPolicy.PASSWORD_ALLOWED
+
+    def objection(self, word: Word) -> "ProviderRequired | None":
+        """Why this does not do where nothing but the provider will. At a shared one anybody can have an account, so it must be one that the
+        provider knows by an address of the organization's, now: whoever has left has none any more. An own one counts for such alone.
+        """
+        if word.provider != self.provider:
+            return ProviderRequired()
+        if self.own_provider is not None:
+            return None
+        if word.vouches_in != self.organization:
+            return AccountRequired()
+        if self.has_client and word.client_of != self.organization:
+            return ClientRequired(self)
+        return None
 
 
 class RealmProvider(Frozen):
@@ -99,8 +136,23 @@ class ProviderRequired(Forbidden):
 
     text = "People of this domain sign in at their organization's provider: POST /api/auth/lookup-email names it"
 
-    def __init__(self, *, detail: str | None = None) -> None:
-        super().__init__(words="provider_required", detail=detail)
+    def __init__(self, *, words: str = "provider_required", detail: str | None = None) -> None:
+        super().__init__(words=words, detail=detail)
+
+
+class AccountRequired(ProviderRequired):
+    """They have an account at this provider, but not one that it knows by a verified address of the organization's."""
+
+    def __init__(self) -> None:
+        super().__init__(words="provider_account_required", detail="the provider vouches for no address of the organization")
+
+
+class ClientRequired(ProviderRequired):
+    """The organization has a client of its own there, which may let in fewer people, and another one was used."""
+
+    def __init__(self, realm: Realm) -> None:
+        super().__init__(detail="the provider was not asked with the organization's client")
+        self.realm = realm
 
 
 def mail_domain(email: Email) -> str:

@@ -129,7 +129,7 @@ class Admission:
                     subscription=confirmed.subscription,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
                     provider=proof.provider,
-                    upstream=proof.upstream,
+                    upstream=proof.word.provider,
                 ),
             )
             await self.log(
@@ -164,7 +164,7 @@ class Admission:
                     subscription=NO_SUBSCRIPTION,
                     proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
                     provider=proof.provider,
-                    upstream=proof.upstream,
+                    upstream=proof.word.provider,
                 )
                 kept = await landing.demand(uow, arrived)
                 await self.log(
@@ -262,7 +262,7 @@ class Admission:
             return
         if arrival.proof.provider != PASSWORD_PROVIDER:
             # Passwords have asked already: what they answer must not show whether one is right.
-            await self._realms.require(realm, arrival.proof.upstream, is_platform_owner=account.is_platform_owner)
+            await self._realms.require(realm, arrival.proof.word, is_platform_owner=account.is_platform_owner)
         if realm.joins:
             # Before the session, which may lead to a service that admits members alone.
             await self._joining.join_at_sign_in(account.id, account.email)

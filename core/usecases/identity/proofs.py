@@ -16,7 +16,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.precedence import FamiliarAddresses, Precedence
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import ProviderRequired, Realm
+from core.domain.identity.realms import OUR_OWN, ProviderRequired, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
@@ -62,8 +62,8 @@ class Proof(Frozen):
     """None where only `still_valid` will do."""
     shows_two_factors: bool = False
     """Nobody is asked for another one."""
-    upstream: str = ""
-    """The provider that vouches for the person, as `Realm.provider` names it. Empty for a way of ours."""
+    word: Word = OUR_OWN
+    """For the organization that decides on the domain of the account's address."""
     identity: IdentityId | None = None
     """By which the provider knows them."""
 

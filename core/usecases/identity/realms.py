@@ -2,7 +2,7 @@
 
 from core.domain.email import Email
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import ANY_WAY, LoginPolicy, ProviderRequired, Realm, WayIn, mail_domain
+from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word, mail_domain
 from ports.identity.realms import RealmLookup, RealmProviders
 
 
@@ -31,12 +31,11 @@ class HomeRealms:
         domain = mail_domain(account.email)
         return await self._lookup.of_user(account.id, domain) if domain else None
 
-    async def require(self, realm: Realm, used: str, *, is_platform_owner: bool) -> None:
-        """`used` is the provider that somebody signs in with, as `Realm.provider` names it; empty for a way of ours. Raises
-        `ProviderRequired`. No organization decides how the owners of the platform sign in: it could shut them out.
-        """
-        if used != realm.provider and not is_platform_owner and await self.is_closed(realm):
-            raise ProviderRequired
+    async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool) -> None:
+        """Raises `ProviderRequired`. No organization decides how the owners of the platform sign in: it could shut them out."""
+        objection = realm.objection(word)
+        if objection is not None and not is_platform_owner and await self.is_closed(realm):
+            raise objection
 
     async def _find(self, email: Email) -> Realm | None:
         domain = mail_domain(email)

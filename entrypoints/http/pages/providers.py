@@ -18,6 +18,11 @@ def provider_address(realm: Realm, flow: Flow, email: str) -> str:
     return _address(realm.provider, org=realm.organization_slug, login_hint=email, flow=str(flow.id))
 
 
+def address_again(provider: str, flow: Flow, **more: str) -> str:
+    """Where somebody who is back already leaves once more. It is kept for a moment, so it names nobody."""
+    return _address(provider, flow=str(flow.id), **more)
+
+
 def provider_name(postern: Postern, way: WayIn) -> str:
     """As people know it. Empty for one of the organization's own that is gone."""
     return "" if way.realm is None else postern.identity.upstream_sign_in.name(way.realm.provider, way.provider_name)

@@ -3,20 +3,22 @@
 person is signed in: that is the flow's affair, and this page knows nothing of it.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
 from core.domain.federation.direct_requests import THROUGH, DirectRequest, kept
 from core.domain.federation.redirects import with_query
+from core.domain.identity.browser_sessions import SignedInBrowser
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.realms import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
+from core.usecases.identity.upstream.sign_in import Vouched
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
@@ -39,11 +41,12 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
-from entrypoints.http.pages.providers import ask_to_leave, back_to_asker
+from entrypoints.http.pages.providers import address_again, ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in_pages import once_over, sign_in_again, when_over
 
 START: Final = f"{PROVIDERS}{{provider}}"
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
+ASKED: Final = "yes"
 _ProviderInPath = Annotated[str, example("codehost")]
 
 
@@ -77,6 +80,8 @@ class Beginning(msgspec.Struct, frozen=True):
     """A sign-in on our own pages that goes on."""
     to: str = ""
     """The page of ours to go to."""
+    consent: str = ""
+    """With `yes`, the person is asked again what the service may do at the provider, if it asks for anything there."""
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -124,7 +129,14 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
             name = await postern.identity.upstream_sign_in.name_in(flow, provider, realm=link.org)
             return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
         address = await postern.identity.upstream_sign_in.leave(
-            provider, browser, flow, begins=begins, login_hint=link.login_hint, choose=THROUGH in flow.request, realm=link.org
+            provider,
+            browser,
+            flow,
+            begins=begins,
+            login_hint=link.login_hint,
+            choose=THROUGH in flow.request,
+            consent=link.consent == ASKED,
+            realm=link.org,
         )
     except (ProviderOff, OAuthError) as refusal:
         return with_headers(headers, sign_in_again(call, postern, flow, refusal))
@@ -158,12 +170,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         raise FlowOver
     speak_as_asked(call, flow)
     try:
-        vouched = await _vouched(call, postern, taken, state)
-        arrival = await postern.identity.upstream_sign_in.make(taken, vouched, call.client)
-        again = None if browser is None else await postern.identity.upstream_sign_in.consent_first(taken, vouched, arrival, browser)
-        if again is not None:
-            return redirect(again, 302)
-        entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
+        entered = await _entered(call, postern, taken, flow, state)
     except FlowOver:
         return await once_over(call, postern, flow)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
@@ -172,7 +179,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
             answered = await postern.federation.authorizations.deny(flow)
             return redirect(answered.url, 302)
         return sign_in_again(call, postern, flow, refusal)
-    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+    return await _onward(call, postern, flow, entered)
 
 
 async def _again(
@@ -181,13 +188,38 @@ async def _again(
     """Once more, in the browser that has come back already."""
     used = await postern.identity.repeated_returns.wait(provider, state, browser)
     flow = used.flow
-    if flow is None:
+    if flow is None or used.led_to:
         return redirect(used.led_to, 302)
     speak_as_asked(call, flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_once_more(visit(call, postern, flow), Secret(state.reveal()))
     except FlowOver:
         return await once_over(call, postern, flow)
+    return await _onward(call, postern, flow, entered)
+
+
+async def _entered(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, flow: Flow, state: Token
+) -> SignedInBrowser | str | None:
+    """None: they owe a second factor. An address: they are led to the provider once more."""
+    sign_in = postern.identity.upstream_sign_in
+    vouched = await _vouched(call, postern, taken, state)
+    try:
+        arrival = await sign_in.make(taken, vouched, call.client)
+        if not await sign_in.needs_consent(taken, vouched, arrival):
+            return await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
+        address = address_again(taken.provider, flow, consent=ASKED)
+    except ClientRequired as refusal:
+        address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)
+    await postern.identity.repeated_returns.tell(state, address)
+    return address
+
+
+async def _onward(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, flow: Flow, entered: SignedInBrowser | str | None
+) -> Page:
+    if isinstance(entered, str):
+        return redirect(entered, 302)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
@@ -236,7 +268,7 @@ def _is_bare(link: Beginning, provider: str) -> bool:
     return not is_one_of_three(provider) and not link.flow and not link.saml_state
 
 
-async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Any:
+async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Vouched:
     back = call.query
     if back.error:
         if back.error in _CANCELLED:

@@ -6,7 +6,21 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.identity.realms import ANY_WAY, AuthMethod, LoginPolicy, Realm, RealmProvider, WayIn, mail_domain
+from core.domain.identity.realms import (
+    ANY_WAY,
+    OUR_OWN,
+    AccountRequired,
+    AuthMethod,
+    ClientRequired,
+    LoginPolicy,
+    ProviderRequired,
+    Realm,
+    RealmProvider,
+    WayIn,
+    Word,
+    mail_domain,
+)
+from core.frozen import replace
 
 OWN = UpstreamProviderId(uuid4())
 ALLOWED, ONLY, FALLBACK = LoginPolicy.PASSWORD_ALLOWED, LoginPolicy.UPSTREAM_ONLY, LoginPolicy.PASSWORD_FALLBACK
@@ -45,6 +59,22 @@ def test_where_nobody_decides_any_way_will_do() -> None:
 
 def test_a_provider_is_named_as_its_address_names_it() -> None:
     assert (realm(ONLY).provider, realm(ONLY, None).provider) == (str(OWN), "websuite")
+
+
+def test_which_word_does_where_nothing_but_the_provider_will() -> None:
+    own, shared = realm(ONLY), realm(ONLY, None)
+    theirs = replace(shared, has_client=True)
+    other = OrganizationId(uuid4())
+    for one in (own, shared):
+        assert type(one.objection(OUR_OWN)) is ProviderRequired
+        assert type(one.objection(Word(provider="codehost", vouches_in=one.organization))) is ProviderRequired
+    assert own.objection(Word(provider=str(OWN))) is None
+    for somebody in (None, other):
+        assert type(shared.objection(Word(provider="websuite", vouches_in=somebody, client_of=shared.organization))) is AccountRequired
+        word = Word(provider="websuite", vouches_in=shared.organization, client_of=somebody)
+        assert shared.objection(word) is None
+        assert type(theirs.objection(word)) is ClientRequired
+    assert theirs.objection(Word(provider="websuite", vouches_in=shared.organization, client_of=shared.organization)) is None
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,6 @@ async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house:
         assert fake.forms == [], "the code goes to nobody"
 
 
-
 async def test_another_issuer_answers(house: House) -> None:
     """Mix-up: the answer of one provider is sent to the callback of another."""
     fake, other = house.sits(), house.sits(word="officesuite")

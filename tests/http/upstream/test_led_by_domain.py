@@ -2,16 +2,20 @@
 there; and nobody gets in by another provider where only that one will do.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from tests.fake_providers import PEOPLE, WORK
 from tests.http.client import refused
 from tests.http.federation.arriving import CALLBACK, is_page
+from tests.http.people import Person
+from tests.http.postbox import Postbox
 from tests.http.routing import change_route, route
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.tenants import UsedService
 from tests.http.upstream.house import ADA, House
+from tests.http.upstream.test_races import meanwhile
 
 NAME: Final = "example.org"
 FALLBACK: Final = "password_fallback_if_provider_unavailable"
@@ -183,6 +187,227 @@ async def test_a_passkey_that_is_a_second_factor_is_asked_for(house: House) -> N
     answer = await house.go(tabs)
     assert (answer.header("location") or "").startswith("/ui/sign-in/second-factor")
     assert tabs.session is None
+
+
+def shared(house: House, word: str = "websuite", login: str = "upstream_only", join: str = "off") -> None:
+    """The people of the domain sign in at one of the three, with the installation's client."""
+    route(house.people, house.acme, NAME, provider=word, login=login, join=join)
+    house.people.change("delete from oauth_credentials")
+
+
+def personal(word: str, email: str = "ada@home.example", *, verified: bool = True) -> dict[str, Any]:
+    """Another account at the provider."""
+    subject, name = {"codehost": ("id", 99), "websuite": ("sub", "99"), "officesuite": ("oid", "99")}[word]
+    return {**PEOPLE[word](email, verified), subject: name}
+
+
+def connected(house: House, word: str, ada: Person, **person: Any) -> None:
+    fake = house.fakes[word]
+    fake.person = {**fake.person, **person}
+    subject = {"codehost": "id", "websuite": "sub", "officesuite": "oid"}[word]
+    name, issuer = str(fake.person[subject]), fake.issuer
+    if word == "officesuite":
+        name, issuer = f"{WORK}:{name}", f"{fake.url}/{WORK}/v2.0"
+    house.people.connect(ada, word, issuer, name)
+
+
+@pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
+@pytest.mark.parametrize("login", ["upstream_only", FALLBACK])
+@pytest.mark.parametrize(
+    ("email", "verified", "lets_in"),
+    [
+        (ADA, True, True),
+        ("Ada@EXAMPLE.org", True, True),
+        ("lovelace@example.org", True, True),
+        (ADA, False, False),
+        ("", False, False),
+        ("ada@home.example", True, False),
+        ("ada@sub.example.org", True, False),
+        ("ada@acme.test", True, True),
+        ("ada@globex.test", True, False),
+        ("ada@unproved.test", True, False),
+    ],
+)
+async def test_the_provider_must_know_the_person_by_an_address_of_the_organization_now(
+    house: House, word: str, login: str, email: str, *, verified: bool, lets_in: bool
+) -> None:
+    """Whoever has left has none any more, and anybody can have an account there."""
+    ada = house.verified()
+    house.sits(email, word=word, verified=verified)
+    connected(house, word, ada)
+    shared(house, word, login, join="on")
+    route(house.people, house.acme, "acme.test", provider=None, login="password_allowed")
+    route(house.people, house.acme, "unproved.test", provider=None, login="password_allowed", proved=False)
+    route(house.people, house.tenants.add("globex"), "globex.test", provider=None, login="password_allowed")
+    tabs = house.browser()
+    answer = await house.go(tabs, word=word)
+    if lets_in:
+        assert await house.who(tabs) == ada.user
+    else:
+        is_page(answer, 400, "shows no verified address of your organization")
+        assert tabs.session is None
+    assert len(house.people.rows("select from memberships where user_id = %s", ada.user)) == lets_in
+
+
+async def test_an_account_connected_in_a_session_does_not_do_either(house: House) -> None:
+    shared(house)
+    fake = house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    ada = await house.who(tabs)
+    assert ada is not None
+    house.people.change("delete from identities")
+    house.people.connect(Person(ada, house.postern.foundation.ids.new(), ADA), "websuite", fake.issuer, "99")
+    other = house.browser()
+    is_page(await house.go(other, **personal("websuite")), 400, "shows no verified address of your organization")
+    assert other.session is None
+    # Nor in the session that they have.
+    cookie = tabs.session
+    is_page(await house.go(tabs, **personal("websuite")), 400)
+    assert tabs.session == cookie
+
+
+@pytest.mark.parametrize("what", ["password_allowed", "not proved", "suspended", "away"])
+async def test_where_other_ways_are_open_any_account_there_will_do(house: House, what: str) -> None:
+    ada = house.verified()
+    house.sits("ada@home.example")
+    connected(house, "websuite", ada)
+    shared(house, login=FALLBACK if what == "away" else "upstream_only")
+    if what == "password_allowed":
+        change_route(house.people, NAME, login_policy=what)
+    elif what == "not proved":
+        house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    elif what == "suspended":
+        house.people.change("update all_organizations set status = 'suspended'")
+    else:
+        change_route(house.people, NAME, shared_provider="codehost")
+        house.people.change("insert into provider_outages (provider, failed_at) values ('codehost', now())")
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == ada.user
+
+
+async def test_the_owners_of_the_platform_come_in_by_any_account_there(house: House) -> None:
+    owner = house.verified()
+    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    house.sits("ada@home.example")
+    connected(house, "websuite", owner)
+    shared(house)
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == owner.user
+
+
+@pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
+@pytest.mark.parametrize("begun", ["here", "by another organization's application"])
+async def test_whoever_comes_with_another_client_is_led_on_to_the_organizations(
+    house: House, app: UsedService, local: str, begun: str
+) -> None:
+    """It may let in fewer people than the installation's."""
+    fake = house.sits()
+    person = None if local == "none" else house.verified()
+    if local == "connected" and person is not None:
+        connected(house, "websuite", person)
+    elif local == "never proved" and person is not None:
+        house.people.change("update users set email_verified_at = null where id = %s", person.user)
+    route(house.people, house.acme, NAME, provider="websuite")
+    before = house.identities(), house.people.rows("select id, email_verified_at from users order by id")
+    tabs = house.browser()
+    answer = await house.go(tabs, house.direct("site", org="globex") if begun != "here" else "")
+    leading = answer.header("location") or ""
+    assert (answer.status, tabs.session) == (302, None)
+    assert leading.startswith("/auth/websuite?flow=")
+    assert leading.endswith("&org=acme")
+    assert (house.identities(), house.people.rows("select id, email_verified_at from users order by id")) == before
+    # Whoever is sent back twice is led there, too.
+    assert (await tabs.request("GET", fake.back(fake.asked, code="again"))).header("location") == leading
+    fake.client_id, fake.client_secret = "c", "secret"
+    onward = await tabs.request("GET", leading)
+    back = await tabs.request("GET", fake.consent(onward.header("location") or ""))
+    assert back.status in {302, 303}
+    user = await house.who(tabs)
+    assert user is not None
+    assert person is None or user == person.user
+    assert ("code=" in (back.header("location") or "")) == (begun != "here")
+    assert app.slug == "site"
+
+
+async def test_an_application_of_the_organization_leads_there_with_its_client_at_once(house: House) -> None:
+    house.verified()
+    fake = house.sits()
+    route(house.people, house.acme, NAME, provider="websuite")
+    fake.client_id, fake.client_secret = "c", "secret"
+    assert "code=" in ((await house.go(house.browser(), house.direct())).header("location") or "")
+
+
+@pytest.mark.parametrize("told", ["ada@home.example", "", "ada@example.com"])
+async def test_the_organizations_account_takes_the_place_of_one_that_does_not_do(house: House, told: str) -> None:
+    """It was connected before the route was there. Otherwise nobody could come in any more."""
+    ada = house.verified()
+    house.sits(ADA)
+    connected(house, "websuite", ada, **personal("websuite", told))
+    house.people.change("update identities set email = %s", told)
+    shared(house)
+    postbox = Postbox(house.postern)
+    await postbox.empty()
+    house.sits(ADA)
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == ada.user
+    (identity,) = house.identities()
+    assert (identity["subject"], identity["email"]) == ("110169484474386276334", ADA)
+    subjects = {mail.subject for mail in await postbox.empty()}
+    assert {"Google is no longer connected to your account", "Google is connected to your account"} <= subjects
+    events = [(one["name"], one["details"].get("how")) for one in house.told("audit_log") if one["name"].startswith("user.identity")]
+    assert events == [("user.identity.unlinked", None), ("user.identity.linked", "replaced")]
+    tabs = house.browser()
+    await house.go(tabs, **personal("websuite"))
+    assert await house.who(tabs) not in {None, ada.user}, "it has an account of its own now"
+
+
+@pytest.mark.parametrize("what", ["an address of the domain", "password_allowed", "another provider", "platform owner", "not verified"])
+async def test_otherwise_nobody_takes_the_place_of_an_account_that_is_connected(house: House, what: str) -> None:
+    """Addresses get new owners."""
+    ada = house.verified()
+    house.sits(ADA)
+    connected(house, "websuite", ada, **personal("websuite"))
+    house.people.change("update identities set email = 'ada@home.example'")
+    shared(house)
+    if what == "an address of the domain":
+        house.people.change("update identities set email = 'Ada.L@Example.org'")
+    elif what == "password_allowed":
+        change_route(house.people, NAME, login_policy=what)
+    elif what == "another provider":
+        change_route(house.people, NAME, shared_provider="codehost")
+    elif what == "platform owner":
+        house.people.change("update users set is_platform_owner = true where id = %s", ada.user)
+    before = house.identities()
+    house.sits(ADA, verified=what != "not verified")
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400)
+    assert tabs.session is None
+    assert house.identities() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "lets_in"),
+    [
+        ("delete from identities", True),
+        ("update identities set email = 'ada.l@example.org'", False),
+        ("update identities set email = 'ada@another.example'", True),
+    ],
+)
+async def test_an_account_that_changes_before_its_place_is_taken(house: House, change: str, lets_in: bool) -> None:
+    ada = house.verified()
+    house.sits(ADA)
+    connected(house, "websuite", ada, **personal("websuite"))
+    house.people.change("update identities set email = 'ada@home.example'")
+    shared(house)
+    house.sits(ADA)
+    meanwhile(house, lambda: house.people.change(change))
+    tabs = house.browser()
+    await house.go(tabs)
+    assert (await house.who(tabs) == ada.user) == lets_in
 
 
 class TestRoutes:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import trio
 
+from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.sign_in import Place
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -41,9 +43,9 @@ class Holder:
         house.sits(word=word)
         tabs = house.browser()
         answer = await house.go(tabs, house.direct(), word=word, **person)
-        if (answer.header("location") or "").startswith(house.fakes[word].url):
-            # Once more, to be asked for consent.
-            answer = await tabs.request("GET", house.fakes[word].consent(answer.header("location") or "", **person))
+        if (answer.header("location") or "").endswith("&consent=yes"):
+            onward = await tabs.request("GET", answer.header("location") or "")
+            answer = await tabs.request("GET", house.fakes[word].consent(onward.header("location") or "", **person))
         assert answer.status == 302, answer.body
         (user,) = house.people.rows("select id from users where email = %s", ADA)
         self.person = Person(user["id"], house.postern.foundation.ids.new(), ADA)
@@ -257,7 +259,7 @@ def sparing(house: House) -> FakeWebSuite:
     return fake
 
 
-async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: Holder, sparing: FakeWebSuite) -> None:
     await ada.come()
     assert sparing.asked["prompt"] == "select_account"
     ada.expire()
@@ -285,7 +287,7 @@ async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(house: Ho
     else:
         house.people.change("update identity_grants set client_id = 'another'")
     await ada.come()
-    assert (sparing.asked["prompt"], sparing.asked["login_hint"], sparing.asked_for_consent) == ("consent", ADA, 2)
+    assert (sparing.asked["prompt"], sparing.asked_for_consent) == ("select_account consent", 2)
     ada.expire()
     assert (await ada.get()).status == 200
 
@@ -297,7 +299,11 @@ async def test_a_second_service_gets_what_renews_its_token(house: House, ada: Ho
     tabs = house.browser()
     again = await house.go(tabs, house.direct("other"))
     assert tabs.session is None, "only once they are back"
-    back = await tabs.request("GET", sparing.consent(again.header("location") or ""))
+    # Whoever is sent back twice is led there, too.
+    twice = await tabs.request("GET", sparing.back(sparing.asked, code="again"))
+    assert twice.header("location") == again.header("location")
+    onward = await tabs.request("GET", again.header("location") or "")
+    back = await tabs.request("GET", sparing.consent(onward.header("location") or ""))
     assert answer_in(back.header("location") or "", CALLBACK)["state"] == "a b&c"
     ada.token = await house.tenants.token_in(ada.person, other)
     ada.expire()
@@ -318,7 +324,7 @@ async def test_nobody_is_sent_back_twice(house: House, ada: Holder, sparing: Fak
 
 
 @pytest.mark.parametrize("what", ["no scopes", "lasts", "another provider"])
-async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House, ada: Holder, what: str) -> None:
+async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House, what: str) -> None:
     word = "officesuite" if what == "another provider" else "websuite"
     fake = house.fakes[word]
     tokens = fake.tokens
@@ -334,10 +340,11 @@ async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House,
 async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(house: House, scopes: list[str], prompt: str) -> None:
     house.set(house.app, websuite_scopes=scopes)
     house.sits()
-    browser, state = Token("b" * 43), house.postern.identity.upstream_sign_in
     ada = house.people.add("ada@home.example")
     caller = await house.postern.tenancy.callers.resolve(await house.tenants.token_in(ada, house.app))
-    house.fakes["websuite"].consent(await state.leave_to_connect("websuite", browser, caller))
+    asker = Asker(session=caller.session, user=caller.user, place=Place(organization="acme", service_slug="app"))
+    leaving = house.postern.identity.upstream_sign_in.leave_to_connect("websuite", Token("b" * 43), caller, asker)
+    house.fakes["websuite"].consent(await leaving)
     assert house.fakes["websuite"].asked["prompt"] == prompt
 
 

@@ -21,6 +21,7 @@ class RealmRow:
     realm_policy: str | None = None
     realm_shared_provider: str | None = None
     realm_own_provider: UUID | None = None
+    realm_has_client: bool | None = None
     realm_joins: bool | None = None
 
     def realm(self) -> Realm | None:
@@ -31,6 +32,7 @@ class RealmRow:
             organization_slug=self.realm_organization_slug or "",
             policy=LoginPolicy(self.realm_policy),
             shared_provider=self.realm_shared_provider or "",
+            has_client=self.realm_has_client or False,
             own_provider=None if self.realm_own_provider is None else UpstreamProviderId(self.realm_own_provider),
             joins=self.realm_joins or False,
         )
@@ -56,6 +58,14 @@ _OF_REALM: Final = """
 REALM_OF_USER: Final[LiteralString] = f"""{_OF_REALM},
            {_COULD_JOIN} as realm_joins"""
 
+# And where it matters with which client a provider was asked.
+REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
+           exists (
+               select
+                 from oauth_credentials
+                where oauth_credentials.org_id = realms.org_id and oauth_credentials.provider = realms.shared_provider
+           ) as realm_has_client"""
+
 # An organization that is not active decides on nothing, and neither does a domain that is not proved.
 _REALMS: Final = """
            domain_routes as realms
@@ -66,7 +76,7 @@ JOIN_REALM: Final[LiteralString] = f"left join ({_REALMS}) on {_IS_REALM}"
 
 _FIND: Final[LiteralString] = f"select {_OF_REALM}, false as realm_joins from {_REALMS} where {_IS_REALM}"
 
-_FIND_OF_USER: Final[LiteralString] = f"select {REALM_OF_USER} from users {JOIN_REALM} where users.id = %(user)s"
+_FIND_OF_USER: Final[LiteralString] = f"select {REALM_AND_CLIENT} from users {JOIN_REALM} where users.id = %(user)s"
 
 
 class PostgresRealms:

@@ -9,7 +9,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.flows import flow_parameters
 from adapters.postgres.identity.mfa import has_second_factor
-from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_AND_CLIENT, RealmRow
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.identity.upstream.states import (
@@ -55,7 +55,7 @@ class _Met:
         password_hash: str | None,
         mfa_enabled: bool,
         knowledge: dict[str, Any],
-        has_provider: bool,
+        other_told: str | None,
         told_domain: str | None,
         provider_is_on: bool = True,
         proved_domains: list[str] | None = None,
@@ -72,7 +72,8 @@ class _Met:
             identity=None if identity_id is None else IdentityId(identity_id),
             connected=named if connected else None,
             named=None if connected else named,
-            named_has_provider=has_provider,
+            named_has_provider=other_told is not None,
+            other_told=other_told or "",
             asserted_domain_is_theirs=told_domain in proved,
             account_domain_is_theirs=named is not None and mail_domain(named.account.email) in proved,
             realm=RealmRow(**realm).realm(),
@@ -178,12 +179,12 @@ def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
     return f"""
   select identities.id as identity_id, {ACCOUNT}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,
-         exists (
-             select from identities as others where others.user_id = users.id and others.provider = %(provider)s
-         ) as has_provider,
+         (
+             select others.email from identities as others where others.user_id = users.id and others.provider = %(provider)s
+         ) as other_told,
          %(mail_domain)s::text as told_domain {proved},
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
-         {REALM_OF_USER}
+         {REALM_AND_CLIENT}
     from (values (true)) as this (word)
     left join identities
            on identities.provider = %(provider)s and identities.issuer = %(issuer)s and identities.subject = %(subject)s

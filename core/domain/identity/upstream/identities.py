@@ -4,9 +4,10 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final
 
+from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import Realm
+from core.domain.identity.realms import Realm, mail_domain
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.providers import ProviderOff
@@ -39,6 +40,8 @@ class Encounter(Frozen, kw_only=True):
     """The account that has the address. Looked for where nobody is connected."""
     named_has_provider: bool = False
     """It is connected to somebody else at the same provider."""
+    other_told: str = ""
+    """The address that the provider told of that one."""
     asserted_domain_is_theirs: bool = False
     """The organization whose own provider it is has proved the domain of the address that the provider tells."""
     account_domain_is_theirs: bool = False
@@ -67,12 +70,14 @@ class Linking(Enum):
     """The provider does not vouch for the address, so it names nobody."""
     OTHER_CONNECTED = auto()
     """The account is connected to somebody else there. The address may have been given to a new owner."""
+    REPLACE = auto()
+    """It is, but with an address elsewhere, and now nothing but an address of the account's domain will do there."""
     NOT_FOR_ACCOUNT = auto()
     """An organization's own provider, and an account that is not the organization's to vouch for."""
     DEACTIVATED = auto()
 
 
-def linking(asserted: Asserted, met: Encounter, *, of_organization: bool) -> Linking:
+def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
     """`of_organization`: an organization's own provider, whose owner can make it say anything. Its word counts for addresses in a domain
     that the organization has proved, and never for platform owners.
     """
@@ -83,10 +88,10 @@ def linking(asserted: Asserted, met: Encounter, *, of_organization: bool) -> Lin
     vouches = asserted.email != "" and asserted.email_is_verified and (not of_organization or met.asserted_domain_is_theirs)
     if not vouches:
         return Linking.UNVERIFIED
-    return Linking.CREATE if met.named is None else _to_account(met.named.account, met, of_organization=of_organization)
+    return Linking.CREATE if met.named is None else _to_account(met.named.account, met, provider, of_organization=of_organization)
 
 
-def _to_account(account: Account, met: Encounter, *, of_organization: bool) -> Linking:
+def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
     """The account that has the address, which the provider vouches for."""
     if account.deactivated_at is not None:
         return Linking.DEACTIVATED
@@ -94,7 +99,16 @@ def _to_account(account: Account, met: Encounter, *, of_organization: bool) -> L
         return Linking.NOT_FOR_ACCOUNT
     if account.email_verified_at is None:
         return Linking.RECLAIM
-    return Linking.OTHER_CONNECTED if met.named_has_provider else Linking.CONNECT
+    if not met.named_has_provider:
+        return Linking.CONNECT
+    is_led = met.realm is not None and met.realm.shared_provider == provider and met.realm.may_close_others
+    may_replace = is_led and not account.is_platform_owner and is_elsewhere(met.other_told, account)
+    return Linking.REPLACE if may_replace else Linking.OTHER_CONNECTED
+
+
+def is_elsewhere(told: str, account: Account) -> bool:
+    """Whether an address that a provider told, if it told one, is of another domain than the account's."""
+    return told == "" or mail_domain(Email(told)) != mail_domain(account.email)
 
 
 class Connecting(Enum):

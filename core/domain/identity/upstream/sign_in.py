@@ -163,12 +163,12 @@ class UsedState(Frozen, kw_only=True):
     flow: Flow | None
     """None: an identity is connected."""
     led_to: str
-    """The address that they were led to. Empty: they still wait, or are in the flow."""
+    """The address that they were led to. Empty: they still wait, or go on in the flow."""
 
     @property
     def has_led_somewhere(self) -> bool:
         flow = self.flow
-        return self.led_to != "" if flow is None else flow.signed_in_at is not None or flow.awaits_second_factor
+        return self.led_to != "" or (flow is not None and (flow.signed_in_at is not None or flow.awaits_second_factor))
 
 
 class Asked(Frozen, kw_only=True):

@@ -13,7 +13,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import Realm, mail_domain
+from core.domain.identity.realms import Realm, Word, mail_domain
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount
@@ -27,6 +27,8 @@ from core.domain.identity.upstream.identities import (
     Identity,
     Linking,
     identity_linked,
+    identity_unlinked,
+    is_elsewhere,
     linking,
 )
 from core.domain.identity.upstream.link_requests import Asker
@@ -157,11 +159,12 @@ class UpstreamSignIn:
         begins: bool = False,
         login_hint: str = "",
         choose: bool = False,
+        consent: bool = False,
         realm: str = "",
     ) -> str:
-        """Where the person goes to sign in at the provider. `begins`: nobody has kept the flow yet. `realm` is the slug of the organization
-        that leads people of its domain there. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's
-        organization is gone.
+        """Where the person goes to sign in at the provider. `begins`: nobody has kept the flow yet. `consent`: they are asked again what
+        the service may do there. `realm` is the slug of the organization that leads people of its domain there. Raises `UnknownProvider`,
+        `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
         leaving = _Leaving(
@@ -169,6 +172,7 @@ class UpstreamSignIn:
             begun=flow if begins else None,
             login_hint=login_hint or flow.email,
             choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
+            consent=consent,
             fresh=wanted.wants_fresh_sign_in,
         )
         return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
@@ -243,23 +247,19 @@ class UpstreamSignIn:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self._clock.now()
                 look, demand = self._last_look(known, vouched, way, now), self._demand(known, vouched, way, now)
-                proof = Proof(
-                    ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, upstream=upstream.key, identity=known.identity
-                )
+                word = _word(vouched, way, met)
+                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, word=word, identity=known.identity)
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def consent_first(self, taken: TakenState, vouched: Vouched, arrival: Arrival, browser: Token) -> str | None:
-        """Where the person goes once more before they are signed in: to a provider that gives what renews its tokens only to those whom it
-        asks for consent, and has not asked. None: nowhere. Raises `ProviderOff`, `OAuthError`.
+    async def needs_consent(self, taken: TakenState, vouched: Vouched, arrival: Arrival) -> bool:
+        """Whether the person goes there once more before they are signed in: to a provider that gives what renews its tokens only to those
+        whom it asks for consent, and has not asked.
         """
-        upstream, flow, identity = vouched.upstream, taken.flow, arrival.proof.identity
-        if flow is None or identity is None or taken.asked_consent or not upstream.needs_consent_to_renew:
-            return None
-        if await self._grants.lasts(identity, upstream, taken.way, vouched.tokens):
-            return None
-        leaving = _Leaving(flow=flow.id, login_hint=vouched.asserted.email, fresh=flow.wanted.wants_fresh_sign_in, consent=True)
-        return await self._gone(upstream.key, browser, _place(flow, ""), leaving)
+        identity = arrival.proof.identity
+        if identity is None or taken.asked_consent or not vouched.upstream.needs_consent_to_renew:
+            return False
+        return not await self._grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
     async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
         """None: somebody else was quicker, so look again."""
@@ -267,12 +267,12 @@ class UpstreamSignIn:
         met.require_provider()
         email = None if met.connected is not None else self._email(asserted)
         told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
-        decided = linking(told, met, of_organization=upstream.organization is not None)
+        decided = linking(told, met, upstream.key, of_organization=upstream.organization is not None)
         named = met.connected or met.named
         if met.realm is not None and decided in _WRITES:
             # Before anything is written. Whoever has connected the identity already is asked where all sign-ins are.
             owner = named is not None and named.account.is_platform_owner
-            await self._realms.require(met.realm, upstream.key, is_platform_owner=owner)
+            await self._realms.require(met.realm, _word(vouched, way, met), is_platform_owner=owner)
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
                 return _Known(met.identity, named)
@@ -280,6 +280,8 @@ class UpstreamSignIn:
                 return await self._created(vouched, email, way, client)
             case Linking.CONNECT if named is not None:
                 return await self._connected(vouched, named, way, client)
+            case Linking.REPLACE if named is not None:
+                return await self._connected(vouched, named, way, client, replaces=True)
             case Linking.RECLAIM if named is not None and email is not None:
                 return await self._reclaimed(vouched, named, email, way, client)
         self._metrics.upstream_sign_in(upstream.label, "refused")
@@ -314,17 +316,29 @@ class UpstreamSignIn:
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
-    async def _connected(self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client) -> _Known | None:
-        """To an account whose owner has proved the address, as the provider says of this person."""
+    async def _connected(
+        self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client, *, replaces: bool = False
+    ) -> _Known | None:
+        """To an account whose owner has proved the address, as the provider says of this person. `replaces`: in place of an identity there
+        that does not do any more.
+        """
         user, identity = named.account.id, self._identity(named.account.id, vouched)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
             if confirmed is None or confirmed.account != named.account:
                 return None
+            if replaces:
+                held = await uow.identities.hold(user, vouched.upstream.key)
+                if held is None or not is_elsewhere(held.identity.email, named.account):
+                    return None
+                other = held.identity
+                await uow.identities.remove(other.id)
+                await self._tell_unlinked(uow, other, named.account, vouched.upstream, client.actor(user))
             if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
-            await self.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how="address")
+            how = "replaced" if replaces else "address"
+            await self.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how)
             await uow.commit()
         return _Known(identity.id, named)
 
@@ -368,6 +382,20 @@ class UpstreamSignIn:
         )
         await uow.jobs.add(mail.as_job())
         await uow.record(identity_linked(identity, actor, service=service, how=how))
+
+    async def _tell_unlinked(self, uow: UnitOfWork, identity: Identity, account: Account, upstream: Upstream, actor: Actor) -> None:
+        """The same."""
+        mail = self._templates.mail(
+            "identity_unlinked",
+            account.email.address,
+            account=account.id,
+            language=account.language or actor.language,
+            provider=upstream.name,
+            when=self._clock.now(),
+            address=actor.address,
+        )
+        await uow.jobs.add(mail.as_job())
+        await uow.record(identity_unlinked(identity, actor, service=None))
 
     def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> LastLook:
         async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
@@ -461,8 +489,17 @@ def _place(flow: Flow, realm: str) -> Place:
     return Place(organization=flow.wanted.organization, service=flow.service, realm=realm)
 
 
+def _word(vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
+    decides = met.realm if vouched.asserted.email_is_verified else None
+    return Word(
+        provider=vouched.upstream.key,
+        vouches_in=None if decides is None else decides.organization,
+        client_of=way.realm or way.organization,
+    )
+
+
 # What is written before there is a session.
-_WRITES: Final = frozenset({Linking.CREATE, Linking.CONNECT, Linking.RECLAIM})
+_WRITES: Final = frozenset({Linking.CREATE, Linking.CONNECT, Linking.REPLACE, Linking.RECLAIM})
 _REASONS: Final = {
     Linking.UNVERIFIED: UNVERIFIED,
     Linking.OTHER_CONNECTED: OTHER_CONNECTED,

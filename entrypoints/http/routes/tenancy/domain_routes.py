@@ -126,6 +126,7 @@ async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath,
     organization's own domain already, the proof that is published for that is enough. With `password_allowed` people may choose between the
     provider and the ways of Postern. With `upstream_only` there is nothing but the provider: no password, no mailed link, no password
     reset. With `password_fallback_if_provider_unavailable` the same holds, except while the provider is disabled or does not answer.
+    Under both, an account at `codehost`, `websuite` or `officesuite` counts only if the provider knows it by a verified address of yours.
     An organization has at most 100 routes. A route by which people become members, or ask to, also takes the right to manage members and
     the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
     """
