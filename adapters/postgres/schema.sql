@@ -1570,6 +1570,7 @@ create table former_addresses (
     held_until timestamptz not null,
     primary key (user_id, email_key)
 );
+create index former_addresses_by_email on former_addresses (email_key);
 
 -- Whoever replaces an address, or takes back that it is proved. Mails that tell of it are queued in the same transaction, at `now()`. What the
 -- person has asked for by the address goes with it.

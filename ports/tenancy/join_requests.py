@@ -19,7 +19,7 @@ class JoinRequestStore(Protocol):
         """
 
     async def add(self, request: JoinRequest) -> bool:
-        """After `hold_candidate`. False when they have asked before."""
+        """After `hold_candidate`. In place of one that waits with another address. False when they have asked before."""
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
         """After the organization is held. The account's address stays as it is."""

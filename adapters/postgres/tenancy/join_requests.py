@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -83,7 +84,8 @@ class _Candidate(_About, kw_only=True):
     domain: str
     join_policy: str
     is_member: bool
-    was_removed: bool
+    was_turned_away: bool
+    awaits_role: bool
     told_at: datetime | None
 
     def candidate(self) -> Candidate:
@@ -96,13 +98,16 @@ class _Candidate(_About, kw_only=True):
             member_count=self.member_count,
             user_limit=user_limit(self.max_users, self.default_max_users),
             is_member=self.is_member,
-            was_removed=self.was_removed,
+            was_turned_away=self.was_turned_away,
+            awaits_role=self.awaits_role,
             request=self.request(),
             told_at=self.told_at,
         )
 
 
 class _Asking(_About, kw_only=True):
+    awaits_role: bool
+
     def asking(self) -> Asking | None:
         request = self.request()
         if request is None:
@@ -113,6 +118,7 @@ class _Asking(_About, kw_only=True):
             branding=branding(self.org_name, self.logo_digest, self.primary_color),
             member_count=self.member_count,
             user_limit=user_limit(self.max_users, self.default_max_users),
+            awaits_role=self.awaits_role,
         )
 
 
@@ -202,9 +208,8 @@ _CANDIDATE: Final[LiteralString] = f"""
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = users.id
            ) as is_member,
-           exists (
-               select from former_members where former_members.org_id = organizations.id and former_members.user_id = users.id
-           ) as was_removed,
+           {was_turned_away("organizations.id")} as was_turned_away,
+           {awaits_role("organizations.id")} as awaits_role,
            (
                select others.created_at from join_requests as others where others.org_id = organizations.id order by others.id desc limit 1
            ) as told_at
@@ -225,7 +230,7 @@ _ADD: Final = """
 """
 
 _FIND: Final[LiteralString] = f"""
-    select {_ABOUT}
+    select {_ABOUT}, {awaits_role("organizations.id")} as awaits_role
       from join_requests
       join organizations on organizations.id = join_requests.org_id
       join tiers on tiers.id = organizations.tier_id

@@ -65,8 +65,12 @@ class Candidate(Frozen, kw_only=True):
     member_count: int
     user_limit: UserLimit
     is_member: bool
-    was_removed: bool
-    """By a member who may. They come back by an invitation only."""
+    was_turned_away: bool
+    """They were removed by a member who may, or declined, by this account or by one that has had its address. They come back by an
+    invitation only.
+    """
+    awaits_role: bool
+    """An invitation waits for them that offers more than the domain does."""
     request: JoinRequest | None
     told_at: datetime | None
     """When somebody asked last."""
@@ -77,7 +81,9 @@ class Candidate(Frozen, kw_only=True):
 
     def outcome(self) -> Joined | None:
         """None: nothing happens. No organization makes an owner of the platform its member."""
-        if self.is_member or self.was_removed or self.account.is_platform_owner or self.account.deactivated_at is not None:
+        if self.is_member or self.was_turned_away or self.awaits_role:
+            return None
+        if self.account.is_platform_owner or self.account.deactivated_at is not None:
             return None
         asked = None if self.request is None else self.request.status
         if self.policy is JoinPolicy.ON and asked in (None, JoinRequestStatus.PENDING):
@@ -99,6 +105,8 @@ class Asking(Frozen, kw_only=True):
     branding: Branding
     member_count: int
     user_limit: UserLimit
+    awaits_role: bool
+    """An invitation waits for the person that offers more."""
 
     def require_pending(self) -> None:
         """Raises `BadRequest`."""
@@ -113,6 +121,8 @@ class Asking(Frozen, kw_only=True):
         if not _has_proved(self.account, self.request.email):
             # Somebody else may have the account by now: a service or a directory that made it has moved it.
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")
+        if self.awaits_role:
+            raise BadRequest("This person has a pending invitation with another role: let them accept it, or revoke it first")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
 

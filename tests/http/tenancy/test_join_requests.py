@@ -11,11 +11,13 @@ from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
 from core.domain.secrets import Password
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
 from tests.http.cast import Shops, all_at_once
 from tests.http.client import Received, refused
+from tests.http.forgetting import finish_forgetting
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox, link_in
 from tests.http.routing import change_route, route
@@ -276,6 +278,148 @@ async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: House
     assert (house.belongs(person), await house.listed()) == (None, [])
 
 
+class Turned(House):
+    """Ada was removed or declined, and has her address in another account now."""
+
+    async def away(self, how: str, *, moves: str = "afterwards") -> tuple[Person, Person]:
+        first = await self.newcomer()
+        if moves == "before":
+            self.move(first)
+        if how == "removed":
+            self.tenants.join(first, self.acme)
+            assert (await self.request("POST", f"/api/organizations/acme/members/{first.user}")).status == 200
+        else:
+            if moves == "before":
+                self.people.change(
+                    "update users set email = 'ada.l@acme.example', email_key = 'ada.l@acme.example' where id = %s", first.user
+                )
+            await self.sign_in(replace(first, email=self.address(first)))
+            (request,) = await self.listed("?status=pending")
+            (await self.ask("POST", f"/{request['id']}/decline")).ok()
+        if moves == "afterwards":
+            self.move(first)
+        return first, await self.newcomer()
+
+    def address(self, person: Person) -> str:
+        (row,) = self.people.rows("select email from users where id = %s", person.user)
+        return str(row["email"])
+
+    def move(self, person: Person, email: str = "ada@home.example") -> None:
+        self.people.change("update users set email = %s, email_key = %s where id = %s", email, email, person.user)
+
+
+@pytest.fixture
+def turned(postern: Postern, people: People, log: CapturedLog) -> Turned:
+    return Turned(postern, people, unlimited(postern), log)
+
+
+@pytest.mark.parametrize("how", ["removed", "declined"])
+@pytest.mark.parametrize("moves", ["afterwards", "before"])
+@pytest.mark.parametrize("join", ["ask", "on"])
+async def test_whoever_was_turned_away_does_not_come_back_as_somebody_else(turned: Turned, how: str, moves: str, join: str) -> None:
+    turned.route("ask")
+    _, second = await turned.away(how, moves=moves)
+    change_route(turned.people, NAME, join_policy=join)
+    before = turned.recorded(), await turned.listed()
+    await turned.sign_in(second)
+    # Nor by a provider, whose sign-in has not looked before.
+    await turned.postern.identity.joining.join_at_sign_in(UserId(second.user), Email(second.email))
+    assert turned.belongs(second) is None
+    assert (turned.recorded(), await turned.listed()) == before
+    # An invitation brings them back, also this account.
+    body = {"email": second.email, "role": "member"}
+    invited = (await turned.request("POST", "/api/organizations/acme/invitations", body)).ok()
+    (await turned.client.post("/api/invitations/accept", {"token": invited["token"]})).ok()
+    assert turned.belongs(second) == "member"
+
+
+@pytest.mark.parametrize("how", ["removed", "declined"])
+async def test_other_organizations_and_other_addresses_are_not_concerned(turned: Turned, how: str) -> None:
+    turned.route("ask")
+    await turned.away(how)
+    turned.people.change("update domain_routes set org_id = %s, join_policy = 'on'", turned.globex.id)
+    other = await turned.newcomer("grace")
+    (second,) = turned.people.rows("select id, email from users where email = 'ada@acme.example'")
+    for user, email in ((other.user, other.email), (second["id"], second["email"])):
+        await turned.postern.identity.joining.join_at_sign_in(UserId(user), Email(email))
+    rows = turned.people.rows("select user_id from memberships where org_id = %s and role = 'member'", turned.globex.id)
+    assert {row["user_id"] for row in rows} == {other.user, second["id"]}
+
+
+@pytest.mark.parametrize("how", ["removed", "declined"])
+async def test_whoever_is_forgotten_takes_it_along(turned: Turned, how: str) -> None:
+    turned.route("ask")
+    first, second = await turned.away(how)
+    governor = turned.people.add("governor@example.org", platform_owner=True)
+    (await turned.request("DELETE", f"/api/privacy/forget/{first.user}", by=governor)).ok()
+    await finish_forgetting(turned.postern, turned.people)
+    assert turned.people.rows("select from former_addresses") == []
+    change_route(turned.people, NAME, join_policy="on")
+    await turned.sign_in(second)
+    assert turned.belongs(second) == "member"
+
+
+@pytest.mark.parametrize("join", ["ask", "on"])
+@pytest.mark.parametrize("ends", ["accepted", "cancelled", "expired"])
+async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(house: House, join: str, ends: str) -> None:
+    house.route(join)
+    person = await house.newcomer()
+    invitations = "/api/organizations/acme/invitations"
+    made = (await house.request("POST", invitations, {"email": person.email, "role": "admin"})).ok()
+    await house.sign_in(person)
+    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert (house.belongs(person), await house.listed()) == (None, [])
+    if ends == "accepted":
+        (await house.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
+        assert house.belongs(person) == "admin"
+    elif ends == "cancelled":
+        (await house.request("POST", f"{invitations}/{made['invitation']['id']}")).ok()
+    else:
+        house.people.change("update invitations set expires_at = now()")
+    await house.sign_in(person)
+    if ends != "accepted":
+        assert (house.belongs(person), len(await house.listed())) == (("member", 0) if join == "on" else (None, 1))
+
+
+async def test_whoever_is_invited_as_a_member_joins_at_once(house: House) -> None:
+    house.route("on")
+    person = await house.newcomer()
+    (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})).ok()
+    await house.sign_in(person)
+    assert house.belongs(person) == "member"
+
+
+async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(house: House) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    made = (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "admin"})).ok()
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert house.belongs(person) is None
+    (await house.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
+    assert house.belongs(person) == "admin"
+
+
+@pytest.mark.parametrize("join", ["ask", "full"])
+async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(house: House, join: str) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    if join == "full":
+        change_route(house.people, NAME, join_policy="on")
+        house.limit(3)
+    other = f"lovelace@{NAME}"
+    house.people.change("update users set email = %s, email_key = %s where id = %s", other, other, person.user)
+    person = replace(person, email=other)
+    await house.sign_in(person)
+    await house.sign_in(person)
+    (renewed,) = await house.listed("?status=pending")
+    assert (renewed["email"], renewed["id"] != request["id"]) == (other, True)
+    assert [action for action, _, _ in house.recorded()] == ["join_request.created"] * 2
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
+    house.limit(10)
+    assert (await house.ask("POST", f"/{renewed['id']}/approve")).status == 200
+    assert house.belongs(person) == "member"
+
+
 @pytest.mark.parametrize("why", ["unverified", "platform owner", "other domain", "lost", "suspended", "member"])
 async def test_who_does_not_join(house: House, why: str) -> None:
     house.route("on")
@@ -337,10 +481,11 @@ async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_
         house.people.change(
             """
             insert into join_requests (id, org_id, user_id, email, status, created_at, decided_at)
-            values (gen_random_uuid(), %s, %s, 'x', %s, now(), %s)
+            values (gen_random_uuid(), %s, %s, %s, %s, now(), %s)
             """,
             house.acme.id,
             person.user,
+            person.email,
             "pending" if why == "asked" else "declined",
             None if why == "asked" else house.postern.foundation.clock.now(),
         )

@@ -38,16 +38,56 @@ class RealmRow:
         )
 
 
+def was_turned_away(organization: LiteralString) -> LiteralString:
+    """A condition on `users`: whether the organization has removed the person, or declined their request, by this account or by one that
+    has had its address before. `former_addresses` has that as long as the account.
+    """
+    return f"""(
+               exists (select from former_members where former_members.org_id = {organization} and former_members.user_id = users.id)
+            or exists (
+                   select
+                     from former_addresses as had
+                    where had.email_key = users.email_key
+                      and (
+                              exists (
+                                  select
+                                    from former_members
+                                   where former_members.org_id = {organization} and former_members.user_id = had.user_id
+                              )
+                           or exists (
+                                  select
+                                    from join_requests as theirs
+                                   where theirs.org_id = {organization} and theirs.user_id = had.user_id and theirs.status = 'declined'
+                              )
+                          )
+               )
+           )"""
+
+
+def awaits_role(organization: LiteralString) -> LiteralString:
+    """A condition on `users`: whether the organization has offered the person more than the role that they would get by their domain. A
+    member cannot accept that any more.
+    """
+    return f"""
+               exists (
+                   select
+                     from invitations
+                    where invitations.org_id = {organization} and invitations.email_key = users.email_key
+                      and invitations.status = 'pending' and invitations.expires_at > now() and invitations.role <> 'member'
+               )"""
+
+
 # Whoever was a member once, and was removed, does not come back without being asked; nor does anybody ask twice.
-_COULD_JOIN: Final = """
+_COULD_JOIN: Final[LiteralString] = f"""
            realms.join_policy <> 'off' and users.email_verified_at is not null and not users.is_platform_owner
        and not exists (select from memberships where memberships.org_id = realms.org_id and memberships.user_id = users.id)
-       and not exists (select from former_members where former_members.org_id = realms.org_id and former_members.user_id = users.id)
+       and not {was_turned_away("realms.org_id")}
+       and not {awaits_role("realms.org_id")}
        and not exists (
                select
                  from join_requests
                 where join_requests.org_id = realms.org_id and join_requests.user_id = users.id
-                  and (join_requests.status <> 'pending' or realms.join_policy = 'ask')
+                  and (join_requests.status <> 'pending' or (realms.join_policy = 'ask' and join_requests.email = users.email))
            )"""
 
 _OF_REALM: Final = """

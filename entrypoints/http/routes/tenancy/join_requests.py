@@ -79,7 +79,7 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
     """Let somebody become a member
 
     They get the role `member`, and a mail. You need the rights that the role gives. A request ends when the account gets another address:
-    it was made by the address that the list shows.
+    it was made by the address that the list shows. It cannot be approved while an invitation to another role waits for the person.
     """
     await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return NOTHING
@@ -89,7 +89,7 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
     """Decline a request to become a member
 
-    The person is not told, and does not ask again. You can still invite them.
+    The person is not told, and does not ask again, also not with another account that gets the address. You can still invite them.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return NOTHING
