@@ -1,6 +1,7 @@
 """What changes between the look at an account and the moment in which the provider's word is used."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
 from tests.http.browsing import Tabs
+from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, is_page
 from tests.http.signing_in import enable_mfa
@@ -294,6 +296,43 @@ async def test_an_own_provider_that_ends_while_an_identity_is_asked_for(house: H
     told = await person.tabs.request("GET", place)
     assert f"error={reason}" in (told.header("location") or "")
     assert house.identities() == ([] if change == "deleted" else before)
+
+
+async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come_back(house: House) -> None:
+    provider = await house.own_provider()
+    fake = house.sits(word="own")
+    person = Connecting(house, house.people.session_of(house.verified()))
+    place = fake.consent((await person.link(provider)).ok()["authorization_url"])
+    identities: Any = house.postern.identity.identities
+    lookup = identities._upstream
+
+    class Contended:
+        async def meet(self, *given: Any, **more: Any) -> Any:
+            house.people.change("update domains set domain = 'example.org'")
+            met = await lookup.meet(*given, **more)
+            house.people.change("update domains set domain = 'example.com'")
+            return met
+
+    identities._upstream = Contended()
+    is_page(await person.tabs.request("GET", place), 503)
+    assert house.identities() == []
+
+
+async def test_a_provider_is_deleted_while_many_come_in_by_it(house: House) -> None:
+    """Whoever deletes it and whoever comes in wait for each other in one order."""
+    provider = await house.own_provider()
+    house.speaker = house.resident(house.acme, "owner", "boss")
+    fake = house.sits(word="own")
+    await house.go(house.browser(), "?org=acme", word=provider)
+    browsers = [house.browser() for _ in range(8)]
+    places = [fake.consent(await house.leave(tabs, "?org=acme", word=provider)) for tabs in browsers]
+    answers = await all_at_once(
+        *(partial(tabs.request, "GET", place) for tabs, place in zip(browsers, places, strict=True)),
+        partial(house.request, "DELETE", f"/api/organizations/acme/upstream-providers/{provider}"),
+    )
+    statuses = [answer.status for answer in answers]
+    assert (statuses.count(204), set(statuses) <= {204, 303, 400}) == (1, True)
+    assert statuses.count(303) == sum(tabs.session is not None for tabs in browsers)
 
 
 @pytest.mark.parametrize("word", ["websuite", "own"])
