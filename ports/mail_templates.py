@@ -22,6 +22,8 @@ class MailTemplates(Protocol):
     | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
+    | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
+    | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |

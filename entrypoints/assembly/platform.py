@@ -37,6 +37,7 @@ def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
             unit_of_work=new_unit_of_work,
             overviews=PostgresAccountOverviews(pool),
             mfa=identity.mfa,
+            realms=identity.realms,
             templates=foundation.mail_templates,
             links=foundation.links,
             clock=clock,

@@ -50,7 +50,7 @@ _USER_COMMANDS: Final = {
     "show": "show everything about an account",
     "deactivate": "lock an account: end all its sessions, and refuse new sign-ins",
     "activate": "let a deactivated account sign in again",
-    "reset-password": "end the password and all sessions, and mail a link to choose a new password",
+    "reset-password": "let nobody in any more: end password, passkeys, connected accounts and sessions, and mail a link for a new password",
     "revoke-sessions": "sign an account out everywhere",
     "disable-mfa": "remove the second factor of an account whose owner has lost it",
 }

@@ -3,18 +3,30 @@
 import argparse
 import getpass
 import os
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 import trio
 
 from core.domain.email import Email
-from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
-from core.usecases.platform.account_administration import AccountAdministration
+from core.domain.identity.upstream.providers import NAMES
+from core.domain.platform.account_overviews import (
+    AccountOverview,
+    CredentialSeen,
+    IdentitySeen,
+    LinkSeen,
+    OrganizationRole,
+    PasskeySeen,
+    SignInAttempt,
+)
+from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.printing import moment, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
+
+_PROVIDERS: Final[Mapping[str, str]] = {provider.value: name for provider, name in NAMES.items()}
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -51,13 +63,8 @@ async def _activate(administration: AccountAdministration, email: Email) -> None
 
 
 async def _reset_password(administration: AccountAdministration, email: Email, *, show_link: bool) -> None:
-    reset = await administration.reset_password(email, operator(), by_mail=not show_link)
-    print(f"The password of {reset.account.email} is no longer valid; {_sessions(reset.sessions)} ended.")
-    if show_link:
-        print("This link chooses a new one. It works once, within the hour:")
-        print(reset.link.reveal())
-    else:
-        print("A link to choose a new one was mailed there. It works once, within the hour.")
+    for line in _reset_lines(await administration.reset_password(email, operator(), by_mail=not show_link), show_link=show_link):
+        print(line)
 
 
 async def _revoke_sessions(administration: AccountAdministration, email: Email) -> None:
@@ -91,6 +98,34 @@ def operator() -> str:
         return f"uid {os.getuid()}"
 
 
+def _reset_lines(reset: AccessReset, *, show_link: bool) -> list[str]:
+    email, ended = reset.account.email, reset.ended
+    removed = [
+        text
+        for count, text in (
+            (ended.password, "the password"),
+            (ended.passkeys, _count(ended.passkeys, "passkey")),
+            (ended.identities, _count(ended.identities, "connected account")),
+        )
+        if count
+    ]
+    lines = [f"Nobody is in {email} any more: {_sessions(reset.sessions)} ended. Removed: {', '.join(removed) or 'nothing'}."]
+    if reset.second_factor_ended:
+        lines.append("The second factor was passkeys: it is off.")
+    elif reset.second_factor_since is not None:
+        since = moment(reset.second_factor_since)
+        lines.append(f"The authenticator app stays the second factor, since {since}. If it is not the owner's: postern user disable-mfa")
+    if reset.account.deactivated_at is not None:
+        lines.append("The account stays deactivated. To let the owner in: postern user activate, then reset-password once more for a link.")
+    elif reset.link is None:
+        lines.append("People of this domain sign in at their organization's provider, and so does the owner: there is no link.")
+    elif show_link:
+        lines += ["This link chooses a new password. It works once, within the hour:", reset.link.reveal()]
+    else:
+        lines.append("A link to choose a new password was mailed there. It works once, within the hour.")
+    return lines
+
+
 def _lines(seen: AccountOverview) -> list[tuple[str, str]]:
     account = seen.account
     lines = [
@@ -103,13 +138,40 @@ def _lines(seen: AccountOverview) -> list[tuple[str, str]]:
         ("second factor", _since("enabled", seen.mfa_enabled_at, otherwise="none")),
         ("sessions", f"{seen.sessions}, {seen.impersonations} of them by platform owners" if seen.impersonations else str(seen.sessions)),
         ("devices", f"{seen.devices}, {seen.trusted_devices} trusted" if seen.devices else "none"),
+        *_listed("passkeys", map(_passkey, seen.passkeys)),
+        *_listed("connected", map(_identity, seen.identities)),
+        *_listed("open links", map(_link, seen.links)),
         ("organizations", ", ".join(map(_organization, seen.organizations)) or "none"),
     ]
     if seen.pending_email is not None:
         lines.insert(2, ("next e-mail", f"{seen.pending_email}, once verified"))
     if seen.mfa_enabled_at is not None:
-        lines.insert(-3, ("backup codes", f"{seen.backup_codes} left"))
-    return lines + [("latest sign-in" if at == 0 else "", _attempt(one)) for at, one in enumerate(seen.latest_attempts)]
+        below = [name for name, _ in lines].index("second factor") + 1
+        lines.insert(below, ("backup codes", f"{seen.backup_codes} left"))
+    if seen.credentials:
+        lines += _listed("has made", map(_credential, seen.credentials))
+    return lines + (_listed("latest sign-in", map(_attempt, seen.latest_attempts)) if seen.latest_attempts else [])
+
+
+def _listed(name: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name if at == 0 else "", text) for at, text in enumerate([*texts] or ["none"])]
+
+
+def _passkey(one: PasskeySeen) -> str:
+    return f"{printable(one.name)}, added {moment(one.created_at)}, {_since('last used', one.last_used_at, otherwise='never used')}"
+
+
+def _identity(one: IdentitySeen) -> str:
+    as_whom = f" as {printable(one.email)}" if one.email else ""
+    return f"{printable(_PROVIDERS.get(one.provider, one.provider))}{as_whom}, since {moment(one.linked_at)}"
+
+
+def _link(one: LinkSeen) -> str:
+    return f"{one.purpose.replace('_', ' ')}, until {moment(one.expires_at)}"
+
+
+def _credential(one: CredentialSeen) -> str:
+    return f"{one.kind} {one.prefix}… of {one.place}, {moment(one.created_at)}"
 
 
 def _organization(one: OrganizationRole) -> str:
@@ -126,4 +188,8 @@ def _since(word: str, at: datetime | None, *, otherwise: str) -> str:
 
 
 def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count} sessions"
+    return _count(count, "session")
+
+
+def _count(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"

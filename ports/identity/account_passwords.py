@@ -9,7 +9,7 @@ from core.domain.identity.accounts import Account, AccountPassword
 
 
 class AccountPasswordStore(Protocol):
-    """Part of the unit of work. Methods that change an account skip deactivated ones."""
+    """Part of the unit of work. Methods that change an account skip deactivated ones, unless they say otherwise."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         """None when there is no such account, or it is deactivated."""
@@ -30,5 +30,5 @@ class AccountPasswordStore(Protocol):
         verified. May be repeated.
         """
 
-    async def forget(self, user: UserId, at: datetime) -> bool:
-        """Removes the password and any pending change of address. False when the account is deactivated. May be repeated."""
+    async def forget(self, user: UserId, at: datetime) -> None:
+        """Removes the password and any pending change of address, also of a deactivated account. May be repeated."""

@@ -28,6 +28,9 @@ class SessionStore(Protocol):
         unit of work, except for a membership. None when the session has ended.
         """
 
+    async def lives(self, session: SessionId) -> bool:
+        """Whether it has not ended since the request came in. Called with the account held, so that it does not end meanwhile."""
+
     async def add(self, session: Session) -> None: ...
 
     async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:

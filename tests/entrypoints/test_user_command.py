@@ -5,6 +5,7 @@ tests/usecases/platform/test_account_administration.py and tests/e2e/test_comman
 import getpass
 import os
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,10 +13,21 @@ import pytest
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from core.domain.identity.ways_in import WaysIn
+from core.domain.platform.account_overviews import (
+    AccountOverview,
+    CredentialSeen,
+    IdentitySeen,
+    LinkSeen,
+    OrganizationRole,
+    PasskeySeen,
+    SignInAttempt,
+)
+from core.domain.secrets import Secret
 from core.frozen import replace
+from core.usecases.platform.account_administration import AccessReset
 from entrypoints.cli.printing import printable
-from entrypoints.cli.user import _lines, operator
+from entrypoints.cli.user import _lines, _reset_lines, operator
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 ACCOUNT = Account(UserId(UUID(int=1)), Email("ada@example.org"), False, None, None, NOON)
@@ -30,6 +42,10 @@ BARE = AccountOverview(
     impersonations=0,
     devices=0,
     trusted_devices=0,
+    passkeys=(),
+    identities=(),
+    links=(),
+    credentials=(),
     organizations=(),
     latest_attempts=(),
 )
@@ -46,6 +62,9 @@ def test_an_account_with_nothing_says_so() -> None:
         "second factor": "none",
         "sessions": "0",
         "devices": "none",
+        "passkeys": "none",
+        "connected": "none",
+        "open links": "none",
         "organizations": "none",
     }
 
@@ -64,6 +83,10 @@ def test_an_account_with_everything_says_all_of_it_in_utc() -> None:
         impersonations=1,
         devices=2,
         trusted_devices=1,
+        passkeys=(PasskeySeen("Key\x1b[2J", summer, summer), PasskeySeen("Laptop", summer, None)),
+        identities=(IdentitySeen("codehost", "ada@example.com", summer), IdentitySeen("Our directory", "", summer)),
+        links=(LinkSeen("reset_password", summer),),
+        credentials=(CredentialSeen("API key", "sk_9f3k2a", "acme/shop", summer),),
         organizations=(OrganizationRole("acme", True, "owner"), OrganizationRole("zeta", False, "member")),
         latest_attempts=(
             SignInAttempt(summer, True, "192.0.2.1", "curl/8\x1b[2J\u202e"),
@@ -82,10 +105,63 @@ def test_an_account_with_everything_says_all_of_it_in_utc() -> None:
         "backup codes: 8 left",
         "sessions: 3, 1 of them by platform owners",
         "devices: 2, 1 trusted",
+        "passkeys: Key?[2J, added 2026-05-04 12:00 UTC, last used 2026-05-04 12:00 UTC",
+        ": Laptop, added 2026-05-04 12:00 UTC, never used",
+        "connected: GitHub as ada@example.com, since 2026-05-04 12:00 UTC",
+        ": Our directory, since 2026-05-04 12:00 UTC",
+        "open links: reset password, until 2026-05-04 12:00 UTC",
         "organizations: acme (owner), zeta (member, not active)",
+        "has made: API key sk_9f3k2a… of acme/shop, 2026-05-04 12:00 UTC",
         "latest sign-in: 2026-05-04 12:00 UTC  succeeded  192.0.2.1  curl/8?[2J?",
         ": 2026-05-04 12:00 UTC  FAILED     address unknown",
     ]
+
+
+RESET = AccessReset(ACCOUNT, WaysIn(True, 2, 1), 3, False, None, Secret("https://id.example.org/ui/reset-password?token=t"))
+APP_STAYS = "The authenticator app stays the second factor, since 2026-05-04 12:00 UTC. If it is not the owner's: postern user disable-mfa"
+MAILED = "A link to choose a new password was mailed there. It works once, within the hour."
+
+
+@pytest.mark.parametrize(
+    ("changes", "show_link", "says"),
+    [
+        ({}, False, [MAILED]),
+        (
+            {},
+            True,
+            ["This link chooses a new password. It works once, within the hour:", "https://id.example.org/ui/reset-password?token=t"],
+        ),
+        ({"second_factor_ended": True}, False, ["The second factor was passkeys: it is off.", MAILED]),
+        (
+            {"second_factor_since": NOON},
+            False,
+            [
+                APP_STAYS,
+                MAILED,
+            ],
+        ),
+        (
+            {"link": None},
+            True,
+            ["People of this domain sign in at their organization's provider, and so does the owner: there is no link."],
+        ),
+        (
+            {"link": None, "account": replace(ACCOUNT, deactivated_at=NOON)},
+            False,
+            ["The account stays deactivated. To let the owner in: postern user activate, then reset-password once more for a link."],
+        ),
+    ],
+)
+def test_a_reset_says_what_ended_and_how_the_owner_comes_in(changes: dict[str, Any], show_link: bool, says: list[str]) -> None:
+    ended, *others = _reset_lines(replace(RESET, **changes), show_link=show_link)
+    removed = "the password, 2 passkeys, 1 connected account"
+    assert ended == f"Nobody is in ada@example.org any more: 3 sessions ended. Removed: {removed}."
+    assert others == says
+
+
+def test_a_reset_that_found_nothing_says_so() -> None:
+    ended, _ = _reset_lines(replace(RESET, ended=WaysIn(False, 0, 0), sessions=0), show_link=False)
+    assert ended == "Nobody is in ada@example.org any more: 0 sessions ended. Removed: nothing."
 
 
 def test_what_a_terminal_would_obey_is_not_printed() -> None:

@@ -7,10 +7,14 @@ from typing import Any
 import pyotp
 import pytest
 
+from core.domain.email import Email
 from entrypoints.bootstrap import Postern
+from tests.authenticator import Passkey
+from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.client import Client, Received
-from tests.http.people import People, Person
+from tests.http.people import BASE_URL, People, Person
+from tests.http.postbox import Postbox, link_in
 from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, SAFARI, Browser, unlimited
 from tests.http.tenants import Tenants
 
@@ -168,3 +172,42 @@ async def test_carrying_the_session_on_renews_no_proof(stolen: Stolen) -> None:
     fresh = (await stolen.client.post(REFRESH, {"refresh_token": stolen.tokens["refresh_token"]})).json()
     answer = await stolen.thief("PATCH", "/api/user", {"email": "thief@example.net"}, fresh["access_token"])
     assert answer.error_code == "REAUTHENTICATION_REQUIRED"
+
+
+async def test_an_operator_who_resets_leaves_a_thief_with_nothing(postern: Postern, people: People, log: CapturedLog) -> None:
+    """The thief knows the password, has signed in with it, and has left behind whatever an account can have."""
+    client = unlimited(postern)
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    thief = Browser(client, SAFARI)
+    tokens = await thief.tokens(ada)
+    bearer = tokens["access_token"]
+    passkey = Passkey.made()
+    options = (await client.post("/api/user/passkeys/options", token=bearer)).json()
+    assert (await client.post("/api/user/passkeys", {"credential": passkey.create(options)}, token=bearer)).status == 201
+    under_way = Passkey.made().create((await client.post("/api/user/passkeys/options", token=bearer)).json())
+    assert (await client.request("PATCH", "/api/user", body={"email": "thief@evil.example"}, token=bearer)).status == 200
+    theirs = [link_in(mail) for mail in await Postbox(postern).empty() if mail.to == "thief@evil.example"]
+
+    reset = await postern.platform.account_administration.reset_password(Email(ada.email), "grace", by_mail=False)
+    assert reset.link is not None
+    log.remember(reset.link)
+    assert (reset.ended.passkeys, reset.sessions) == (1, 1)
+    by_passkey = passkey.get((await client.post("/api/auth/passkeys/options")).json())
+    for answer in (
+        await client.get("/api/user", token=bearer),
+        await client.post(REFRESH, {"refresh_token": tokens["refresh_token"]}),
+        await client.post("/api/auth/passkeys", {"credential": by_passkey}),
+        await client.post("/api/user/passkeys", {"credential": under_way}, token=bearer),
+        await client.post("/api/user/set-password", {"new_password": "thieves like us"}, token=bearer),
+        await thief.login(ada),
+    ):
+        assert answer.status == 401, answer.body
+    for link in theirs:
+        assert (await client.get(link.removeprefix(BASE_URL))).status == 400
+    # Nobody has ended the owner's link meanwhile.
+    token = reset.link.reveal().partition("token=")[2]
+    chosen = await client.post("/api/auth/reset-password", {"token": token, "new_password": CHANGE["new_password"]})
+    assert chosen.status == 200, chosen.body
+    entered = await client.post("/api/auth/login", {"email": ada.email, "password": CHANGE["new_password"]})
+    assert (await client.get("/api/user", token=entered.json()["access_token"])).json()["email"] == ada.email
+    assert people.rows("select from passkeys") == []

@@ -44,8 +44,8 @@ class AccountPasswordRows:
     async def forget_unverified(self, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at}))
 
-    async def forget(self, user: UserId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _FORGET_HASH, {"user": user, "at": at}))
+    async def forget(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_FORGET_HASH, {"user": user, "at": at})
 
 
 _FIND_HASH: Final = """
@@ -82,6 +82,5 @@ _FORGET_UNVERIFIED_HASH: Final = """
 _FORGET_HASH: Final = """
     update users
        set password_hash = null, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s
-     where id = %(user)s and deactivated_at is null
- returning id
+     where id = %(user)s
 """

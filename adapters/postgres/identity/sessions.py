@@ -6,8 +6,9 @@ from uuid import UUID
 
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.liveness import SESSION_LIVES
 from adapters.postgres.identity.revoking import LINE, revoking
-from adapters.postgres.rows import IdRow
+from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
@@ -66,6 +67,10 @@ class SessionRows:
         await self._transaction.tell(_HOLD_DEVICE, {"session": session})
         rows = await self._transaction.ask(_Opener, _HOLD_OPENER, {"session": session, "user": user})
         return rows[0].opener if rows else None
+
+    async def lives(self, session: SessionId) -> bool:
+        (answer,) = await self._transaction.ask(AnswerRow, _LIVES, {"session": session})
+        return answer.yes
 
     async def add(self, session: Session) -> None:
         impersonated = session.impersonated
@@ -139,6 +144,8 @@ _HOLD_OPENER: Final[LiteralString] = f"""
        and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
        for share of sessions
 """
+
+_LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,

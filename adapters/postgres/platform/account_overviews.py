@@ -13,10 +13,19 @@ from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
-from core.domain.platform.account_overviews import AccountOverview, OrganizationRole, SignInAttempt
+from core.domain.platform.account_overviews import (
+    AccountOverview,
+    CredentialSeen,
+    IdentitySeen,
+    LinkSeen,
+    OrganizationRole,
+    PasskeySeen,
+    SignInAttempt,
+)
 from core.frozen import Frozen
 
 MOST_ATTEMPTS: Final = 5
+MOST_CREDENTIALS: Final = 20
 
 
 class _User(Frozen):
@@ -56,6 +65,10 @@ class PostgresAccountOverviews:
         if not users:
             return None
         (user,) = users
+        passkeys = await ask(self._pool, PasskeySeen, _PASSKEYS, {"user": user.id})
+        identities = await ask(self._pool, IdentitySeen, _IDENTITIES, {"user": user.id})
+        links = await ask(self._pool, LinkSeen, _LINKS, {"user": user.id})
+        credentials = await ask(self._pool, CredentialSeen, _CREDENTIALS, {"user": user.id, "most": MOST_CREDENTIALS})
         organizations = await ask(self._pool, OrganizationRole, _ORGANIZATIONS, {"user": user.id})
         attempts = await ask(self._pool, _Attempt, _ATTEMPTS, {"user": user.id, "most": MOST_ATTEMPTS})
         return AccountOverview(
@@ -77,6 +90,10 @@ class PostgresAccountOverviews:
             impersonations=user.impersonations,
             devices=user.devices,
             trusted_devices=user.trusted_devices,
+            passkeys=tuple(passkeys),
+            identities=tuple(identities),
+            links=tuple(links),
+            credentials=tuple(credentials),
             organizations=tuple(organizations),
             latest_attempts=tuple(
                 SignInAttempt(one.created_at, one.success, None if one.address is None else str(one.address), one.user_agent)
@@ -103,6 +120,48 @@ _FIND: Final[LiteralString] = f"""
                 where devices.user_id = users.id and revoked_at is null
            ) as present
      where users.email_key = %(email_key)s
+"""
+
+_PASSKEYS: Final = "select name, created_at, last_used_at from passkeys where user_id = %(user)s order by id"
+
+_IDENTITIES: Final = """
+    select coalesce(upstream_providers.name, identities.provider) as provider, identities.email, identities.linked_at
+      from identities
+      left join upstream_providers on upstream_providers.id = identities.upstream_provider_id
+     where identities.user_id = %(user)s
+     order by identities.linked_at, identities.id
+"""
+
+_LINKS: Final = """
+    select purpose, expires_at
+      from mailed_tokens
+     where user_id = %(user)s and used_at is null and expires_at > now()
+     order by created_at, digest
+"""
+
+# Read from each table as a whole: an index of who made what would be for this alone.
+_CREDENTIALS: Final = """
+    select kind, prefix, place, created_at
+      from (
+               select 'API key' as kind, api_keys.prefix, organizations.slug || '/' || services.slug as place, api_keys.created_at
+                 from api_keys
+                 join services on services.id = api_keys.service_id
+                 join organizations on organizations.id = services.org_id
+                where api_keys.created_by = %(user)s and coalesce(api_keys.expires_at > now(), true)
+            union all
+               select 'client secret', client_secrets.prefix, organizations.slug || '/' || services.slug, client_secrets.created_at
+                 from client_secrets
+                 join services on services.id = client_secrets.service_id
+                 join organizations on organizations.id = services.org_id
+                where client_secrets.created_by = %(user)s
+            union all
+               select 'SCIM token', scim_tokens.prefix, organizations.slug, scim_tokens.created_at
+                 from scim_tokens
+                 join organizations on organizations.id = scim_tokens.org_id
+                where scim_tokens.created_by = %(user)s and coalesce(scim_tokens.expires_at > now(), true)
+           ) as made
+     order by created_at desc, prefix
+     limit %(most)s
 """
 
 _ORGANIZATIONS: Final = """

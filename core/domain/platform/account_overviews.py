@@ -14,6 +14,38 @@ class OrganizationRole(Frozen):
     role: str
 
 
+class PasskeySeen(Frozen):
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+class IdentitySeen(Frozen):
+    """An account at a provider that lets the person in."""
+
+    provider: str
+    email: str
+    """As the provider told it last."""
+    linked_at: datetime
+
+
+class LinkSeen(Frozen):
+    """A mailed or printed link that has not been used."""
+
+    purpose: str
+    expires_at: datetime
+
+
+class CredentialSeen(Frozen):
+    """What the person made for programs of an organization, and still works. It opens the organization, and not the account."""
+
+    kind: str
+    prefix: str
+    place: str
+    """The slugs of the organization and, for what is a service's, of the service."""
+    created_at: datetime
+
+
 class SignInAttempt(Frozen):
     at: datetime
     success: bool
@@ -33,6 +65,12 @@ class AccountOverview(Frozen):
     impersonations: int
     devices: int
     trusted_devices: int
+    passkeys: tuple[PasskeySeen, ...]
+    """Oldest first, as all that follow unless they say otherwise."""
+    identities: tuple[IdentitySeen, ...]
+    links: tuple[LinkSeen, ...]
+    credentials: tuple[CredentialSeen, ...]
+    """Newest first, and not more than an operator reads."""
     organizations: tuple[OrganizationRole, ...]
     latest_attempts: tuple[SignInAttempt, ...]
     """Newest first."""

@@ -24,14 +24,25 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
     password is the caller's affair.
     """
     await end_access(uow, user, at)
-    await uow.passkeys.remove_all(user)
-    await uow.identities.remove_all(user)
+    await _end_ways_in(uow, user)
 
 
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
     """The same, for callers that wait for the number of ended sessions."""
     await _end_all_but_sessions(uow, user, at)
     return await uow.sessions.revoke_all(user, but=None)
+
+
+async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
+    """The same, for callers that wait for the number of ended sessions."""
+    sessions = await end_access_counting(uow, user, at)
+    await _end_ways_in(uow, user)
+    return sessions
+
+
+async def _end_ways_in(uow: UnitOfWork, user: UserId) -> None:
+    await uow.passkeys.remove_all(user)
+    await uow.identities.remove_all(user)
 
 
 async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> None:

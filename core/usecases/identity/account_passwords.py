@@ -64,6 +64,9 @@ class AccountPasswords:
         encoded = await self._passwords.hash(new, Precedence.PROVEN)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
+            # An operator who has just ended all ways in leaves no password either.
+            if not await uow.sessions.lives(session):
+                raise Unauthorized
             if not await uow.account_passwords.replace(user, None, encoded, self._clock.now()):
                 raise BadRequest("The account already has a password: change it instead", words="has_password")
             await end_access(uow, user, self._clock.now(), but=session)

@@ -1,19 +1,23 @@
 """What an operator does to an account from the command line. Everything is put on record, with the operator's name."""
 
+from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import Conflict, NotFound
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import MailedTokenPurpose, mailed_token
+from core.domain.identity.ways_in import WaysIn
+from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.platform.account_overviews import AccountOverview
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
-from core.usecases.identity.account_access import end_access_counting
+from core.usecases.identity.account_access import end_access_counting, hand_over_counting
 from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.platform.account_overviews import AccountOverviews
@@ -29,12 +33,19 @@ class Done(Frozen):
     sessions: int = 0
 
 
-class PasswordReset(Frozen):
-    """`link` lets its holder in once, within the hour."""
+class AccessReset(Frozen):
+    """What ended, and how the owner comes in again: by `link`, once, within the hour. None: where they sign in, no link would help, or the
+    account is deactivated.
+    """
 
     account: Account
+    ended: WaysIn
     sessions: int
-    link: Secret
+    second_factor_ended: bool
+    """It was passkeys."""
+    second_factor_since: datetime | None
+    """Of the authenticator app, which stays."""
+    link: Secret | None
 
 
 class AccountAdministration:
@@ -46,6 +57,7 @@ class AccountAdministration:
         *,
         overviews: AccountOverviews,
         mfa: Mfa,
+        realms: HomeRealms,
         templates: MailTemplates,
         links: Links,
         clock: Clock,
@@ -54,6 +66,7 @@ class AccountAdministration:
         self._unit_of_work = unit_of_work
         self._overviews = overviews
         self._mfa = mfa
+        self._realms = realms
         self._templates = templates
         self._links = links
         self._clock = clock
@@ -99,29 +112,60 @@ class AccountAdministration:
             await uow.commit()
         return Done(account, changed)
 
-    async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> PasswordReset:
-        """The present password ends now, with every session and all trust in devices, and the link leads to a new one. The link that people
-        can request themselves does less: here, a thief who knows the password is locked out at once.
+    async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> AccessReset:
+        """Nobody is in any more, and nobody comes in but by the link: the password ends, with all sessions, links, passkeys, connected
+        accounts and trust in devices. The link that people request themselves ends less: theirs is a password that was forgotten, and here
+        somebody may have broken in, whose passkey looks like any other.
 
-        The second factor stays. Raises `BadRequest` when the account is deactivated.
+        An authenticator app stays, since it lets nobody in by itself. A deactivated account loses the same and gets no link. The owner is
+        told by mail.
         """
+        requires_provider = await self._realms.requires_provider(email)
         now = self._clock.now()
-        token = self._secrets.mailed_token()
-        link = self._links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
-            await uow.accounts.hold(account.id)
-            if not await uow.account_passwords.forget(account.id, now):
-                raise BadRequest("The account is deactivated; activate it first")
-            sessions = await end_access_counting(uow, account.id, now)
-            await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, account.id, account.email, now))
-            if by_mail:
-                mail = self._templates.mail("reset", account.email.address, account=account.id, language=account.language, link=link)
-                await uow.jobs.add(mail.as_job())
-            details: dict[str, Json] = {"how": "ended", "link": "mailed" if by_mail else "shown", "sessions": sessions}
-            await uow.record_in_every_log(_event("security.password.changed", account, operator, details), account.id)
+            user = account.id
+            await uow.accounts.hold(user)
+            ways_in, secret = await uow.accounts.ways_in(user), await uow.mfa.find(user)
+            app_since = None if secret is None else secret.enabled_at
+            by_passkeys = app_since is None and await uow.mfa.is_enabled(user)
+            await uow.account_passwords.forget(user, now)
+            if by_passkeys:
+                # Before the sessions, as whoever turns one on takes them.
+                await self._mfa.force_end(
+                    uow, user, account.email, SYSTEM, reason="command line", operator=operator, language=account.language
+                )
+            sessions = await hand_over_counting(uow, user, now)
+            at_provider = requires_provider and not account.is_platform_owner
+            link = None
+            if account.deactivated_at is None and not at_provider:
+                token = self._secrets.mailed_token()
+                await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
+                link = self._links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
+            if account.deactivated_at is None:
+                await uow.jobs.add(self._told_of_reset(account, link if by_mail else None, at_provider=at_provider))
+            details: dict[str, Json] = {
+                "how": "ended",
+                "link": "none" if link is None else "mailed" if by_mail else "shown",
+                "sessions": sessions,
+                "passkeys": ways_in.passkeys,
+                "identities": ways_in.identities,
+            }
+            await uow.record_in_every_log(_event("security.password.changed", account, operator, details), user)
             await uow.commit()
-        return PasswordReset(account, sessions, Secret(link))
+        return AccessReset(account, ways_in, sessions, by_passkeys, app_since, None if link is None else Secret(link))
+
+    def _told_of_reset(self, account: Account, link: str | None, *, at_provider: bool) -> NewJob:
+        mail = self._templates.mail(
+            "access_reset",
+            account.email.address,
+            account=account.id,
+            language=account.language,
+            link=link,
+            at_provider=at_provider,
+            when=self._clock.now(),
+        )
+        return mail.as_job()
 
     async def revoke_sessions(self, email: Email, operator: str) -> Done:
         """Signed out everywhere from the next request on. Trusted devices stay trusted. May be repeated."""

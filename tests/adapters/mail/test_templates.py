@@ -27,6 +27,8 @@ TOLD = ("password_changed", "mfa_enabled", "mfa_disabled", "new_device", "unusua
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
+    "mfa_enabled": {"by_passkeys": False, **CIRCUMSTANCES},
+    "access_reset": {"link": LINK, "at_provider": False, "when": WHEN},
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("added", "removed", "copied")},
     "mail_server_failed": {"host": "smtp.example.org"},
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},

@@ -349,6 +349,23 @@ async def test_who_chooses_more_slowly_than_another_chooses_nothing(
     assert await living_sessions(postern) == sessions
 
 
+async def test_a_first_password_is_none_for_a_session_that_ends_while_it_is_hashed(
+    client: Client, postern: Postern, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator who ends all access at this moment must not leave a password behind."""
+    people.change("update users set password_hash = null where id = %s", ada.user)
+    token = await people.token(ada)
+    administration = postern.platform.account_administration
+    meanwhile(
+        monkeypatch,
+        postern.identity.passwords,
+        "hash",
+        lambda: administration.reset_password(Email(ada.email), "test", by_mail=True),
+    )
+    assert (await client.post(SET, {"new_password": NEW}, token=token)).status == 401
+    assert people.rows("select password_hash from users where id = %s", ada.user) == [{"password_hash": None}]
+
+
 @pytest.mark.parametrize(("path", "body"), [(SET, {"new_password": NEW}), (CHANGE, {"current_password": OLD, "new_password": NEW})])
 async def test_nobody_chooses_a_password_in_anothers_name(
     path: str, body: Any, client: Client, ada: Person, people: People, postern: Postern

@@ -13,9 +13,10 @@ from psycopg.rows import dict_row
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.mail import Mail
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
-from core.usecases.platform.account_administration import AccountAdministration
+from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on
@@ -93,6 +94,67 @@ class Installation:
         self.rows("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", user)
         self.rows("insert into backup_codes (user_id, digest, used_at) values (%s, 'a', null), (%s, 'b', now())", user, user)
 
+    def add_ways_in(self, user: Any, *, second_factor: bool = False) -> None:
+        """Two passkeys and two connected accounts, and what is under way: a sign-in that waits for its code, and an approved device."""
+        for number in range(2):
+            self.rows(
+                "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible,"
+                " backed_up, created_at, second_factor_since)"
+                " values (%s, %s, %s, '', 0, %s, gen_random_uuid(), '{}', false, false, now(), %s)",
+                self.postern.foundation.ids.new(),
+                user,
+                f"{user} {number}".encode(),
+                f"Key {number}",
+                self.postern.foundation.clock.now() if second_factor else None,
+            )
+        for provider in ("codehost", "websuite"):
+            self.rows(
+                "insert into identities (id, user_id, provider, issuer, subject, email, linked_at)"
+                " values (%s, %s, %s, 'https://example.com', %s, 'ada@example.com', now())",
+                self.postern.foundation.ids.new(),
+                user,
+                provider,
+                str(user),
+            )
+        self.rows(
+            "insert into preauthentications (id, user_id, created_at, expires_at) values (%s, %s, now(), now() + interval '10 minutes')",
+            self.postern.foundation.ids.new(),
+            user,
+        )
+        if second_factor:
+            self.rows("insert into backup_codes (user_id, digest) values (%s, 'a')", user)
+
+    def add_credentials(self, user: Any) -> None:
+        """In acme: one of each kind that works, and an API key and a SCIM token that have expired."""
+        service = self.postern.foundation.ids.new()
+        self.rows(
+            "insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)"
+            " select %s, id, 'shop', 'Shop', 'api', gen_random_uuid(), now(), now() from organizations where slug = 'acme'",
+            service,
+        )
+        for number, ends in ((1, "now() + interval '1 hour'"), (2, "now()")):
+            name = (f"key {number}", f"sk_{number}", f"key {number}".encode(), user)
+            self.rows(
+                "insert into api_keys (id, service_id, name, prefix, digest, permissions, expires_at, created_by, created_at)"
+                f" values (gen_random_uuid(), %s, %s, %s, %s, '{{}}', {ends}, %s, now() - interval '1 hour')",
+                service,
+                *name,
+            )
+            self.rows(
+                "insert into scim_tokens (id, org_id, name, prefix, digest, expires_at, created_by, created_at)"
+                " select gen_random_uuid(), id, 'x', %s, %s, " + ends + ", %s, now() - interval '2 hours' from organizations"
+                " where slug = 'acme'",
+                f"scim_{number}",
+                f"token {number}".encode(),
+                user,
+            )
+        self.rows(
+            "insert into client_secrets (id, service_id, prefix, digest, created_by, created_at)"
+            " values (gen_random_uuid(), %s, 'cs_1', 'x', %s, now())",
+            service,
+            user,
+        )
+
     def has_access(self, user: Any) -> dict[str, int]:
         """What would still let somebody in."""
         row: dict[str, int]
@@ -105,6 +167,25 @@ class Installation:
             user,
         )
         return row
+
+    def ways_in(self, user: Any) -> dict[str, int]:
+        """What else would, but for a password."""
+        row: dict[str, int]
+        (row,) = self.rows(
+            "select (select count(*) from passkeys where user_id = %s) as passkeys,"
+            " (select count(*) from identities where user_id = %s) as identities,"
+            " (select count(*) from backup_codes where user_id = %s) as codes,"
+            " (select count(*) from preauthentications where user_id = %s and consumed_at is null) as unfinished",
+            user,
+            user,
+            user,
+            user,
+        )
+        return row
+
+    async def mails(self) -> list[Mail]:
+        jobs = await self.postern.foundation.jobs.claim(["mail"], limit=10, lease=timedelta(minutes=1))
+        return [Mail.of_job(job.payload) for job in jobs]
 
     def audited(self, action: str) -> list[dict[str, Any]]:
         return self.rows("select actor_id, target_id, details, success from audit_log where action = %s order by id", action)
@@ -136,6 +217,7 @@ async def test_an_unknown_address_is_no_account(installation: Installation) -> N
 async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:
     user, owner = installation.add("Ada@example.org"), installation.add("owner@example.org", owner=True)
     installation.enable_mfa(user)
+    installation.add_ways_in(user)
     installation.add_session(user, impersonator=owner)
     for slug, status, role in (("acme", "active", "owner"), ("zeta", "suspended", "member")):
         organization = installation.postern.foundation.ids.new()
@@ -152,6 +234,7 @@ async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:
             user,
             role,
         )
+    installation.add_credentials(user)
     for number in range(7):
         installation.rows(
             "insert into login_events (id, user_id, provider, success, address, user_agent, created_at)"
@@ -167,6 +250,14 @@ async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:
     assert seen.has_password
     assert seen.mfa_enabled_at is not None
     assert (seen.backup_codes, seen.sessions, seen.impersonations, seen.devices, seen.trusted_devices) == (1, 2, 1, 1, 1)
+    assert [(one.name, one.last_used_at) for one in seen.passkeys] == [("Key 0", None), ("Key 1", None)]
+    assert [(one.provider, one.email) for one in seen.identities] == [("codehost", "ada@example.com"), ("websuite", "ada@example.com")]
+    assert [one.purpose for one in seen.links] == ["reset_password"]
+    assert [(one.kind, one.prefix, one.place) for one in seen.credentials] == [
+        ("client secret", "cs_1", "acme/shop"),
+        ("API key", "sk_1", "acme/shop"),
+        ("SCIM token", "scim_1", "acme"),
+    ]
     assert [(one.organization, one.is_active, one.role) for one in seen.organizations] == [
         ("acme", True, "owner"),
         ("zeta", False, "member"),
@@ -261,47 +352,118 @@ async def test_of_the_last_owners_that_go_at_once_one_stays(installation: Instal
     assert installation.value("select email from users where is_platform_owner and deactivated_at is null") == refused[0].address
 
 
-async def test_a_reset_ends_the_password_at_once_and_mails_a_link_that_sets_another(installation: Installation, log: CapturedLog) -> None:
-    user = installation.add("Ada@example.org")
-    installation.enable_mfa(user)
-    reset = await installation.administration.reset_password(Email("ADA@example.org"), OPERATOR, by_mail=True)
+def link_of(reset: AccessReset, log: CapturedLog) -> str:
+    assert reset.link is not None
     log.remember(reset.link)
-    assert (reset.account.id, reset.sessions) == (user, 1)
-    assert installation.value("select password_hash is null from users where id = %s", user)
+    return reset.link.reveal()
+
+
+async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(installation: Installation, log: CapturedLog) -> None:
+    user, other = installation.add("Ada@example.org"), installation.add("bob@example.org")
+    for person in (user, other):
+        installation.enable_mfa(person)
+        installation.add_ways_in(person)
+    reset = await installation.administration.reset_password(Email("ADA@example.org"), OPERATOR, by_mail=True)
+    link = link_of(reset, log)
+    assert (reset.account.id, reset.sessions, reset.second_factor_ended) == (user, 1, False)
+    assert (reset.ended.password, reset.ended.passkeys, reset.ended.identities) == (True, 2, 2)
+    assert installation.value("select password_hash is null and pending_email is null from users where id = %s", user)
     assert installation.has_access(user) == {"sessions": 0, "trusted": 0, "links": 1}
+    assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 2, "unfinished": 0}
+    # It lets nobody in by itself, and the owner may need it.
     assert installation.value("select enabled_at is not null from mfa_secrets where user_id = %s", user)
-    (job,) = await installation.postern.foundation.jobs.claim(["mail"], limit=1, lease=timedelta(minutes=1))
-    assert job.payload["to"] == "Ada@example.org"
-    assert reset.link.reveal() in str(job.payload["text"])
+    assert reset.second_factor_since is not None
+    assert installation.has_access(other) == {"sessions": 1, "trusted": 1, "links": 1}
+    assert installation.ways_in(other) == {"passkeys": 2, "identities": 2, "codes": 2, "unfinished": 1}
+    (mail,) = await installation.mails()
+    assert (mail.to, mail.subject) == ("Ada@example.org", "All access to your account has ended")
+    assert link in mail.text
     assert installation.audited("security.password.changed")[0]["details"] == {
         "how": "ended",
         "link": "mailed",
         "operator": OPERATOR,
         "sessions": 1,
+        "passkeys": 2,
+        "identities": 2,
     }
-    await choose(installation, reset.link.reveal(), "three wet matches")
+    await choose(installation, link, "three wet matches")
     assert installation.value("select password_hash is not null from users where id = %s", user)
 
 
-async def test_a_link_can_be_shown_instead_and_then_no_mail_goes_out(installation: Installation, log: CapturedLog) -> None:
+async def test_a_link_can_be_shown_instead_and_then_the_mail_has_none(installation: Installation, log: CapturedLog) -> None:
     user = installation.add("Ada@example.org")
     first = await installation.administration.reset_password(ADA, OPERATOR, by_mail=False)
     second = await installation.administration.reset_password(ADA, OPERATOR, by_mail=False)
-    log.remember(first.link, second.link)
-    assert installation.value("select count(*) from jobs") == 0
+    links = [link_of(one, log) for one in (first, second)]
+    assert (first.ended.count, second.ended.count) == (1, 0)
+    mails = await installation.mails()
+    assert len(mails) == 2
+    assert not any(link in mail.text for link in links for mail in mails)
+    assert "gives you a link" in mails[0].text
     assert installation.has_access(user)["links"] == 1
     with pytest.raises(BadRequest):
-        await choose(installation, first.link.reveal(), "three wet matches")
-    await choose(installation, second.link.reveal(), "three wet matches")
+        await choose(installation, links[0], "three wet matches")
+    await choose(installation, links[1], "three wet matches")
 
 
-async def test_a_deactivated_account_gets_no_link(installation: Installation) -> None:
+async def test_who_never_had_a_password_comes_in_by_the_same_link(installation: Installation, log: CapturedLog) -> None:
     user = installation.add("Ada@example.org")
+    installation.add_ways_in(user)
+    installation.rows("update users set password_hash = null, password_changed_at = null where id = %s", user)
+    reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=False)
+    assert (reset.ended.password, reset.ended.passkeys) == (False, 2)
+    await choose(installation, link_of(reset, log), "three wet matches")
+    assert installation.value("select password_hash is not null from users where id = %s", user)
+
+
+async def test_passkeys_that_were_the_second_factor_end_it_with_them(installation: Installation, log: CapturedLog) -> None:
+    user = installation.add("Ada@example.org")
+    installation.add_ways_in(user, second_factor=True)
+    reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
+    link_of(reset, log)
+    assert (reset.second_factor_ended, reset.second_factor_since) == (True, None)
+    assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 0, "unfinished": 0}
+    assert OPERATOR in str(installation.audited("security.mfa.disabled"))
+    assert [mail.subject for mail in await installation.mails()] == [
+        "Two-step sign-in is off",
+        "All access to your account has ended",
+    ]
+
+
+async def test_people_who_sign_in_at_a_provider_get_no_link(
+    installation: Installation, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, owner = installation.add("Ada@example.org"), installation.add("owner@example.org", owner=True)
+
+    async def required(_email: Email) -> bool:
+        return True
+
+    monkeypatch.setattr(installation.postern.identity.realms, "requires_provider", required)
+    installation.add_ways_in(user)
+    reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
+    assert (reset.link, reset.ended.passkeys) == (None, 2)
+    assert installation.has_access(user) == {"sessions": 0, "trusted": 0, "links": 0}
+    (mail,) = await installation.mails()
+    assert "sign in with your organization" in " ".join(mail.text.split())
+    assert installation.audited("security.password.changed")[0]["details"]["link"] == "none"
+    # No organization decides how the owners of the platform sign in.
+    assert link_of(await installation.administration.reset_password(Email("owner@example.org"), OPERATOR, by_mail=True), log)
+    assert installation.has_access(owner)["links"] == 1
+
+
+async def test_a_deactivated_account_loses_the_same_and_gets_no_link(installation: Installation, log: CapturedLog) -> None:
+    """An operator who has locked it first need not open it to whoever broke in."""
+    user = installation.add("Ada@example.org")
+    installation.add_ways_in(user)
     await installation.administration.deactivate(ADA, OPERATOR)
-    with pytest.raises(BadRequest, match="activate it first"):
-        await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
-    assert installation.has_access(user)["links"] == 0
-    assert installation.value("select password_hash = 'hash' from users where id = %s", user)
+    reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
+    assert (reset.link, reset.ended.count) == (None, 5)
+    assert installation.has_access(user) == {"sessions": 0, "trusted": 0, "links": 0}
+    assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 0, "unfinished": 0}
+    assert installation.value("select password_hash is null and deactivated_at is not null from users where id = %s", user)
+    assert await installation.mails() == []
+    await installation.administration.activate(ADA, OPERATOR)
+    await choose(installation, link_of(await installation.administration.reset_password(ADA, OPERATOR, by_mail=False), log), "three wet")
 
 
 async def test_signed_out_everywhere_leaves_the_trust_in_devices(installation: Installation) -> None:
