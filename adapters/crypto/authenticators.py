@@ -20,6 +20,7 @@ from core.domain.identity.passkeys import (
     NewKey,
     PasskeyRefused,
     ReadAssertion,
+    ReadRegistration,
     Registration,
     RelyingParty,
 )
@@ -46,7 +47,7 @@ class Fido2Authenticators:
         self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)
         self._is_loaded = False
 
-    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> NewKey:
+    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> ReadRegistration:
         # In a thread: what somebody sends as a registration is longer, and may be made to be slow.
         return await trio.to_thread.run_sync(_read_registration, given, relying_party, limiter=self._limiter)
 
@@ -55,9 +56,13 @@ class Fido2Authenticators:
             await trio.to_thread.run_sync(_load, limiter=self._limiter)
             self._is_loaded = True
         challenge, fault = _read_client_data(given.client_data, "webauthn.get", relying_party)
-        data = _read_data(given.authenticator_data)
+        try:
+            data = _read_data(given.authenticator_data)
+        except PasskeyRefused as refusal:
+            # The challenge is known, and used up by this, too.
+            return ReadAssertion(given, challenge, 0, False, False, fault or refusal.detail or "")
         fault = fault or _fault_of(data, relying_party)
-        return ReadAssertion(given, challenge, data.counter, data.is_backed_up(), fault)
+        return ReadAssertion(given, challenge, data.counter, data.is_backup_eligible(), data.is_backed_up(), fault)
 
     def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
         from fido2 import cbor  # noqa: PLC0415 - loaded by now
@@ -78,11 +83,19 @@ def _load() -> None:
     import fido2.webauthn  # noqa: F401, PLC0415
 
 
-def _read_registration(given: Registration, relying_party: RelyingParty) -> NewKey:
+def _read_registration(given: Registration, relying_party: RelyingParty) -> ReadRegistration:
+    challenge, fault = _read_client_data(given.client_data, "webauthn.create", relying_party)
+    try:
+        made = _made(given, relying_party, fault)
+    except PasskeyRefused as refusal:
+        return ReadRegistration(challenge, None, refusal.detail or "")
+    return ReadRegistration(challenge, made, "")
+
+
+def _made(given: Registration, relying_party: RelyingParty, fault: str) -> NewKey:
     from fido2 import cbor  # noqa: PLC0415
     from fido2.webauthn import AttestationObject  # noqa: PLC0415
 
-    challenge, fault = _read_client_data(given.client_data, "webauthn.create", relying_party)
     if len(given.attestation_object) > _LONGEST_ATTESTATION:
         raise PasskeyRefused("the attestation object is too long")
     try:
@@ -101,7 +114,6 @@ def _read_registration(given: Registration, relying_party: RelyingParty) -> NewK
     if fault:
         raise PasskeyRefused(fault)
     return NewKey(
-        challenge,
         bytes(made.credential_id),
         cbor.encode(made.public_key),
         data.counter,

@@ -48,10 +48,11 @@ class AccountStore(Protocol):
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         """True when another user has the address."""
 
-    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Account | None:
-        """Records the address that is to follow, or that none is. Returns the account, with its current address; None when there is no such
-        account.
-        """
+    async def await_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
+        """Records the address that is to follow. Returns the account, with its current address; None when there is no such account."""
+
+    async def withdraw_email(self, user: UserId, at: datetime) -> None:
+        """No other address is to follow any more."""
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         """Makes the pending address the current one. Returns the account as it was before; None when another address or none is pending.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import PasskeyId, UserId
-from core.domain.identity.passkeys import Assertion, NewKey, Passkey, ReadAssertion, Registration, RelyingParty
+from core.domain.identifiers import PasskeyId, SessionId, UserId
+from core.domain.identity.passkeys import Assertion, Passkey, ReadAssertion, ReadRegistration, Registration, RelyingParty
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.frozen import Frozen
@@ -43,9 +43,11 @@ class PasskeyStore(Protocol):
 
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None: ...
 
-    async def add(self, passkey: Passkey, challenge_digest: bytes) -> bool:
-        """Uses the challenge up. The new one is a second factor if the person's others are. Called after the account is held. False: the
-        challenge is over, somebody has this passkey already, or the person has too many.
+    async def end_challenge(self, digest: bytes) -> None: ...
+
+    async def add(self, passkey: Passkey, challenge_digest: bytes, session: SessionId) -> bool:
+        """Uses the challenge up, in any case. The new one is a second factor if the person's others are. Called after the account is held.
+        False: the challenge is over, or the session that asked for it; somebody has this passkey already; or the person has too many.
         """
 
     async def count(self, user: UserId) -> int: ...
@@ -73,11 +75,11 @@ class PasskeyStore(Protocol):
 
 
 class Authenticators(Protocol):
-    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> NewKey:
-        """Raises `PasskeyRefused`, which says in its detail what is wrong with it."""
+    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> ReadRegistration:
+        """Everything but the challenge. Raises `PasskeyRefused` where not even that can be read."""
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
-        """Everything but the signature. Raises `PasskeyRefused` for what cannot be read at all."""
+        """Everything but the signature. Raises `PasskeyRefused` where not even the challenge can be read."""
 
     def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
         """Whether the key has signed it. Fast enough to be called where it is needed."""

@@ -105,10 +105,13 @@ class AccountRows:
         (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
         return answer.yes
 
-    async def await_email(self, user: UserId, email: Email | None, at: datetime) -> Account | None:
-        parameters = {"user": user, "email": email and email.address, "email_key": email and email.key, "at": at}
+    async def await_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
+        parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}
         rows = await self._transaction.ask(AccountRow, _AWAIT_EMAIL, parameters)
         return rows[0].account() if rows else None
+
+    async def withdraw_email(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_WITHDRAW_EMAIL, {"user": user, "at": at})
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         try:
@@ -192,6 +195,12 @@ _AWAIT_EMAIL: Final[LiteralString] = f"""
        set pending_email = %(email)s, pending_email_key = %(email_key)s, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null
  returning {ACCOUNT}
+"""
+
+_WITHDRAW_EMAIL: Final = """
+    update users
+       set pending_email = null, pending_email_key = null, updated_at = %(at)s
+     where id = %(user)s and pending_email is not null
 """
 
 _CHANGE_EMAIL: Final[LiteralString] = f"""

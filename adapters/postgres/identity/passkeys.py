@@ -7,12 +7,13 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.liveness import SESSION_LIVES
 from adapters.postgres.identity.mfa import has_second_factor
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import PasskeyId, UserId
+from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
@@ -122,9 +123,13 @@ class PasskeyRows:
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None:
         await self._transaction.tell(_ADD_CHALLENGE, {"digest": digest, "expires_at": expires_at})
 
-    async def add(self, passkey: Passkey, challenge_digest: bytes) -> bool:
+    async def end_challenge(self, digest: bytes) -> None:
+        await self._transaction.tell(_END_CHALLENGE, {"digest": digest})
+
+    async def add(self, passkey: Passkey, challenge_digest: bytes, session: SessionId) -> bool:
         parameters = {
             "challenge": challenge_digest,
+            "session": session,
             "most": MOST_PASSKEYS,
             "id": passkey.id,
             "user": passkey.user,
@@ -197,7 +202,9 @@ _TAKE: Final = {with_token: _take(with_token=with_token) for with_token in (Fals
 
 _ADD_CHALLENGE: Final = "insert into passkey_challenges (digest, expires_at) values (%(digest)s, %(expires_at)s)"
 
-_ADD: Final = """
+_END_CHALLENGE: Final = "delete from passkey_challenges where digest = %(digest)s"
+
+_ADD: Final[LiteralString] = f"""
     with taken as (
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
          )
@@ -208,6 +215,7 @@ _ADD: Final = """
          (select min(second_factor_since) from passkeys where user_id = %(user)s)
     from taken
    where taken.expires_at > now() and (select count(*) from passkeys where user_id = %(user)s) < %(most)s
+     and {SESSION_LIVES}
       on conflict (credential_id) do nothing
 returning id
 """

@@ -116,7 +116,6 @@ class Assertion(Frozen):
 class NewKey(Frozen):
     """A key that an authenticator has made."""
 
-    challenge: str
     credential_id: bytes
     public_key: bytes
     """COSE_Key (RFC 9052), as the authenticator wrote it."""
@@ -126,12 +125,22 @@ class NewKey(Frozen):
     backed_up: bool
 
 
+class ReadRegistration(Frozen):
+    """A registration, with all of it checked but its challenge."""
+
+    challenge: str
+    made: NewKey | None
+    fault: str
+    """Why there is no key. Empty: there is one."""
+
+
 class ReadAssertion(Frozen):
     """An assertion, with all of it checked that needs no key."""
 
     given: Assertion
     challenge: str
     sign_count: int
+    backup_eligible: bool
     backed_up: bool
     fault: str
     """Why it must be refused, whatever its signature. Empty: nothing found."""

@@ -204,7 +204,7 @@ class Accounts:
 
     async def _withdraw(self, uow: UnitOfWork, user: UserId) -> None:
         now = self._clock.now()
-        await uow.accounts.await_email(user, None, now)
+        await uow.accounts.withdraw_email(user, now)
         await uow.mailed_tokens.end(user, MailedTokenPurpose.CHANGE_EMAIL, now)
 
 

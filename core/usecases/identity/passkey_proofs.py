@@ -162,6 +162,8 @@ class PasskeyProofs:
             return "the passkey is another person's"
         if given.user_handle is not None and given.user_handle != used.passkey.user.bytes:
             return "the user handle is another person's"
+        if used.read.backup_eligible != used.passkey.backup_eligible:
+            return "whether it may be copied has changed"
         return "" if self._authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
 
     async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None) -> Unauthorized:

@@ -27,6 +27,7 @@ from core.domain.identity.passkeys import (
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.frozen import replace
+from core.usecases.identity.account_access import end_access
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
 from ports.identity.devices import UserAgents
@@ -108,9 +109,16 @@ class Passkeys:
         relying_party = self.require_relying_party()
         named = passkey_name(name) if name.strip() else (await self._agents.parse(actor.user_agent or "")).name
         try:
-            made = await self._authenticators.read_registration(given, relying_party)
+            read = await self._authenticators.read_registration(given, relying_party)
         except PasskeyRefused as refusal:
-            raise BadRequest("This passkey cannot be added", words="passkey_unfit", detail=refusal.detail) from None
+            raise _unfit(refusal.detail) from None
+        digest = challenge_digest(read.challenge, Ceremony.REGISTER, bound_to_session(caller.session))
+        made = read.made
+        if made is None:
+            async with self._unit_of_work() as uow:
+                await uow.passkeys.end_challenge(digest)
+                await uow.commit()
+            raise _unfit(read.fault)
         now = self._clock.now()
         passkey = Passkey(
             id=PasskeyId(self._ids.new()),
@@ -125,11 +133,13 @@ class Passkeys:
             backed_up=made.backed_up,
             created_at=now,
         )
-        digest = challenge_digest(made.challenge, Ceremony.REGISTER, bound_to_session(caller.session))
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
-            if not await uow.passkeys.add(passkey, digest):
-                raise _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
+            if not await uow.passkeys.add(passkey, digest, caller.session):
+                refused = _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
+                # The challenge is used up all the same.
+                await uow.commit()
+                raise refused
             await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
             await uow.record(passkey_added(passkey, actor))
             await uow.jobs.add(
@@ -160,10 +170,11 @@ class Passkeys:
         return replace(before, name=name)
 
     async def remove(self, caller: Caller, passkey: PasskeyId, actor: Actor) -> None:
-        """The last way into the account stays. With the last passkey of somebody whose second factor is passkeys alone, that is off. The
-        person is told by mail. Raises `NotFound` and `LastWayIn`.
+        """All other sessions end, as with a new password: somebody may have come in by it. The last way into the account stays. With the
+        last passkey of somebody whose second factor is passkeys alone, that is off. The person is told by mail. Raises `NotFound` and
+        `LastWayIn`.
         """
-        user = caller.user
+        user, now = caller.user, self._clock.now()
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             held = await uow.passkeys.find_held(user, passkey)
@@ -173,8 +184,10 @@ class Passkeys:
             if held.ends_second_factor:
                 await self._mfa.end(uow, caller, actor)
             await uow.passkeys.remove(user, passkey)
-            # What was trusted because of this passkey is not told apart.
-            await uow.devices.end_trust(user)
+            # Nor what was asked for in a session that it opened: another address, say.
+            await uow.accounts.withdraw_email(user, now)
+            # Which sessions it opened, or made others trusted, is not told apart.
+            await end_access(uow, user, now, but=caller.session)
             await uow.mfa.log(MfaEvent.PASSKEY_REMOVED, user, actor, success=True, details={"passkey_id": str(passkey)})
             await uow.record(passkey_removed(held.passkey, actor))
             await uow.jobs.add(
@@ -184,7 +197,7 @@ class Passkeys:
                     account=caller.user,
                     language=caller.language or actor.language,
                     passkey=held.passkey.name,
-                    when=self._clock.now(),
+                    when=now,
                     address=actor.address,
                 ).as_job()
             )
@@ -198,6 +211,10 @@ _TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal"
 
 def _unknown() -> NotFound:
     return NotFound("There is no such passkey", words="passkey_unknown")
+
+
+def _unfit(detail: str | None) -> BadRequest:
+    return BadRequest("This passkey cannot be added", words="passkey_unfit", detail=detail)
 
 
 def _too_many() -> BadRequest:

@@ -284,17 +284,58 @@ async def test_the_challenge_is_the_sessions_own_and_works_once(ada: Owner, bob:
     assert len(ada.people.rows("select from passkeys")) == 1
 
 
-async def test_nobody_has_more_than_twenty_five(ada: Owner) -> None:
+@pytest.mark.parametrize("refused", ["origin", "unreadable", "duplicate", "full"])
+async def test_the_first_answer_uses_the_challenge_up_also_where_it_is_refused(ada: Owner, refused: str) -> None:
+    had, _ = await ada.add()
     options = await ada.options()
+    passkey = had if refused == "duplicate" else Passkey.made()
+    made = replace(passkey, origin="https://evil.example") if refused == "origin" else passkey
+    credential = made.create(options)
+    if refused == "unreadable":
+        credential["response"]["attestationObject"] = b64(b"\xff" * 10)
+    if refused == "full":
+        has_twenty_five(ada)
+    assert (await ada.send(credential)).status in {400, 409}
+    ada.people.change("delete from passkeys where credential_id <> %s", had.credential_id)
+    assert (await ada.send(Passkey.made().create(options))).status == 409
+    assert len(ada.people.rows("select from passkeys")) == 1
+    assert ada.people.rows("select from passkey_challenges") == []
+
+
+def has_twenty_five(ada: Owner) -> None:
     ada.people.change(
         "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,"
         " created_at) select gen_random_uuid(), %s, n::text::bytea, '', 0, 'x', gen_random_uuid(), '{}', false, false, now()"
         " from generate_series(1, 25) as n",
         ada.person.user,
     )
+
+
+async def test_nobody_has_more_than_twenty_five(ada: Owner) -> None:
+    options = await ada.options()
+    has_twenty_five(ada)
     for answer in (await ada.client.post(OPTIONS, token=ada.token), await ada.send(Passkey.made().create(options))):
         assert answer.status == 400
         assert "nobody may have more" in answer.json()["error"]
+
+
+async def test_a_session_that_ends_meanwhile_adds_none(ada: Owner, database_url: str) -> None:
+    """Whoever ends all access must not find a passkey afterwards that was under way."""
+    credential = Passkey.made().create(await ada.options())
+    answers: list[Received] = []
+
+    async def add() -> None:
+        answers.append(await ada.send(credential))
+
+    with psycopg.connect(database_url) as meanwhile:
+        meanwhile.execute("select from users where id = %s for no key update", [ada.person.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add)
+            await ada.people.somebody_waits()
+            meanwhile.execute("update sessions set revoked_at = now() where user_id = %s", [ada.person.user])
+            meanwhile.commit()
+    assert [answer.status for answer in answers] == [409]
+    assert ada.people.rows("select from passkeys") == []
 
 
 async def test_a_fresh_proof_is_asked_for(ada: Owner) -> None:
@@ -395,6 +436,26 @@ async def test_what_is_wrong_with_an_answer_is_refused_and_logged(ada: Owner, ma
     # The challenge is used up by it.
     assert (await ada.client.post(SIGN_IN, {"credential": passkey.get(options)})).status == 401
     assert (await ada.sign_in(passkey)).status == 200
+
+
+@pytest.mark.parametrize(("made", "then"), [(GOOD, GOOD | ELIGIBLE | BACKED_UP), (GOOD | ELIGIBLE, GOOD)])
+async def test_one_that_says_otherwise_whether_it_may_be_copied_is_refused(ada: Owner, made: int, then: int) -> None:
+    """Web Authentication, section 7.2: what a session says of its key rests on it."""
+    passkey, _ = await ada.add(Passkey.made(flags=made))
+    assert (await ada.sign_in(replace(passkey, flags=then))).status == 401
+    (event,) = ada.people.rows("select user_id, reason from login_events")
+    assert event == {"user_id": ada.person.user, "reason": "wrong_passkey"}
+    assert (await ada.sign_in(passkey)).status == 200
+
+
+async def test_an_answer_whose_data_cannot_be_read_uses_the_challenge_up(ada: Owner) -> None:
+    passkey, _ = await ada.add()
+    options = await ada.request()
+    broken = passkey.get(options)
+    broken["response"]["authenticatorData"] = b64(b"\0" * 36)
+    assert (await ada.client.post(SIGN_IN, {"credential": broken})).status == 401
+    assert (await ada.client.post(SIGN_IN, {"credential": passkey.get(options)})).status == 401
+    assert [row["reason"] for row in ada.people.rows("select reason from login_events")] == ["wrong_passkey"]
 
 
 async def test_a_wrong_signature_a_wrong_challenge_and_an_unknown_key(ada: Owner, bob: Owner) -> None:
@@ -508,6 +569,36 @@ async def test_what_changes_while_an_answer_is_checked_counts(ada: Owner, change
     with pytest.raises(PasskeyRefused):
         await ada.postern.identity.sign_in.with_proof(arrival)
     assert ada.people.rows("select from login_events where success") == []
+
+
+async def test_what_it_opened_ends_when_it_is_removed(ada: Owner) -> None:
+    """As with a new password: a thief who came in by it is out, and the owner goes on here."""
+    stolen, id_ = await ada.add()
+    kept, other = await ada.add()
+    thief = (await ada.sign_in(stolen)).json()
+    ada.people.change("update users set pending_email = 'thief@evil.example', pending_email_key = 'thief@evil.example'")
+    # Opened from the owner's own session: it goes on, too.
+    tenants = Tenants(ada.postern, ada.people)
+    acme = tenants.add("acme")
+    tenants.join(ada.person, acme)
+    chosen = await ada.client.post("/api/organizations/acme/select", token=ada.token)
+    assert (await ada.client.request("DELETE", f"{PASSKEYS}/{id_}", token=ada.token)).status == 204
+    for answer in (
+        await ada.client.get("/api/user", token=thief["access_token"]),
+        await ada.client.post("/api/auth/refresh", {"refresh_token": thief["refresh_token"]}),
+    ):
+        assert answer.status == 401
+    assert (await ada.client.get("/api/user", token=ada.token)).status == 200
+    assert (await ada.client.get("/api/user", token=chosen.json()["access_token"])).status == 200
+    assert ada.people.rows("select pending_email from users") == [{"pending_email": None}]
+    mail = (await Postbox(ada.postern).empty())[-1]
+    assert "all other devices were signed out" in " ".join(mail.text.split())
+    # Removed in the session that it opened itself, that one goes on.
+    own = (await ada.sign_in(kept)).json()["access_token"]
+    await ada.add()
+    assert (await ada.client.request("DELETE", f"{PASSKEYS}/{other}", token=own)).status == 204
+    assert (await ada.client.get("/api/user", token=own)).status == 200
+    assert (await ada.client.get("/api/user", token=ada.token)).status == 401
 
 
 async def test_a_removed_passkey_signs_nobody_in(ada: Owner) -> None:

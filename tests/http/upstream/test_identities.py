@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import psycopg
 import pytest
+import trio
 
 from core.domain.email import Email
 from core.domain.errors import NotFound
@@ -199,6 +201,42 @@ async def test_what_ends_meanwhile_connects_nothing(house: House, ada: Person) -
         house.people.change("update sessions set revoked_at = null")
         house.people.change("update users set deactivated_at = null")
     assert house.identities() == []
+
+
+async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(house: House, ada: Person, database_url: str) -> None:
+    """Whoever ends all access must not find an identity afterwards that was under way."""
+    house.sits()
+    asked = Connecting(house, ada)
+    place = house.fakes["websuite"].consent((await asked.link()).ok()["authorization_url"])
+    answers: list[Received] = []
+
+    async def come_back() -> None:
+        answers.append(await asked.tabs.request("GET", place))
+
+    with psycopg.connect(database_url) as meanwhile:
+        meanwhile.execute("select from users where id = %s for no key update", [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(come_back)
+            await house.people.somebody_waits()
+            meanwhile.execute("update sessions set revoked_at = now() where user_id = %s", [ada.user])
+            meanwhile.commit()
+    assert told_in(answers[0].header("location"))[1]["error"] == "session_ended"
+    assert house.identities() == []
+
+
+async def test_what_an_identity_opened_ends_when_it_is_disconnected(house: House, ada: Person) -> None:
+    """As with a new password: a thief who connected one of theirs is out, and the owner goes on here."""
+    house.sits()
+    token = await house.people.token(ada)
+    await Connecting(house, ada).come_back()
+    thief = house.browser()
+    await house.go(thief)
+    assert await house.who(thief) == ada.user
+    house.people.change("update users set pending_email = 'thief@evil.example', pending_email_key = 'thief@evil.example'")
+    assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=token)).status == 204
+    assert await house.who(thief) is None
+    assert (await house.unlimited.get("/api/user", token=token)).status == 200
+    assert house.people.rows("select pending_email from users where pending_email is not null") == []
 
 
 async def test_errors_come_back_as_words(house: House, ada: Person) -> None:

@@ -19,6 +19,7 @@ from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
+from core.usecases.identity.account_access import end_access
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -64,7 +65,7 @@ class Identities:
 
     async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
         """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
-        `ProviderOff`, and `Unauthorized` when the account has ended.
+        `ProviderOff`, and `Unauthorized` when the account or the session has ended.
         """
         user, upstream = taken.user, vouched.upstream
         assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
@@ -90,6 +91,9 @@ class Identities:
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
+            # The provider took its time. Whoever has ended the session meanwhile wanted an end to this, too.
+            if taken.session is None or not await uow.sessions.lives(taken.session):
+                raise Unauthorized
             confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
             if confirmed is None:
                 raise Unauthorized
@@ -105,8 +109,8 @@ class Identities:
         return True
 
     async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
-        """An application takes away only what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`,
-        `NotFound`, and `LastWayIn`.
+        """All other sessions end, as with a new password: somebody may have come in by it. An application takes away only what came through
+        it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, and `LastWayIn`.
         """
         key = provider_key(provider)
         async with self._unit_of_work() as uow:
@@ -124,13 +128,18 @@ class Identities:
                 return
             require_another(await uow.accounts.ways_in(caller.user))
             await uow.identities.remove(identity.id)
+            now = self._clock.now()
+            if service is None:
+                # An application must not sign people out elsewhere.
+                await uow.accounts.withdraw_email(caller.user, now)
+                await end_access(uow, caller.user, now, but=caller.session)
             mail = self._templates.mail(
                 "identity_unlinked",
                 caller.email.address,
                 account=caller.user,
                 language=caller.language or actor.language,
                 provider=self._providers.name(key, identity.provider_name),
-                when=self._clock.now(),
+                when=now,
                 address=actor.address,
             )
             await uow.jobs.add(mail.as_job())
