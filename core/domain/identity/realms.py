@@ -138,6 +138,8 @@ class ProviderRequired(Forbidden):
 
     def __init__(self, *, words: str = "provider_required", detail: str | None = None) -> None:
         super().__init__(words=words, detail=detail)
+        self.person: Email | None = None
+        """Who has shown a proof that does not do, where only that proof says who they are."""
 
 
 class AccountRequired(ProviderRequired):

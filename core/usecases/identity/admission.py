@@ -262,7 +262,8 @@ class Admission:
             return
         if arrival.proof.provider != PASSWORD_PROVIDER:
             # Passwords have asked already: what they answer must not show whether one is right.
-            await self._realms.require(realm, arrival.proof.word, is_platform_owner=account.is_platform_owner)
+            owner = account.is_platform_owner
+            await self._realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
         if realm.joins:
             # Before the session, which may lead to a service that admits members alone.
             await self._joining.join_at_sign_in(account.id, account.email)

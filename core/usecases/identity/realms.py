@@ -31,10 +31,13 @@ class HomeRealms:
         domain = mail_domain(account.email)
         return await self._lookup.of_user(account.id, domain) if domain else None
 
-    async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool) -> None:
-        """Raises `ProviderRequired`. No organization decides how the owners of the platform sign in: it could shut them out."""
+    async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool, person: Email | None = None) -> None:
+        """Raises `ProviderRequired`, which names the `person` to whoever leads them to the provider. No organization decides how the owners
+        of the platform sign in: it could shut them out.
+        """
         objection = realm.objection(word)
         if objection is not None and not is_platform_owner and await self.is_closed(realm):
+            objection.person = person
             raise objection
 
     async def _find(self, email: Email) -> Realm | None:

@@ -10,6 +10,7 @@ from core.domain.errors import BadRequest, RateLimited, Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver, FlowPurpose, Wanted
 from core.domain.identity.passkeys import Ceremony
+from core.domain.identity.realms import ProviderRequired
 from core.usecases.identity.admission import SignInEnded
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -31,7 +32,7 @@ from entrypoints.http.pages.flows import (
     visit,
 )
 from entrypoints.http.pages.refusals import in_words
-from entrypoints.http.pages.sign_in_pages import FlowLink, address_page, code_page, once_over, password_page, when_over
+from entrypoints.http.pages.sign_in_pages import FlowLink, address_page, at_provider, code_page, once_over, password_page, when_over
 from entrypoints.http.passkeys import AssertionCredential, request_options
 
 _JSON: Final = ((b"content-type", b"application/json"),)
@@ -72,6 +73,8 @@ async def sign_in_with_own_passkey(call: Call[PlaceForm, None, None, Caller | No
         entered = await postern.identity.browser_sessions.sign_in_with_passkey(visit(call, postern, flow), given)
     except FlowOver:
         return await once_over(call, postern, flow)
+    except ProviderRequired as refusal:
+        return await at_provider(call, postern, flow, refusal)
     except (Unauthorized, BadRequest) as refusal:
         told = {"": in_words(refusal, shipped_pages().text(call.language))}
         return Answer(address_page(call, postern, flow, flow.email, told), 400)

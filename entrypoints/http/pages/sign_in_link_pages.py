@@ -25,6 +25,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMIT
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
+from entrypoints.http.pages.sign_in_pages import at_provider
 
 _LongText = Annotated[str, msgspec.Meta(max_length=2000)]
 
@@ -44,8 +45,6 @@ class LinkForm(FlowForm, frozen=True, kw_only=True):
 
 
 def _advice(refused: Refused) -> str:
-    if isinstance(refused, ProviderRequired):
-        return "refusals.provider_required_advice"
     return "sign_in_link.another" if isinstance(refused, LinkRefused) else ""
 
 
@@ -83,13 +82,16 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
     attempt=PAGE_SIGN_INS,
     policy=IN_POPUP,
     advice=_advice,
-    refuses=(BadRequest, ProviderRequired, RateLimited),
+    refuses=(BadRequest, RateLimited),
 )
 async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in by a link"""
     form = call.body
     flow = await flow_of(call, postern, form.flow)
-    entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
+    except ProviderRequired as refusal:
+        return await at_provider(call, postern, flow, refusal)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 

@@ -232,6 +232,12 @@ async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
     raise FlowOver
 
 
+async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: ProviderRequired) -> Answer[bytes]:
+    """For somebody who has shown who they are, and must sign in at their organization's provider: the page with its button."""
+    email = flow.email if refusal.person is None else refusal.person.address
+    return Answer(password_page(call, postern, flow, email, _told("", refusal, call), way=await _way_in(postern, email)), 400)
+
+
 def address_page(
     call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
 ) -> bytes:

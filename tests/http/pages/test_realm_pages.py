@@ -9,6 +9,7 @@ from core.domain.email import Email
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
+from tests.http.pages.test_passkey_pages import passkey_of, use
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, link_in
 from tests.http.routing import change_route, route
@@ -131,13 +132,28 @@ async def test_a_link_that_is_under_way_is_of_no_use(tabs: Tabs, postern: Poster
     route(people, acme, NAME)
     await tab.open(link_in(mail).removeprefix(BASE_URL))
     await tab.send()
-    assert (tab.status, tabs.session) == (403, None)
+    assert (tab.status, tabs.session) == (400, None)
     assert "People with this address sign in at" in tab.page.text
-    assert "it leads you there" in tab.page.text
+    assert any(link.startswith("/auth/websuite?") for link in tab.page.links)
     # It was not used up.
     change_route(people, NAME, login_policy="password_allowed")
     await tab.open(link_in(mail).removeprefix(BASE_URL))
     await tab.send()
+    assert tabs.session
+
+
+async def test_a_passkey_leads_there(tabs: Tabs, people: People, acme: Tenant, ada: Person) -> None:
+    passkey = await passkey_of(tabs.client, people, ada)
+    route(people, acme, NAME)
+    tab = await tabs.tab().open(SIGN_IN)
+    await use(tab, passkey)
+    assert (tab.status, tabs.session) == (400, None)
+    assert "People with this address sign in at" in tab.page.text
+    (link,) = [link for link in tab.page.links if link.startswith("/auth/websuite?")]
+    assert led_to(link)[1]["login_hint"] == ada.email
+    change_route(people, NAME, login_policy="password_allowed")
+    tab = await tabs.tab().open(SIGN_IN)
+    await use(tab, passkey)
     assert tabs.session
 
 

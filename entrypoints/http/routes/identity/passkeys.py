@@ -12,6 +12,7 @@ from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotAc
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.passkeys import NOBODY, Ceremony, Passkey
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import service_named
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
@@ -179,14 +180,15 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
     "/api/auth/passkeys",
     caller=ANYONE,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, NotFound),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, ProviderRequired, NotFound),
     tags=("sign-in",),
 )
 async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> Answer[PasskeyTokens]:
     """Sign in with a passkey
 
     A passkey counts as two factors, since its authenticator has verified its owner: nobody is asked for a code. The answer's
-    `X-Device-Token` header identifies this device; browsers also get it as a cookie.
+    `X-Device-Token` header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a
+    provider, the answer is 403: `POST /api/auth/lookup-email` names the provider.
     """
     body = call.body
     service = service_named(body.org_slug or "", body.service_slug or "")
