@@ -26,7 +26,7 @@ class MailTemplates(Protocol):
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
-    | password_changed, mfa_enabled, mfa_disabled, new_device, unusual_sign_in | none |
+    | password_changed, mfa_disabled, new_device, unusual_sign_in | none |
 
     Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.
     """

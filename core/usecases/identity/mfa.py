@@ -129,7 +129,8 @@ class Mfa:
                 await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
                 # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
                 await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=now))
-                await uow.jobs.add(self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor).as_job())
+                mail = self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor, by_passkeys=False)
+                await uow.jobs.add(mail.as_job())
             else:
                 await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
             # In both cases: a guess that is not recorded would not count.
@@ -154,7 +155,8 @@ class Mfa:
             for event in (MfaEvent.ENABLED, MfaEvent.BACKUP_CODES_GENERATED):
                 await uow.mfa.log(event, user, actor, success=True)
             await self._changed(uow, user, actor, enabled=True, organization=caller.organization_id)
-            await uow.jobs.add(self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor).as_job())
+            mail = self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor, by_passkeys=True)
+            await uow.jobs.add(mail.as_job())
             await uow.commit()
         return codes
 
@@ -349,9 +351,17 @@ class Mfa:
             await uow.record(event)
         await uow.record_in_every_log(replace(event, name=entry), user)
 
-    def _mail(self, template: str, user: UserId, to: Email, language: Language | None, actor: Actor) -> Mail:
+    def _mail(
+        self, template: str, user: UserId, to: Email, language: Language | None, actor: Actor, *, by_passkeys: bool | None = None
+    ) -> Mail:
         return self._templates.mail(
-            template, to.address, account=user, language=language or actor.language, when=self._clock.now(), address=actor.address
+            template,
+            to.address,
+            account=user,
+            language=language or actor.language,
+            when=self._clock.now(),
+            address=actor.address,
+            by_passkeys=by_passkeys,
         )
 
 

@@ -57,10 +57,14 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
     link = call.query
     email = (await postern.identity.sign_in_links.look(link.token)).email
     browser, headers = browser_secret(call, postern)
-    flow = await _asked_in(call, postern, link.flow)
-    elsewhere = bool(link.flow) and flow is None
-    if flow is None:
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, _onward(link), Wanted(), email=email.address)
+    asked_in = await _asked_in(call, postern, link.flow)
+    if asked_in is not None and asked_in.signed_in_at is None:
+        flow = asked_in
+    else:
+        # Signed in to meanwhile, in another way: to the same page once more.
+        is_own = asked_in is not None and asked_in.purpose is FlowPurpose.ACCOUNT
+        request = asked_in.request if asked_in is not None and is_own else _onward(link)
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
     body = shipped_pages().page(
         "sign_in_link.html",
         call.language,
@@ -70,7 +74,7 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
         form_token=form_token(browser, bound_to(str(flow.id))),
         token=link.token.reveal(),
         email=email.address,
-        elsewhere=elsewhere,
+        elsewhere=bool(link.flow) and asked_in is None,
     )
     return Answer(body, 200, headers)
 
@@ -96,14 +100,11 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
 
 
 async def _asked_in(call: AnyCall, postern: Postern, flow: str) -> Flow | None:
-    """The flow that the link was asked for in, if it is this browser's and nobody has signed in by it yet."""
-    if not flow:
-        return None
+    """The flow that the link was asked for in, if it is this browser's."""
     try:
-        found = await flow_of(call, postern, flow)
+        return await flow_of(call, postern, flow) if flow else None
     except FlowOver:
         return None
-    return found if found.signed_in_at is None and not found.awaits_second_factor else None
 
 
 def _onward(link: LinkOpened) -> Mapping[str, Json]:

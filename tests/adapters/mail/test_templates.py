@@ -23,7 +23,7 @@ LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
 LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new")
-TOLD = ("password_changed", "mfa_enabled", "mfa_disabled", "new_device", "unusual_sign_in")
+TOLD = ("password_changed", "mfa_disabled", "new_device", "unusual_sign_in")
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
@@ -127,6 +127,27 @@ def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for(
     assert "asked to change" in asked.subject
     assert "was changed" in done.subject
     assert asked.text != done.text
+
+
+def test_a_second_factor_is_called_what_it_is() -> None:
+    by_app, by_passkeys = (
+        TEMPLATES.mail("mfa_enabled", "a@example.org", account=None, language=None, by_passkeys=by_passkeys).text
+        for by_passkeys in (False, True)
+    )
+    assert ("authenticator app" in by_app, "passkeys" in by_app) == (True, False)
+    assert ("authenticator app" in by_passkeys, "passkeys" in by_passkeys) == (False, True)
+
+
+def test_all_access_has_ended_says_how_to_come_in_again() -> None:
+    handed, at_provider = (
+        TEMPLATES.mail("access_reset", "a@example.org", account=None, language=None, link=None, at_provider=at_provider)
+        for at_provider in (False, True)
+    )
+    assert "gives you a link" in handed.text
+    assert "provider, as before" in at_provider.text
+    for mail in (handed, at_provider):
+        assert "http" not in mail.text.replace("https://id.example.org", "")
+        assert not Reader(mail.html).of("a")
 
 
 HOSTILE = [

@@ -210,6 +210,45 @@ async def test_whoever_has_signed_in_meanwhile_goes_on(house: Arriving, ada: Per
     assert await postbox.empty() == []
 
 
+async def test_whoever_has_typed_the_password_and_owes_a_code_goes_on_by_the_link(house: Arriving, ada: Person, postbox: Postbox) -> None:
+    """In the same browser: it is no other one, and the way leads where it led."""
+    totp = await enable_mfa(house.unlimited, house.people, ada)
+    await postbox.empty()
+    tabs = house.browser()
+    tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
+    await tab.send(email=ada.email)
+    forms = tab.page.forms
+    (asks,) = [form for form in forms if form.action == "/ui/sign-in/mail-link"]
+    await tabs.request("POST", asks.action, asks.fields)
+    await tab.send(password=PASSWORD)
+    assert tab.place.startswith("/ui/sign-in/second-factor")
+    opened = await tabs.tab().open(await link(postbox))
+    assert "another browser" not in opened.page.text
+    await opened.send()
+    assert opened.place.startswith("/ui/sign-in/second-factor")
+    house.people.change("update mfa_secrets set last_step = last_step - 120")
+    await opened.send(code=totp.now())
+    assert opened.place == "/ui/devices"
+    (session,) = house.people.rows("select authenticated_by from sessions where device_id is not null order by id desc limit 1")
+    assert session["authenticated_by"][0] == "link"
+
+
+async def test_whoever_has_signed_in_otherwise_meanwhile_is_told_of_no_other_browser(
+    house: Arriving, ada: Person, postbox: Postbox
+) -> None:
+    tabs = house.browser()
+    tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
+    await tab.send(email=ada.email)
+    (asks,) = [form for form in tab.page.forms if form.action == "/ui/sign-in/mail-link"]
+    await tabs.request("POST", asks.action, asks.fields)
+    await tab.send(password=PASSWORD)
+    assert tab.place == "/ui/devices"
+    opened = await tabs.tab().open(await link(postbox))
+    assert (opened.status, "another browser" in opened.page.text) == (200, False)
+    await opened.send()
+    assert opened.place == "/ui/devices"
+
+
 async def test_a_link_from_a_flow_that_is_over_signs_in_to_the_account(house: Arriving, ada: Person, postbox: Postbox) -> None:
     tabs = house.browser()
     await asked_on_the_page(tabs, email=ada.email)

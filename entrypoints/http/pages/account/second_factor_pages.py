@@ -181,8 +181,9 @@ async def renew_own_backup_codes(call: Call[RenewForm], postern: Postern) -> Pag
 @page.get(_OFF, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR, refuses=(Unauthorized,))
 async def ask_to_turn_off(call: Call, postern: Postern) -> bytes:
     """Ask before two-step sign-in is turned off"""
-    requiring = [one.name for one in (await postern.identity.account_summaries.of(call.caller.user)).requiring]
-    name = "two_step_off_closing" if requiring else "two_step_off"
+    summary = await postern.identity.account_summaries.of(call.caller.user)
+    requiring = [one.name for one in summary.requiring]
+    name = "two_step_off_closing" if requiring else "two_step_off" if summary.has_authenticator else "two_step_off_passkeys"
     return ask(call, postern, SECOND_FACTOR, _OFF, name=name, button="two_step_off.button", back=SECOND_FACTOR, ends=requiring)
 
 
