@@ -74,7 +74,7 @@ OTHERS: Final = tuple(
             "cookie",  # the access token where a browser would keep it
             "browser",  # the cookie of a browser's session
             "flow",  # the secret that a browser has for its flows
-            "ended browser",
+            "ended-browser",
             "planted browser",  # the same cookie under the name that it has over http
         ),
     )

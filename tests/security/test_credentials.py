@@ -100,7 +100,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
-.....   ...  -          browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
 everybody                         POST   /ui/set-password
@@ -121,7 +121,7 @@ everybody                         GET    /ui/saml
 everybody                         GET    /ui/saml/sign-out
 .....   ...  -          browser   GET    /ui/open/{org_slug}/{service_slug}
 everybody                         POST   /oauth/logout
-.....   ...  -          browser,flow  POST   /oauth/logout/confirm
+.....   ...  -          browser,ended-browser,flow  POST   /oauth/logout/confirm
 
 # Pages of one's own account
 .....   ...  -          browser   GET    /ui

@@ -47,6 +47,7 @@ class _Invitation(Frozen):
     status: str
     expires_at: datetime
     created_at: datetime
+    closed_at: datetime | None
 
     def invitation(self) -> Invitation:
         return Invitation(
@@ -60,6 +61,7 @@ class _Invitation(Frozen):
             status=InvitationStatus(self.status),
             expires_at=self.expires_at,
             created_at=self.created_at,
+            closed_at=self.closed_at,
         )
 
 
@@ -305,7 +307,7 @@ def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
 
 _INVITATION: Final = """
            invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
-           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at"""
+           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at"""
 
 # An overdue invitation would block the new one, so it is closed here. Earlier ones are read newest first, as many as matter.
 _PROSPECT: Final[LiteralString] = f"""

@@ -36,6 +36,10 @@ class Account(Frozen):
     language: Language | None = None
     """The one that the person has chosen, for mails and pages."""
 
+    def is_new(self, now: datetime) -> bool:
+        """It was registered a moment ago, perhaps by the first of two equal forms."""
+        return now - self.created_at <= GRACE
+
 
 def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
     """A new account: nobody has proved its address yet."""

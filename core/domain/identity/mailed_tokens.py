@@ -9,6 +9,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
+from core.domain.identity.accounts import GRACE
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
@@ -53,6 +54,10 @@ class MailedToken(Frozen):
 
     def is_usable(self, now: datetime) -> bool:
         return self.used_at is None and now < self.expires_at
+
+    def was_just_used(self, now: datetime) -> bool:
+        """Perhaps by the first of two equal forms."""
+        return self.used_at is not None and now - self.used_at <= GRACE
 
 
 def mailed_token(token: Token, purpose: MailedTokenPurpose, user: UserId, email: Email, now: datetime) -> MailedToken:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, Unauthorized
 from core.domain.identifiers import PasskeyId, SessionId, UserId
+from core.domain.identity.accounts import GRACE
 from core.domain.identity.devices import device_name
 from core.domain.identity.mfa import MfaMethod
 from core.domain.json import Json
@@ -163,6 +164,10 @@ class Passkey(Frozen, kw_only=True):
     last_used_at: datetime | None = None
     second_factor_since: datetime | None = None
     """Since when it is asked for after a password. None: it only signs in by itself."""
+
+    def is_new(self, now: datetime) -> bool:
+        """It was added a moment ago, perhaps by the first of two equal forms."""
+        return now - self.created_at <= GRACE
 
     @property
     def method(self) -> MfaMethod:

@@ -11,7 +11,7 @@ from core.domain.branding import Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
-from core.domain.identity.accounts import Account
+from core.domain.identity.accounts import GRACE, Account
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
@@ -65,6 +65,11 @@ class Invitation(Frozen, kw_only=True):
     created_at: datetime
     mailed_digest: bytes | None = None
     """Of the token in the mail, which is another one: who comes with it has read the mail, and is not the inviter."""
+    closed_at: datetime | None = None
+
+    def has_just_become(self, status: InvitationStatus, now: datetime) -> bool:
+        """Perhaps by the first of two equal forms."""
+        return self.status is status and self.closed_at is not None and now - self.closed_at <= GRACE
 
     def is_overdue(self, now: datetime) -> bool:
         """Its time has passed, but nobody has closed it yet."""

@@ -129,6 +129,12 @@ class AccountPasswords:
             await self._tell(uow, found.user, account, actor, how="reset")
             await uow.commit()
 
+    async def was_just_reset(self, token: Token, new: Password) -> bool:
+        """Whether this link has just been used to choose this password."""
+        async with self._unit_of_work() as uow:
+            found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
+        return found is not None and found.was_just_used(self._clock.now()) and await self.was_just_chosen(found.user, new)
+
     async def look_at_link(self, token: Token) -> MailedToken:
         """What a link is for, without using it. Raises `BadRequest` when it can no longer be used, and `ProviderRequired` where a password
         would be of no use.

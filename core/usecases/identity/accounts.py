@@ -73,6 +73,15 @@ class Accounts:
             await uow.commit()
         return user
 
+    async def was_just_registered(self, email: Email, password: Password) -> bool:
+        """Whether this account was registered a moment ago with this password: a form that is sent twice is no error."""
+        async with self._unit_of_work() as uow:
+            account = await uow.accounts.find(email)
+            if account is None or not account.is_new(self._clock.now()):
+                return False
+            found = await uow.account_passwords.find(account.id)
+        return found is not None and found.encoded is not None and await self._passwords.verify(found.encoded, password)
+
     async def choose_language(self, user: UserId, language: Language | None) -> None:
         """For mails and pages. None: the browser's. Raises `NotFound`."""
         async with self._unit_of_work() as uow:

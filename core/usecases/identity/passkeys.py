@@ -157,6 +157,17 @@ class Passkeys:
         self._metrics.passkeys_changed("added")
         return passkey
 
+    async def was_just_added(self, user: UserId, given: Registration) -> bool:
+        """Whether the person has added it a moment ago: a form that is sent twice is no error."""
+        try:
+            made = (await self._authenticators.read_registration(given, self.require_relying_party())).made
+        except PasskeyRefused:
+            return False
+        now = self._clock.now()
+        return made is not None and any(
+            one.credential_id == made.credential_id and one.is_new(now) for one in await self._lookup.list(user)
+        )
+
     async def rename(self, user: UserId, passkey: PasskeyId, name: str, actor: Actor) -> Passkey:
         """Raises `BadRequest` for the name, and `NotFound`."""
         name = passkey_name(name)

@@ -224,6 +224,12 @@ class Invitations:
             await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))
             await uow.commit()
 
+    async def was_just_answered(self, token: Token, status: InvitationStatus) -> bool:
+        """Whether it has been given this answer a moment ago: a form that is sent twice is no error."""
+        presented = await self._presented(token)
+        offer = await self._lookup.find(presented.which)
+        return offer is not None and offer.invitation.has_just_become(status, self._clock.now())
+
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
         """Close one batch of invitations whose time has passed, oldest first. Returns how many, and where the next batch begins."""
         async with self._unit_of_work() as uow:

@@ -57,6 +57,9 @@ class BindsForms(Protocol):
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
         """The secret in the cookie, and what its forms name besides. None: there is no such cookie."""
 
+    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
+        """That of a session which has ended since the form was given. None where its forms no longer count."""
+
 
 def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = "") -> str:
     """What `form_token` must be in the forms of a page under this rule. Empty when the browser has no cookie: it will not be taken."""
@@ -68,9 +71,11 @@ def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = 
 def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm) -> None:
     """Raises `PageOutOfDate`."""
     flow = form.flow if isinstance(form, FlowForm) else ""
-    bound = rule.secret(request, postern, flow)
-    if bound is None or not hmac.compare_digest(form_token(*bound).encode(), form.form_token.reveal().encode("utf-8", "surrogatepass")):
-        raise PageOutOfDate
+    given = form.form_token.reveal().encode("utf-8", "surrogatepass")
+    for bound in (rule.secret(request, postern, flow), rule.former_secret(request, postern)):
+        if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given):
+            return
+    raise PageOutOfDate
 
 
 class _Browser:
@@ -98,6 +103,17 @@ class _Browser:
             return token, _SESSION
         browser = flow_secret(request, base_url)
         return None if browser is None else (browser, _BROWSER)
+
+    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:  # noqa: ARG002 - for who signs out
+        return None
+
+
+class _SigningOut(_Browser):
+    """Of two clicks, the second finds the session ended, and its cookie still there: the browser has dropped the answer that takes it."""
+
+    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
+        token = session_token(request, postern.foundation.public_url) if request.caller is None else None
+        return None if token is None else (token, _SESSION)
 
 
 class _FoundByHandler(_Browser):
@@ -161,5 +177,6 @@ def _place(request: Request) -> str:
 
 BROWSER: Final[CallerRule] = _SignedIn("browser")
 BROWSER_OR_NOBODY: Final[CallerRule] = _Browser("browser_or_nobody")
+SIGNING_OUT: Final[CallerRule] = _SigningOut("browser_or_nobody")
 BROWSER_FOUND_BY_HANDLER: Final[CallerRule] = _FoundByHandler("browser_or_nobody")
 IN_FLOW: Final[CallerRule] = _InFlow("in_flow")

@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.secrets import Token
+from core.domain.tenancy.invitations import InvitationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import SIGN_IN
@@ -72,12 +73,15 @@ async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) 
 )
 async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern) -> Answer[NoBody]:
     """Accept or decline an invitation"""
-    form = call.body
-    if form.answer == "accept":
-        await postern.tenancy.invitations.accept(form.token, call.actor)
-        return redirect(_ACCEPTED)
-    await postern.tenancy.invitations.decline(form.token, call.actor)
-    return redirect(_DECLINED)
+    form, invitations = call.body, postern.tenancy.invitations
+    accepts = form.answer == "accept"
+    try:
+        await (invitations.accept if accepts else invitations.decline)(form.token, call.actor)
+    except BadRequest:
+        answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
+        if not await invitations.was_just_answered(form.token, answered):
+            raise
+    return redirect(_ACCEPTED if accepts else _DECLINED)
 
 
 @page.get(_ACCEPTED, caller=ANYONE, limit=UNLIMITED)

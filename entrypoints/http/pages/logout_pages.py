@@ -13,7 +13,7 @@ from core.usecases.federation.logouts import Farewell
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import forget_session
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, SIGNING_OUT, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -88,7 +88,7 @@ def logout_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
     return redirect(f"{END_SESSION_ENDPOINT}?{urlencode(pairs(call.body))}")
 
 
-@page.post(_CONFIRM, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=WITH_FORM, advice=_advice, refuses=(WayBackUnknown,))
+@page.post(_CONFIRM, caller=SIGNING_OUT, limit=PAGE_STEPS, policy=WITH_FORM, advice=_advice, refuses=(WayBackUnknown,))
 async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign out, or stay"""
     form = call.body

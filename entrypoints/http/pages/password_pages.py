@@ -94,6 +94,8 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
             raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
         await postern.identity.account_passwords.reset(form.token, form.new_password, call.actor)
     except LinkRefused:
+        if await postern.identity.account_passwords.was_just_reset(form.token, form.new_password):
+            return redirect(_CHOSEN)
         raise
     except BadRequest as refusal:
         return Answer(_form(path, form.token, call.language, {field: refusal}), 400)

@@ -84,20 +84,25 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     flow = await flow_of(call, postern, form.flow) if form.flow else None
     browser, _ = browser_secret(call, postern)
     wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
-    field = "email"
-    try:
-        email = email_field(form.email.strip(), postern.foundation.email_syntax)
-        field = "password"
-        service = service_named(wanted.organization, wanted.service_slug)
-        await postern.identity.accounts.register(email, form.password, wanted.organization, call.actor, service)
-    except (BadRequest, Conflict) as refusal:
-        text = shipped_pages().text(call.language)
-        if isinstance(refusal, Conflict):
-            field, said = "email", text("register.taken")
-        else:
-            said = text("sign_in.no_address") if field == "email" else in_words(refusal, text)
+    text = shipped_pages().text(call.language)
+
+    async def refused(field: str, said: str) -> Page:
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, {field: said}), 400)
+
+    try:
+        email = email_field(form.email.strip(), postern.foundation.email_syntax)
+    except BadRequest:
+        return await refused("email", text("sign_in.no_address"))
+    try:
+        service = service_named(wanted.organization, wanted.service_slug)
+        await postern.identity.accounts.register(email, form.password, wanted.organization, call.actor, service)
+    except BadRequest as refusal:
+        return await refused("password", in_words(refusal, text))
+    except Conflict:
+        # Of two equal forms, the second finds the account of the first.
+        if not await postern.identity.accounts.was_just_registered(email, form.password):
+            return await refused("email", text("register.taken"))
     if flow is None:
         request = {"to": own_place(form.to)}
         flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)

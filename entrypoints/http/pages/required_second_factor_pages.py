@@ -14,7 +14,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, FlowLink, advice, form_of, settled
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import AnyCall, Page, flow_of
+from entrypoints.http.pages.flows import AnyCall, Page, even_twice, flow_of
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
@@ -37,10 +37,14 @@ async def show_second_factor_required(call: Call[None, FlowLink], postern: Poste
 @page.post(SECOND_FACTOR_REQUIRED, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def set_up_later(call: Call[LaterForm], postern: Postern) -> Page:
     """Go on without a second factor, as long as there is time to set it up"""
-    flow = await flow_of(call, postern, call.body.flow)
-    return await settled(
-        call, flow, await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
-    )
+
+    async def answered(flow: Flow) -> Page:
+        authorizations = postern.federation.authorizations
+        return await settled(
+            call, flow, await authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
+        )
+
+    return await even_twice(call, postern, call.body.flow, answered)
 
 
 def _required(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:

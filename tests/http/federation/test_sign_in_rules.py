@@ -9,6 +9,7 @@ from core.domain.errors import SecondFactorRequired
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
+from tests.http.cast import all_at_once
 from tests.http.client import refused
 from tests.http.federation.arriving import Arriving, is_page, left, told
 from tests.http.federation.devices import Sets
@@ -65,6 +66,24 @@ async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_m
     # They are reminded when they sign in, not by each application that they go to.
     told(await tab.tabs.request("GET", house.asking()))
     told(await tab.tabs.request("GET", house.asking(prompt="none")))
+
+
+async def test_two_clicks_put_it_off_once(house: Arriving, grace: Person) -> None:
+    house.allow(grace)
+    require(house.people, house.acme, grace_days=3)
+    tab = await sign_in(house, grace)
+    (form,) = [form for form in tab.page.forms if form.action.startswith(REQUIRED)]
+
+    async def send() -> str:
+        other = tab.tabs.tab()
+        await other._go("POST", form.action, form.fields)
+        return left(other)["code"]
+
+    codes = [*await all_at_once(send, send), await send()]
+    assert len({*codes}) == 3
+    house.people.change("update flows set completed_at = completed_at - interval '11 seconds'")
+    late = await tab.tabs.request("POST", form.action, form.fields)
+    assert (late.status, b"out of date" in late.body) == (400, True)
 
 
 async def test_who_puts_it_off_is_asked_for_consent_and_not_again(house: Arriving, grace: Person) -> None:

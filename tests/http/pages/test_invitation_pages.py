@@ -46,6 +46,11 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Invitin
     done = await house.client.get("/ui/invitations/accepted")
     assert done.status == 200
     assert is_page(done)
+    # Sent twice is done once. A moment later, it says what has become of it.
+    again = await send(house.client, PAGE, token=token, answer="accept")
+    assert (again.status, again.header("location")) == (303, "/ui/invitations/accepted")
+    assert (await send(house.client, PAGE, token=token, answer="decline")).status == 400
+    house.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
     for again in (await send(house.client, PAGE, token=token, answer="accept"), await house.client.get(f"{PAGE}?token={token}")):
         assert again.status == 400
         assert is_page(again)
@@ -57,6 +62,9 @@ async def test_a_person_declines(house: Inviting) -> None:
     answer = await send(house.client, PAGE, token=token, answer="decline")
     assert (answer.status, answer.header("location")) == (303, "/ui/invitations/declined")
     assert house.statuses() == ["rejected"]
+    again = await send(house.client, PAGE, token=token, answer="decline")
+    assert (again.status, again.header("location")) == (303, "/ui/invitations/declined")
+    assert (await send(house.client, PAGE, token=token, answer="accept")).status == 400
     done = await house.client.get("/ui/invitations/declined")
     assert (done.status, is_page(done)) == (200, True)
     assert "has been declined" in text_of(await house.client.get(f"{PAGE}?token={token}"))

@@ -13,10 +13,11 @@ from entrypoints.http.application import build_application
 from entrypoints.http.machinery.accepts import LONGEST_FORM
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.identity.test_account_passwords import NEW, OLD, ada, forgotten, password_is, postbox
-from tests.http.people import BASE_URL, Person
+from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox
 
 __all__ = ["ada", "postbox"]  # fixtures
@@ -87,6 +88,26 @@ async def test_a_person_chooses_a_new_password(client: Client, postern: Postern,
     assert is_page(again)
     assert b"replaced it" in again.body
     assert (await client.get(f"{PAGE}?token={token}")).status == 400
+
+
+async def test_two_clicks_choose_it_once(client: Client, postbox: Postbox, ada: Person, people: People, log: CapturedLog) -> None:
+    """A browser that is clicked twice drops the first answer."""
+    token = await forgotten(client, postbox, ada)
+    log.remember(token, NEW)
+
+    async def choose(password: str = NEW) -> tuple[int, str | None]:
+        answer = await send(client, token=token, new_password=password, repeated=password)
+        return answer.status, answer.header("location")
+
+    assert {*await all_at_once(choose, choose)} == {await choose()} == {(303, "/ui/password-chosen")}
+    assert len(people.rows("select from audit_log where action = 'security.password.changed'")) == 1
+    # What was not chosen is not confirmed, and nothing is a moment later.
+    assert (await choose(OLD))[0] == 400
+    people.change("update mailed_tokens set used_at = used_at - interval '11 seconds'")
+    assert (await choose())[0] == 400
+    people.change("update mailed_tokens set used_at = now()")
+    people.change("update users set password_changed_at = password_changed_at - interval '11 seconds'")
+    assert (await choose())[0] == 400
 
 
 async def test_an_invited_person_finds_the_same_page_under_another_name(client: Client, postbox: Postbox, ada: Person) -> None:

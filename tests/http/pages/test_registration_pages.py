@@ -8,7 +8,8 @@ from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
-from tests.http.client import Client
+from tests.http.cast import all_at_once
+from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, link_in
@@ -72,7 +73,7 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     [
         ("bob", PASSWORD, "email", "like name@example.org"),
         ("bob@example.org", "short", "password", "at least 8"),
-        ("ada@example.org", PASSWORD, "email", "There is an account with this address already"),
+        ("ada@example.org", "three wet matches", "email", "There is an account with this address already"),
     ],
 )
 async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, wrong: str, says: str, tabs: Tabs, people: People) -> None:
@@ -84,6 +85,28 @@ async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, 
     assert says in tab.page.text
     assert tab.page.inputs["email"]["value"] == email
     assert "value" not in tab.page.inputs["password"]
+
+
+async def test_two_clicks_register_once(tabs: Tabs, people: People, postern: Postern) -> None:
+    """A browser that is clicked twice drops the first answer."""
+    tab = await tabs.tab().open("/ui/register")
+    form = tab.page.forms[0]
+    fields = {**form.fields, "email": "bob@example.org", "password": PASSWORD}
+
+    async def send(**other: str) -> Received:
+        return await tabs.request("POST", form.action, {**fields, **other})
+
+    first, second = await all_at_once(send, send)
+    for answer in (first, second, await send()):
+        assert answer.status == 303
+        assert (answer.header("location") or "").startswith("/ui/check-mail?flow=")
+    assert people.rows("select email from users") == [{"email": "bob@example.org"}]
+    (mail,) = await Postbox(postern).empty()
+    assert mail.to == "bob@example.org"
+    assert (await send(password="three wet matches")).status == 400
+    people.change("update users set created_at = created_at - interval '11 seconds'")
+    late = await send()
+    assert (late.status, b"There is an account with this address already" in late.body) == (400, True)
 
 
 async def test_the_page_and_the_mail_have_the_looks_of_the_organization(

@@ -169,6 +169,11 @@ class PostgresSaml:
         rows = await ask(self._pool, FlowRow, _LOGOUT, {"id": flow})
         return rows[0].flow(flow) if rows else None
 
+    async def sign_out_under_way(self, browser_digest: bytes, expires_after: datetime) -> Flow | None:
+        parameters = {"browser_digest": browser_digest, "expires_after": expires_after}
+        rows = await ask(self._pool, IdRow, _UNDER_WAY, parameters)
+        return await self.logout(FlowId(rows[0].id)) if rows else None
+
     async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
         parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow)}
         return bool(await ask(self._pool, IdRow, _CLAIM, parameters))
@@ -270,6 +275,14 @@ _EXCHANGES: Final = """
 """
 
 _LOGOUT: Final[LiteralString] = f"{FIND_FLOW} where flows.id = %(id)s and flows.purpose = 'saml_logout' and flows.expires_at > now()"
+
+_UNDER_WAY: Final = """
+    select id
+      from flows
+     where browser_digest = %(browser_digest)s and purpose = 'saml_logout' and completed_at is null and expires_at >= %(expires_after)s
+     order by id desc
+     limit 1
+"""
 
 _CLAIM: Final = """
     update flows

@@ -27,7 +27,7 @@ from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_
 from core.domain.identifiers import FlowId, SamlSessionId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
+from core.domain.identity.flows import GRACE, Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
@@ -191,6 +191,10 @@ class SamlLogouts:
                 await uow.flows.add(flow, browser.digest())
             await uow.commit()
         return flow
+
+    async def begun(self, browser: Token) -> Flow | None:
+        """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""
+        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - GRACE + FLOW_LIFETIME)
 
     async def go_on(self, flow: Flow) -> Next:
         """From where a sign-out is. Raises `FlowOver`."""

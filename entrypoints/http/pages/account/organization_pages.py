@@ -18,7 +18,7 @@ from core.domain.errors import (
 )
 from core.domain.identifiers import InvitationId
 from core.domain.secrets import Token
-from core.domain.tenancy.invitations import OwnInvitation
+from core.domain.tenancy.invitations import InvitationStatus, OwnInvitation
 from core.domain.tenancy.organizations import OrganizationOverview
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -148,20 +148,20 @@ async def answer_own_invitation(call: Call[AnswerForm, None, InvitationPath], po
 
     The same answer, sent twice, is no error.
     """
-    form = call.body
+    form, invitations = call.body, postern.tenancy.invitations
+    accepts = form.answer == "accept"
     try:
-        await postern.tenancy.invitations.require_listed(call.caller, InvitationId(call.path.invitation_id), form.invitation)
-        if form.answer == "accept":
-            await postern.tenancy.invitations.accept(form.invitation, call.actor)
-        else:
-            await postern.tenancy.invitations.decline(form.invitation, call.actor)
+        await invitations.require_listed(call.caller, InvitationId(call.path.invitation_id), form.invitation)
+        await (invitations.accept if accepts else invitations.decline)(form.invitation, call.actor)
     except (TeamLimitExceeded, OrganizationNotActive, InvitationExpired) as refusal:
         invitation, token = await _own(call, postern)
         return Answer(_asked(call, postern, invitation, token, refusal), 400)
     except BadRequest:
-        # Answered by the first of two forms, in another tab, or withdrawn meanwhile: the list says what there still is.
-        return back_to(_INVITATIONS, "answered")
-    return back_to(_INVITATIONS, "joined" if form.answer == "accept" else "declined")
+        answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
+        if not await invitations.was_just_answered(form.invitation, answered):
+            # In another tab, or withdrawn meanwhile: the list says what there still is.
+            return back_to(_INVITATIONS, "answered")
+    return back_to(_INVITATIONS, "joined" if accepts else "declined")
 
 
 def _status(one: OrganizationOverview) -> str:

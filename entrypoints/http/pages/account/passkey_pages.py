@@ -74,12 +74,16 @@ async def new_passkey_options(call: Call[NewPasskeyForm], postern: Postern) -> A
 @page.post(_ADD, caller=BROWSER, limit=CREDENTIALS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT, refuses=(RateLimited,))
 async def add_own_passkey(call: Call[NewPasskeyForm], postern: Postern) -> Page:
     """Add a passkey"""
-    form = call.body
+    form, passkeys = call.body, postern.identity.passkeys
     try:
         given = read(form.credential, RegistrationCredential).registration()
-        await postern.identity.passkeys.add(call.caller, given, form.name, call.actor)
-    except (BadRequest, Conflict) as refusal:
+    except BadRequest as refusal:
         return Answer(_new(call, postern, form.name, refusal), 400)
+    try:
+        await passkeys.add(call.caller, given, form.name, call.actor)
+    except (BadRequest, Conflict) as refusal:
+        if not await passkeys.was_just_added(call.caller.user, given):
+            return Answer(_new(call, postern, form.name, refusal), 400)
     return back_to(PASSKEYS, "added")
 
 
@@ -106,13 +110,18 @@ async def ask_to_remove_passkey(call: Call[None, None, PasskeyPath], postern: Po
     return _ask(call, postern, await _own(call, postern))
 
 
-@page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
+@page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
 async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPath], postern: Postern) -> Page:
-    """Remove a passkey"""
+    """Remove a passkey
+
+    One that is gone already is no error.
+    """
     try:
         await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     except BadRequest as refusal:
         return Answer(_ask(call, postern, await _own(call, postern), refusal), 400)
+    except NotFound:
+        pass
     return back_to(PASSKEYS, "removed")
 
 

@@ -36,6 +36,8 @@ class LanguageForm(BoundForm, frozen=True, kw_only=True):
 
 class EmailForm(BoundForm, frozen=True, kw_only=True):
     email: str = ""
+    current: str = ""
+    """The address that the page was shown with."""
 
 
 @page.get(PROFILE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
@@ -83,7 +85,9 @@ async def send_email_form(call: Call[EmailForm], postern: Postern) -> Page:
         return Answer(_form(call, postern, given, refusal), 429 if isinstance(refusal, RateLimited) else 400)
     if change.pending is not None:
         return back_to(PROFILE, "mailed")
-    return back_to(PROFILE, "kept" if change.email.key == call.caller.email.key else "moved")
+    # Of two equal forms, the second finds the address moved already.
+    is_kept = change.email.address == call.caller.email.address == (call.body.current or call.caller.email.address)
+    return back_to(PROFILE, "kept" if is_kept else "moved")
 
 
 def _address(given: str, postern: Postern) -> Email:

@@ -276,6 +276,27 @@ async def test_a_person_signs_out_here(provider: Providing) -> None:
     is_page(await provider.browser().request("GET", tab.place), 400)
 
 
+async def test_two_clicks_sign_out_and_tell_the_service_providers(provider: Providing) -> None:
+    """A browser that is clicked twice drops the first answer: the second leads on to those that are to be told."""
+    await provider.ready(slo_url=SLO)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    await _entered(browser)
+    tab = await browser.tab().open("/ui")
+    (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
+    cookies = {**browser.cookies, "__Host-postern_flow": provider.postern.foundation.secrets.token().reveal()}
+
+    async def send() -> str | None:
+        browser.cookies = dict(cookies)
+        return (await browser.request("POST", "/ui/sign-out", form.fields)).header("location")
+
+    for place in (await send(), await send()):
+        assert (place or "").startswith("/ui/saml/sign-out?flow=")
+        sent(await browser.request("GET", place or ""), SLO, "SAMLRequest")
+    provider.people.change("update flows set expires_at = expires_at - interval '11 seconds'")
+    assert await send() == "/ui/signed-out"
+
+
 async def test_answers_go_where_the_metadata_say(provider: Providing) -> None:
     await provider.ready()
     place = redirect_logout().replace("/>", f' ResponseLocation="{SLO}/done"/>')

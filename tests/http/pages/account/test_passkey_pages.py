@@ -1,6 +1,7 @@
 """`/ui/passkeys`: listed, added, named, removed; as the second step; and as a fresh proof."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,6 +10,7 @@ import pytest
 from core.domain.identity.passkeys import Obstacle
 from tests.authenticator import ELIGIBLE, GOOD, Passkey
 from tests.http.browsing import PageForm, Tab
+from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import Home, is_account_page
 from tests.http.signing_in import PASSWORD
 
@@ -74,9 +76,33 @@ async def test_one_is_added_looked_at_named_and_removed(home: Home) -> None:
     assert home.tab.status == 400
     assert "This is your last way to sign in" in home.tab.page.text
     token = home.form.fields
-    for place in (f"{PAGE}/{uuid4()}", f"{PAGE}/{uuid4()}/remove"):
+    unknown = f"{PAGE}/{uuid4()}"
+    for place in (unknown, f"{unknown}/remove"):
         assert (await home.open(place)).status == 404
-        assert (await home.tabs.request("POST", place, token)).status == 404
+    assert (await home.tabs.request("POST", unknown, token)).status == 404
+
+
+async def test_two_clicks_add_once_and_remove_once(home: Home) -> None:
+    await home.has_password(PASSWORD)
+    tab = await home.open(ADD)
+    passkey = Passkey.made()
+    fields = {**form_of(tab, ADD).fields, "credential": json.dumps(passkey.create(await options(home, tab, ADD)))}
+
+    def send(place: str) -> Callable[[], Awaitable[str | None]]:
+        async def sent() -> str | None:
+            return (await home.tabs.request("POST", place, fields)).header("location")
+
+        return sent
+
+    assert {*await all_at_once(send(ADD), send(ADD))} == {await send(ADD)()} == {f"{PAGE}?done=added"}
+    (id_,) = kept(home)
+    home.people.change("update passkeys set created_at = created_at - interval '11 seconds'")
+    late = await home.tabs.request("POST", ADD, fields)
+    assert (late.status, b"has been added already" in late.body) == (400, True)
+    remove = f"{PAGE}/{id_}/remove"
+    assert {*await all_at_once(send(remove), send(remove))} == {await send(remove)()} == {f"{PAGE}?done=removed"}
+    assert kept(home) == []
+    assert len(home.audited("security.passkey.removed")) == 1
 
 
 async def test_what_is_none_brings_the_form_back(home: Home) -> None:
