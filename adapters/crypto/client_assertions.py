@@ -41,6 +41,6 @@ class JwtClientAssertions:
             public: Any = algorithm.from_jwk(json.dumps(key))
             claims: Mapping[str, Json] = jwt.decode(assertion, public, algorithms=allowed, options=SIGNATURE_ALONE)
         # ValueError: numbers that are no key.
-        except (jwt.PyJWTError, ValueError) as error:
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise client_refused(f"the assertion does not verify: {error}") from None
         return claims

@@ -94,7 +94,7 @@ def _header(message: EmailMessage, name: str) -> str:
 def _date(message: EmailMessage) -> datetime | None:
     try:
         return parsedate_to_datetime(_header(message, "Date"))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -4,8 +4,7 @@ makes something. A few calls, so a library of its own would cost more than it sa
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -13,6 +12,7 @@ from uuid import UUID
 import trio
 
 from core.domain.errors import BadRequest
+from core.domain.http_dates import http_date
 from core.domain.identifiers import OrganizationId
 from core.domain.outbound.destinations import destination
 from core.domain.secrets import Secret
@@ -126,7 +126,8 @@ class HostedCheckout:
             else:
                 refused = _failure(answer)
                 if refused is None:
-                    return _object(answer), min(_date(answer) or began, began)
+                    # By its clock, by which its events are dated.
+                    return _object(answer), min(http_date(answer.headers.get("date", ""), began) or began, began)
                 failure = refused
                 if answer.status not in _BUSY:
                     raise failure
@@ -176,17 +177,9 @@ def _object(answer: OutboundAnswer) -> Mapping[str, Any]:
     return found
 
 
-def _date(answer: OutboundAnswer) -> datetime | None:
-    """The provider's clock, by which its events are dated."""
-    try:
-        return parsedate_to_datetime(answer.headers.get("date", "")).astimezone(UTC)
-    except ValueError:
-        return None
-
-
 def _text(thing: Mapping[str, Any], name: str) -> str:
     value = thing.get(name)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
         raise PaymentUnavailable(f"an answer without {name}", answered=True)
     return value
 

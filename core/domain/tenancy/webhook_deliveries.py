@@ -8,11 +8,11 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
+from core.domain.http_dates import http_date
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId
 from core.domain.json import Json
 from core.domain.secrets import Secret
@@ -26,6 +26,8 @@ ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
 # A receiver may ask for more time, but not for ever.
 LONGEST_REST: Final = timedelta(hours=6)
 LONGEST_KEPT_ANSWER: Final = 2_000
+# Why an attempt failed that raised what nobody has foreseen.
+BROKEN: Final = "internal_error"
 # Events that one replay queues.
 MOST_REPLAYED: Final = 10_000
 
@@ -168,11 +170,10 @@ def rest_asked(retry_after: str | None, now: datetime) -> timedelta | None:
     if text.isascii() and text.isdigit() and len(text) < 10:
         asked = timedelta(seconds=int(text))
     else:
-        try:
-            at = parsedate_to_datetime(text)
-        except ValueError:
+        at = http_date(text, now)
+        if at is None:
             return None
-        asked = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - now
+        asked = at - now
     return min(max(asked, timedelta(0)), LONGEST_REST)
 
 

@@ -1,0 +1,41 @@
+"""Dates as HTTP has them (RFC 9110 section 5.6.7): the form that is sent today, and two older ones that are still to be understood. The
+library's parser of dates in mail takes much more, and for some of it raises what nobody expects of a date.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH: Final = f"(?P<month>{'|'.join(_MONTHS)})"
+_SHORT: Final = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_LONG: Final = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+_TIME: Final = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_FORMS: Final = tuple(
+    re.compile(form)
+    for form in (
+        rf"{_SHORT}, (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT",
+        rf"{_LONG}, (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT",
+        rf"{_SHORT} {_MONTH} (?P<day>[0-9]{{2}}| [0-9]) {_TIME} (?P<year>[0-9]{{4}})",
+    )
+)
+_CENTURY: Final = 100
+
+
+def http_date(text: str, now: datetime) -> datetime | None:
+    """None for what is no such date. A year of two digits that seems to be more than 50 years in the future is in the past."""
+    found = next((found for form in _FORMS if (found := form.fullmatch(text)) is not None), None)
+    if found is None:
+        return None
+    year = int(found["year"])
+    if len(found["year"]) == 2:
+        year += now.year - now.year % _CENTURY
+        if year > now.year + _CENTURY // 2:
+            year -= _CENTURY
+    # A leap second.
+    second = 59 if found["second"] == "60" else int(found["second"])
+    month = 1 + _MONTHS.index(found["month"])
+    try:
+        return datetime(year, month, int(found["day"]), int(found["hour"]), int(found["minute"]), second, tzinfo=UTC)
+    except ValueError:
+        return None
