@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from traceback import TracebackException
@@ -13,11 +13,13 @@ from typing import Any, Final, TextIO, cast
 import msgspec
 import structlog
 from structlog.contextvars import merge_contextvars
-from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
+from structlog.typing import EventDict, ExceptionTransformer, ExcInfo, Processor, WrappedLogger
 
 from core.domain.secrets import Secret
 
 MASK: Final = "***"
+UNTOLD: Final = "(not to be told)"
+"""In place of what cannot be written down."""
 LEVELS: Final[Mapping[str, int]] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 # Nothing of the kind is logged on purpose. This is the second line of defence, for a mistake of ours and for what libraries log.
@@ -30,6 +32,9 @@ _EMAIL: Final = re.compile(r"[^\s@<>()\[\]{}\"'=,:;]+@([\w-]+(?:\.[\w-]+)+)")
 # begins.
 _DETAIL: Final = re.compile(r"\nDETAIL:.*?(?=\n\n|\Z)", re.DOTALL)
 _TRACEBACK_FRAMES: Final = 30
+# Of what cannot be encoded as it is.
+_DEEPEST: Final = 8
+_LEVELS_DOWN: Final = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO)
 _out: "_Unfailing | None" = None
 
 
@@ -43,7 +48,7 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.ExceptionRenderer(_people_traceback if for_people else _structured_traceback),
+        structlog.processors.ExceptionRenderer(_rendered(_people_traceback if for_people else _structured_traceback)),
         mask,
         _people_line if for_people else _json_line,
     ]
@@ -125,21 +130,25 @@ class LibraryHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = record.getMessage()
-        except (TypeError, ValueError):
-            message = str(record.msg)
-        structlog.get_logger().log(record.levelno, "library_message", library=record.name, message=message, exc_info=record.exc_info)
+        except Exception:  # noqa: BLE001 - a library's mistake in a line for the log
+            message = record.msg if isinstance(record.msg, str) else _shown(record.msg)
+        level = next((named for named in _LEVELS_DOWN if record.levelno >= named), logging.DEBUG)
+        structlog.get_logger().log(level, "library_message", library=record.name, message=message, exc_info=record.exc_info)
 
 
 def mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Masks secrets and whole e-mail addresses before a line leaves the process."""
     for name, value in event.items():
         if name != "event":
-            event[name] = _masked(name, value)
+            try:
+                event[name] = _masked(name, value)
+            except Exception:  # noqa: BLE001 - what cannot be looked through does not leave
+                event[name] = UNTOLD
     return event
 
 
 def _masked(name: str, value: Any) -> Any:
-    lower = name.lower()
+    lower = str(name).lower()
     named_so = lower in _SECRET_NAMES or lower.endswith(_SECRET_ENDINGS)
     if isinstance(value, Secret) or (named_so and value is not None and not isinstance(value, bool)):
         return MASK
@@ -150,6 +159,18 @@ def _masked(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_masked("", one) for one in value]
     return value
+
+
+def _rendered(render: Callable[[ExcInfo], Any]) -> ExceptionTransformer:
+    """An exception may be of any kind, and what it says of itself may raise another."""
+
+    def rendered(exc_info: ExcInfo) -> Any:
+        try:
+            return render(exc_info)
+        except Exception:  # noqa: BLE001 - its type is better than nothing
+            return {"type": exc_info[0].__qualname__, "message": UNTOLD, "frames": []}
+
+    return rendered
 
 
 def _structured_traceback(exc_info: ExcInfo) -> Any:
@@ -190,20 +211,46 @@ def _json_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
 def _people_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     time, level, name = event.pop("timestamp"), event.pop("level"), event.pop("event")
     trace = event.pop("exception", None)
-    line = _people(time, level, name, event).decode(errors="surrogatepass")
-    return line if trace is None else f"{line}\n{trace}"
+    line = _people(time, level, name, event).decode()
+    return line if trace is None else f"{line}\n{_writable(str(trace))}"
 
 
 def _json(time: str, level: str, name: str, event: EventDict) -> bytes:
     # Time, level and event first, in the order that a line is read.
-    return _encode({"timestamp": time, "level": level, "event": name, **event})
+    line = {"timestamp": time, "level": level, "event": name, **event}
+    try:
+        return _encode(line)
+    except Exception:  # noqa: BLE001 - half a surrogate pair, a number of thousands of digits, something that contains itself: there is a line
+        return _encode({_writable(str(key)): _plain(value, _DEEPEST) for key, value in line.items()})
 
 
 def _people(time: str, level: str, name: str, event: EventDict) -> bytes:
     said = " ".join([f"{key}={_shown(value)}" for key, value in event.items()])
-    return f"{time[11:23]} {level:<7} {name}{' ' if said else ''}{said}".encode(errors="surrogatepass")
+    return _writable(f"{time[11:23]} {level:<7} {name}{' ' if said else ''}{said}").encode()
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except Exception:  # noqa: BLE001 - whatever it is, there is a line
+        text = UNTOLD
     return repr(text) if not text.isprintable() or " " in text or not text else text
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """What can be encoded of it."""
+    try:
+        if isinstance(value, Mapping) and depth:
+            return {_writable(str(key)): _plain(one, depth - 1) for key, one in value.items()}
+        if isinstance(value, list | tuple) and depth:
+            return [_plain(one, depth - 1) for one in value]
+        if value is None or isinstance(value, int | float):
+            return msgspec.Raw(_encode(value))
+        return _writable(value if isinstance(value, str) else repr(value))
+    except Exception:  # noqa: BLE001 - as above
+        return UNTOLD
+
+
+def _writable(text: str) -> str:
+    """Half a surrogate pair is no character, and no file takes it."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -7,11 +7,14 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Final
 
 import psycopg
 import pytest
 import structlog
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from core.domain.secrets import Password, Token
 from entrypoints import logs
@@ -238,3 +241,108 @@ def test_a_log_that_was_configured_in_another_way_gets_the_line_of_a_request_too
     with structlog.testing.capture_logs() as captured:
         logs.RequestLog().tell(dict(REQUEST), is_probe=False)
     assert captured == [{**REQUEST, "event": "request", "log_level": "info"}]
+
+
+class _Odd:
+    """What says nothing of itself, or only halves of characters."""
+
+    def __init__(self, says: str | None) -> None:
+        self._says = says
+
+    def __repr__(self) -> str:
+        if self._says is None:
+            raise RuntimeError("nothing")
+        return self._says
+
+    __str__ = __repr__
+
+
+class _OddError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("nothing")
+
+
+def _round() -> list[Any]:
+    itself: list[Any] = []
+    itself.append({"again": itself})
+    return itself
+
+
+def _deep() -> Any:
+    value: Any = "\ud800"
+    for _ in range(5000):
+        value = [value]
+    return value
+
+
+_TEXTS: Final = st.text(st.characters(), max_size=8) | st.sampled_from(["\ud800", "a\udfffb", "\x00", "x@\ud800.example", "\n", "\u2028"])
+_SCALARS: Final = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.integers(),
+    st.builds(pow, st.just(10), st.just(5000)),
+    _TEXTS,
+    st.binary(max_size=4),
+    st.builds(_Odd, st.none() | _TEXTS),
+    st.builds(object),
+    st.datetimes(),
+    st.decimals(),
+    st.builds(Token, _TEXTS),
+    st.builds(_round),
+    st.builds(_deep),
+    st.just(type),
+)
+_KEYS: Final = st.one_of(_TEXTS, st.integers(), st.none(), st.tuples(_TEXTS), st.builds(_Odd, st.none() | _TEXTS))
+_VALUES: Final = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3) | st.frozensets(_TEXTS), max_leaves=8
+)
+_ERRORS: Final = st.sampled_from([None, ValueError("\ud800"), _OddError(), ExceptionGroup("\udfff", [ValueError("\ud800"), _OddError()])])
+_RESERVED: Final = frozenset({"event", "level", "timestamp", "exc_info", "exception", "stack_info", "self"})
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@given(
+    event=_TEXTS,
+    fields=st.dictionaries(_TEXTS.filter(lambda name: name not in _RESERVED), _VALUES, max_size=4),
+    error=_ERRORS,
+)
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_log_takes_whatever_it_is_given(form: str, event: str, fields: dict[str, Any], error: Exception | None) -> None:
+    with TemporaryFile("w+", encoding="utf-8") as out:
+        logs.configure("debug", form, out)
+        structlog.get_logger().error(event, **fields, exc_info=error)
+        logs.RequestLog().tell({"method": "GET", **fields}, is_probe=False)
+        logging.getLogger("of.others").log(35, "%s", _Odd(event))
+        logging.getLogger("of.others").error(_Odd(None), exc_info=error)
+        out.seek(0)
+        written = out.read()
+    if form == "json":
+        lines = [json.loads(line) for line in written.split("\n") if line]
+        assert [line["level"] for line in lines] == ["error", "info", "warning", "error"]
+    else:
+        assert written.count("library_message") >= 2
+        assert "request" in written
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_half_a_character_is_told_as_it_was_sent(form: str, out: io.StringIO) -> None:
+    logs.configure("info", form, out)
+    structlog.get_logger().info("refused", detail="Unsupported: \ud800", number=5, nested={"all": ["well", 1.5, None]})
+    assert "ud800" in out.getvalue()
+    if form == "json":
+        (line,) = _lines(out)
+        assert {**line, "timestamp": ""} == {
+            "timestamp": "",
+            "level": "info",
+            "event": "refused",
+            "detail": "Unsupported: \\ud800",
+            "number": 5,
+            "nested": {"all": ["well", 1.5, None]},
+        }
+
+
+def test_a_stack_is_told_although_half_a_character_is_in_it(out: io.StringIO) -> None:
+    logs.configure("info", "text", out)
+    structlog.get_logger().error("failed", exc_info=ValueError("the claim is \ud800"))
+    assert "ValueError: the claim is \\ud800" in out.getvalue()

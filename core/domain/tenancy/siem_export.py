@@ -207,7 +207,12 @@ def refusal(provider: Provider, status: int, body: bytes) -> str | None:
         return None
     error = failed[0].get("error")
     kind = error.get("type") if isinstance(error, dict) else None
-    return f"{len(failed)} entries refused, the first with {failed[0]['status']} {kind or ''}".strip()[:_LONGEST_ERROR]
+    return f"{len(failed)} entries refused, the first with {failed[0]['status']} {_word(kind)}".strip()[:_LONGEST_ERROR]
+
+
+def _word(kind: Any) -> str:
+    """What a member may be shown, and a log may hold."""
+    return "".join(letter for letter in kind[:_LONGEST_ERROR] if " " <= letter <= "~") if isinstance(kind, str) else ""
 
 
 def _failed(item: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
+import structlog
 
 from core.domain.errors import Refusal
 from core.domain.federation.scim.exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
@@ -14,6 +15,8 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.error_shapes import scim_type_of
 
+log = structlog.get_logger()
+
 # In bytes. The form of a longer body is not worth the time.
 _LONGEST_BODY: Final = 32 << 10
 _MOST_FIELDS: Final = 20
@@ -21,7 +24,7 @@ _LONGEST_METHOD: Final = 16
 
 
 def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callable[[int, Refusal | None], None]:
-    def tell(status: int, refusal: Refusal | None) -> None:
+    def record(status: int, refusal: Refusal | None) -> None:
         postern.federation.scim_recorder.record(
             ScimExchange(
                 id=ScimExchangeId(postern.foundation.ids.new()),
@@ -38,6 +41,13 @@ def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callabl
                 occurred_at=postern.foundation.clock.now(),
             )
         )
+
+    def tell(status: int, refusal: Refusal | None) -> None:
+        try:
+            record(status, refusal)
+        except Exception:
+            # The request has its answer, whatever becomes of the record.
+            log.exception("scim_exchange_not_recorded")
 
     return tell
 
