@@ -17,8 +17,10 @@ from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
 from core.frozen import Frozen
 from ports.tenancy.siem import ClaimedExport, Held
 
-# Configurations that one claim looks at. The next one goes on where it stopped.
+# Configurations that one statement looks at, and statements of one claim that finds nothing. The next one goes on where it stopped, so what
+# a claim costs does not grow with the number of exports.
 _LOOKED_AT: Final = 500
+_PARTS: Final = 4
 _FIRST: Final = UUID(int=0)
 
 
@@ -88,7 +90,7 @@ class PostgresSiemQueue:
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
         """Goes round: after the last configuration comes the first again, so none waits for ever behind others."""
         ends = 1 if self._after[failing] == _FIRST else 2
-        while True:
+        for _ in range(_PARTS):
             parameters = {"after": self._after[failing], "limit": limit, "lease": lease, "failing": failing, "most": _LOOKED_AT}
             rows = await ask(self._pool, _Claim, _CLAIM, parameters)
             self._after[failing] = rows[0].last or _FIRST
@@ -96,6 +98,7 @@ class PostgresSiemQueue:
             ends -= rows[0].last is None
             if claimed or ends == 0:
                 return claimed
+        return []
 
     async def entries(self, claimed: ClaimedExport, stream: Stream, after: int, most: int, most_bytes: int) -> Sequence[Numbered]:
         parameters = {"organization": claimed.organization, "export": claimed.id, "after": after, "most": most, "bytes": most_bytes}
@@ -326,14 +329,34 @@ _RELEASE: Final[LiteralString] = f"""
     update siem_configurations set lease = null, leased_until = null where id = %(id)s and lease = %(lease)s and {_AT_LEISURE}
 """
 
-# The janitor's: numbered sign-ins that were received, or whose export is gone.
+# The janitor's: numbered sign-ins that were received, or whose export is gone. Hops from export to export, and reads of each no more than
+# what goes: those that wait for a receiver may be millions.
 FORGET_RECEIVED: Final = """
-    delete from sign_in_links
-     where (export_id, sequence) in (
-               select links.export_id, links.sequence
-                 from sign_in_links as links
-                 left join siem_configurations as configurations on configurations.id = links.export_id
-                where configurations.id is null or links.sequence <= configurations.sign_in_sequence
-                limit %(limit)s
-           )
+    with recursive
+         exports (id) as (
+             (select export_id from sign_in_links order by export_id limit 1)
+              union all
+             select (select export_id from sign_in_links where export_id > exports.id order by export_id limit 1)
+               from exports
+              where exports.id is not null
+         ),
+         received as (
+             select links.place
+               from exports
+              cross join lateral (
+                        select coalesce(
+                                   (select sign_in_sequence from siem_configurations where id = exports.id), 9223372036854775807
+                               ) as sequence
+                    ) as last
+              cross join lateral (
+                        select ctid as place
+                          from sign_in_links
+                         where export_id = exports.id and sequence <= last.sequence
+                         order by sequence
+                         limit %(limit)s
+                           for update skip locked
+                    ) as links
+              limit %(limit)s
+         )
+  delete from sign_in_links where ctid = any (array(select place from received))
 """
