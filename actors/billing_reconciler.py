@@ -10,11 +10,13 @@ import structlog
 import trio
 
 from actors.billing_turns import BillingTurns
+from actors.failures import Mishaps
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from ports.clock import Clock
+from ports.metrics import Metrics
 from ports.services.billing import BillingInbox, PaymentUnavailable
 
 log = structlog.get_logger()
@@ -41,6 +43,7 @@ class BillingReconciler:
         inbox: BillingInbox,
         turns: BillingTurns,
         *,
+        metrics: Metrics,
         clock: Clock,
         spread: Callable[[], float],
         poll: float = _POLL,
@@ -60,6 +63,7 @@ class BillingReconciler:
         self._breath = breath
         self._rest = rest
         self._young = young
+        self._mishaps = Mishaps(self.name, metrics)
         self._outages = (Outage(self.name, spread), Outage(self.name, spread))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -122,8 +126,18 @@ class BillingReconciler:
         )
         while True:
             for step in steps:
-                if await step():
+                if await self._done(step):
                     break
             else:
                 return
             await trio.sleep(self._breath)
+
+    async def _done(self, step: Callable[[], Awaitable[bool]]) -> bool:
+        """What it was about was claimed, and comes up again when that has run out."""
+        try:
+            return await step()
+        except (PaymentUnavailable, Unavailable, Overloaded):
+            raise
+        except Exception as error:  # noqa: BLE001 - one mishap is no reason to ask about nothing else
+            self._mishaps.tell(error)
+            return False

@@ -1,22 +1,28 @@
 """Dispatchers: bring what happens to the receivers that organizations have named, events to webhooks and ended sessions to services. The
-unit of their work is the destination, so that a receiver that is dead or slow is nobody else's problem.
+unit of their work is the destination, and slots are shared out by organization, so that a receiver that is dead, slow or odd is nobody
+else's problem.
 
 Delivery is at least once: what was sent when the process died, or lost its lease, is sent again under the same id.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 import trio
 
+from actors.failures import Mishaps
 from actors.outages import Outage
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.webhook_deliveries import Outcome
 from core.usecases.tenancy.webhook_deliveries import LEASE
 from ports.jobs import Doorbell
+from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
@@ -29,6 +35,8 @@ _POLL: Final = 5.0
 # A destination that keeps up may go on for as long as this before it makes room for others. No attempt begins later: what a member has
 # changed meanwhile, the secret, the URL or that it is disabled, holds from then on.
 _TURN: Final = 1.0
+# For a destination that we failed over ourselves.
+_AFTER_MISHAP: Final = timedelta(minutes=5)
 # To give leases back at shutdown.
 _LAST_WORDS: Final = 1.0
 
@@ -36,6 +44,8 @@ _LAST_WORDS: Final = 1.0
 class Receiver(Protocol):
     """A claimed destination. `is_failing`: its last attempt failed."""
 
+    @property
+    def organization(self) -> OrganizationId: ...
     @property
     def is_failing(self) -> bool: ...
 
@@ -47,11 +57,62 @@ Due = TypeVar("Due")
 class Deliveries(Protocol[To, Due]):
     """What is brought, and to whom."""
 
-    async def claim(self, limit: int, *, failing: bool) -> Sequence[To]: ...
+    async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId]) -> Sequence[To]: ...
     async def due(self, receiver: To) -> Sequence[Due]: ...
     async def attempt(self, receiver: To, due: Due, elapsed: Callable[[], float]) -> Outcome: ...
+    def broken(self, due: Due, elapsed: Callable[[], float]) -> Outcome: ...
     async def settle(self, receiver: To, outcomes: Sequence[Outcome]) -> None: ...
-    async def release(self, receiver: To) -> None: ...
+    async def release(self, receiver: To, rest: timedelta | None = None) -> None: ...
+
+
+class _Slots:
+    """Whoever is claimed has one, from the claim to the end of its turn: nothing waits for a slot with a destination in hand that a member
+    may change meanwhile. Of those that are left, an organization gets fewer the more it has: alone it comes to half of them, and however
+    many are busy, some stay free for the next one.
+    """
+
+    def __init__(self) -> None:
+        self._free = {False: SLOTS, True: SLOTS_OF_FAILING}
+        self._held: dict[bool, Counter[OrganizationId]] = {False: Counter(), True: Counter()}
+
+    def free(self, *, failing: bool) -> int:
+        return min(self._free[False], self._free[True]) if failing else self._free[False]
+
+    def held(self, *, failing: bool) -> Sequence[OrganizationId]:
+        """By whom, once for each."""
+        return list(self._held[failing].elements())
+
+    def may_add(self, organization: OrganizationId, *, failing: bool) -> bool:
+        return self._held[failing][organization] < self.free(failing=failing)
+
+    @contextmanager
+    def kept_free(self, number: int, *, failing: bool) -> Iterator[None]:
+        """While it is not known who will have them."""
+        self._count(-number, failing=failing)
+        try:
+            yield
+        finally:
+            self._count(number, failing=failing)
+
+    def take(self, organization: OrganizationId, *, failing: bool) -> None:
+        self._count(-1, failing=failing)
+        for kind in self._kinds(failing=failing):
+            self._held[kind][organization] += 1
+
+    def give_back(self, organization: OrganizationId, *, failing: bool) -> None:
+        self._count(1, failing=failing)
+        for kind in self._kinds(failing=failing):
+            self._held[kind][organization] -= 1
+            if not self._held[kind][organization]:
+                del self._held[kind][organization]
+
+    def _count(self, number: int, *, failing: bool) -> None:
+        for kind in self._kinds(failing=failing):
+            self._free[kind] += number
+
+    @staticmethod
+    def _kinds(*, failing: bool) -> tuple[bool, ...]:
+        return (False, True) if failing else (False,)
 
 
 class Dispatcher(Generic[To, Due]):
@@ -64,6 +125,7 @@ class Dispatcher(Generic[To, Due]):
         doorbell: Doorbell,
         topic: str,
         *,
+        metrics: Metrics,
         spread: Callable[[], float],
         poll: float = _POLL,
     ) -> None:
@@ -74,24 +136,21 @@ class Dispatcher(Generic[To, Due]):
         self._spread = spread
         self._poll = poll
         self._outage = Outage(self.name, spread)
-        self._slots = trio.CapacityLimiter(SLOTS)
-        self._slots_of_failing = trio.CapacityLimiter(SLOTS_OF_FAILING)
-        # Destinations in hand. One attempt at each is the least, so there are no more of them than slots.
-        self._hands = {True: 0, False: 0}
+        self._mishaps = Mishaps(self.name, metrics)
+        self._slots = _Slots()
         self._look = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        # Those of an earlier life, if there was one, ended with it.
+        self._slots = _Slots()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._heed_bell)
             task_status.started()
             while True:
                 self._look = trio.Event()
-                for failing, most in ((False, SLOTS), (True, SLOTS_OF_FAILING)):
-                    free = most - self._hands[failing]
-                    if free:
-                        for receiver in await self._outage.wait_out(partial(self._deliveries.claim, free, failing=failing)):
-                            self._hands[failing] += 1
-                            nursery.start_soon(self._serve, receiver)
+                for failing in (False, True):
+                    while await self._claim(nursery, failing=failing):
+                        pass
                 with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
                     await self._look.wait()
 
@@ -100,67 +159,136 @@ class Dispatcher(Generic[To, Due]):
             await self._doorbell.wait(self._topic)
             self._look.set()
 
+    async def _claim(self, nursery: trio.Nursery, *, failing: bool) -> bool:
+        """Whether there may be more."""
+        # Half of what is free, so that those who had nothing yet come first when the rest is shared out.
+        most = (self._slots.free(failing=failing) + 1) // 2
+        if not most:
+            return False
+        claim = partial(self._deliveries.claim, most, failing=failing, busy=self._slots.held(failing=failing))
+        with self._slots.kept_free(most, failing=failing):
+            claimed = await self._outage.wait_out(claim)
+        for receiver in claimed:
+            self._slots.take(receiver.organization, failing=failing)
+            nursery.start_soon(self._serve, receiver)
+        return len(claimed) == most
+
     async def _serve(self, receiver: To) -> None:
-        failing = receiver.is_failing
+        rest = None
         try:
             # An outage longer than the lease: others have the destination by then, and nothing of ours is written.
             with trio.move_on_after(LEASE.total_seconds()):
-                until = trio.current_time() + _TURN
-                while batch := await self._outage.wait_out(partial(self._deliveries.due, receiver)):
-                    whole = await _Batch(self._deliveries, receiver, batch, self._outage, until).deliver(
-                        [self._slots_of_failing, self._slots] if failing else [self._slots]
-                    )
-                    if not whole:
-                        break
+                await self._take_turn(receiver)
+        except Exception as error:  # noqa: BLE001 - this destination's mishap is nobody else's problem
+            self._mishaps.tell(error)
+            rest = _AFTER_MISHAP
         finally:
-            self._hands[failing] -= 1
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
-                await self._give_back(receiver)
+                await self._give_back(receiver, rest)
+            self._slots.give_back(receiver.organization, failing=receiver.is_failing)
             self._look.set()
 
-    async def _give_back(self, receiver: To) -> None:
+    async def _take_turn(self, receiver: To) -> None:
+        until = trio.current_time() + _TURN
+        while batch := await self._outage.wait_out(partial(self._deliveries.due, receiver)):
+            if not await self._batch(receiver, batch, until).deliver():
+                break
+
+    def _batch(self, receiver: To, batch: Sequence[Due], until: float) -> "_Batch[To, Due]":
+        return _Batch(
+            self._deliveries,
+            receiver,
+            batch,
+            until=until,
+            slots=self._slots,
+            slot_free=self._look_again,
+            outage=self._outage,
+            mishaps=self._mishaps,
+        )
+
+    def _look_again(self) -> None:
+        self._look.set()
+
+    async def _give_back(self, receiver: To, rest: timedelta | None) -> None:
         try:
-            await self._deliveries.release(receiver)
+            await self._deliveries.release(receiver, rest)
         except Exception as error:  # noqa: BLE001 - the lease runs out by itself
             log.warning("destination_left_to_its_lease", dispatcher=self.name, error=type(error).__name__)
 
 
 class _Batch(Generic[To, Due]):
-    """Deliveries of one destination, a few at a time. What has ended is written down together, while the next are on their way. After a
-    failure the rest is left for the next claim, which has fewer slots for a destination that fails.
+    """Deliveries of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
+    next are on their way. After a failure the rest is left for the next claim, which has fewer slots for a destination that fails.
     """
 
-    def __init__(self, deliveries: Deliveries[To, Due], receiver: To, batch: Sequence[Due], outage: Outage, until: float) -> None:
+    def __init__(
+        self,
+        deliveries: Deliveries[To, Due],
+        receiver: To,
+        batch: Sequence[Due],
+        *,
+        until: float,
+        slots: _Slots,
+        slot_free: Callable[[], None],
+        outage: Outage,
+        mishaps: Mishaps,
+    ) -> None:
         self._deliveries = deliveries
         self._receiver = receiver
-        self._outage = outage
         self._until = until
+        self._slots = slots
+        self._slot_free = slot_free
+        self._outage = outage
+        self._mishaps = mishaps
         # A destination that fails is tried with as many as go at once.
         self._waiting = deque(batch[:SLOTS_OF_ONE] if receiver.is_failing else batch)
         self._ended: list[Outcome] = []
         self._writing = trio.Lock()
         self._whole = True
 
-    async def deliver(self, slots: Sequence[trio.CapacityLimiter]) -> bool:
+    async def deliver(self) -> bool:
         """Whether all of them were received, in time."""
+        organization, failing = self._receiver.organization, self._receiver.is_failing
         async with trio.open_nursery() as nursery:
-            for _ in range(min(SLOTS_OF_ONE, len(self._waiting))):
-                nursery.start_soon(self._work, slots, nursery)
+            nursery.start_soon(self._work, nursery)
+            for _ in range(min(SLOTS_OF_ONE, len(self._waiting)) - 1):
+                if not self._slots.may_add(organization, failing=failing):
+                    break
+                self._slots.take(organization, failing=failing)
+                nursery.start_soon(self._work_beside, nursery)
         return self._whole and trio.current_time() < self._until
 
-    async def _work(self, slots: Sequence[trio.CapacityLimiter], nursery: trio.Nursery) -> None:
+    async def _work_beside(self, nursery: trio.Nursery) -> None:
+        try:
+            await self._work(nursery)
+        finally:
+            awaited = not self._slots.free(failing=self._receiver.is_failing)
+            self._slots.give_back(self._receiver.organization, failing=self._receiver.is_failing)
+            if awaited:
+                self._slot_free()
+
+    async def _work(self, nursery: trio.Nursery) -> None:
+        # Nothing is waited for between this look at the time and the attempt.
         while self._waiting and trio.current_time() < self._until:
             due = self._waiting.popleft()
-            async with AsyncExitStack() as taken:
-                # Those of failing destinations take their own kind of slot first, and wait for it without one of the others.
-                for limiter in slots:
-                    await taken.enter_async_context(limiter)
-                outcome = await self._deliveries.attempt(self._receiver, due, partial(_since, trio.current_time()))
-            self._ended.append(outcome)
-            if not outcome.delivered:
+            outcome = await self._attempted(due, partial(_since, trio.current_time()))
+            if outcome is not None:
+                self._ended.append(outcome)
+                nursery.start_soon(self._write)
+            if outcome is None or not outcome.delivered:
                 self._whole = False
                 self._waiting.clear()
-            nursery.start_soon(self._write)
+
+    async def _attempted(self, due: Due, elapsed: Callable[[], float]) -> Outcome | None:
+        """None: something that we need is away, and it was not tried."""
+        try:
+            return await self._deliveries.attempt(self._receiver, due, elapsed)
+        except (Unavailable, Overloaded) as error:
+            await trio.sleep(self._outage.began(error))
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a receiver answers, it is the failure of this attempt
+            self._mishaps.tell(error)
+            return self._deliveries.broken(due, elapsed)
 
     async def _write(self) -> None:
         """One that waited for its turn finds its outcome written already."""

@@ -1,12 +1,16 @@
 """What ended an actor: a cancellation, an outage of something that we depend on, or a failure. Nurseries wrap what they raise in groups, so
-each question looks inside.
+each question looks inside. And what did not end it, although nobody had foreseen it: the mishap of one piece of its work.
 """
 
 from collections.abc import Iterator
 
+import structlog
 import trio
 
 from core.domain.errors import Overloaded, Unavailable
+from ports.metrics import Metrics
+
+log = structlog.get_logger()
 
 
 def without_cancellation(error: BaseException) -> BaseException | None:
@@ -37,3 +41,19 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
+
+
+class Mishaps:
+    """One actor's. A mishap is the end of one piece of work, told with its stack and counted, and not of the actor, which has the work of
+    others in its hands.
+    """
+
+    def __init__(self, actor: str, metrics: Metrics) -> None:
+        self._actor = actor
+        self._metrics = metrics
+
+    def tell(self, error: Exception, **about: str) -> None:
+        """Of nothing that is away or full: that is an outage, and waited for."""
+        broken = sole(error)
+        self._metrics.work_broken(self._actor)
+        log.error("work_broken", actor=self._actor, error=type(broken).__name__, exc_info=broken, **about)

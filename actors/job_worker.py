@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 import trio
 
-from actors.failures import outage_in, sole
+from actors.failures import Mishaps, outage_in, sole
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
@@ -123,6 +123,7 @@ class JobWorker:
         self._spread = workplace.spread
         self._pace = pace
         self._outage = Outage(name, workplace.spread)
+        self._mishaps = Mishaps(name, workplace.metrics)
         self._hands: set[_Hand] = set()
         self._hand_free = trio.Event()
         # Hands that cannot tell the queue about their job because of an outage.
@@ -191,6 +192,8 @@ class JobWorker:
                 log.warning("job_left_to_its_lease", job=str(job.id), kind=job.kind)
             elif job.priority <= CAN_WAIT:
                 await trio.sleep(min(_REST * (trio.current_time() - began), _LONGEST_REST))
+        except Exception as error:  # noqa: BLE001 - how it ended could not be written down: another takes it up when its lease has run out
+            self._mishaps.tell(error, job=str(job.id), kind=job.kind)
         finally:
             self._hands.discard(hand)
             self._hand_free.set()

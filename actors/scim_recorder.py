@@ -1,15 +1,18 @@
 """The flight recorder of directories: exchanges are gathered and written once a second, so that no request waits for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
 import trio
 
+from actors.failures import Mishaps
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.scim.exchanges import ScimExchange
+from core.domain.identifiers import OrganizationId
 from ports.federation.scim.exchanges import ScimExchangeStore
+from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
@@ -25,9 +28,10 @@ class ScimRecorder:
 
     name = "scim_recorder"
 
-    def __init__(self, store: ScimExchangeStore, *, spread: Callable[[], float], most: int = _MOST) -> None:
+    def __init__(self, store: ScimExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
         self._store = store
         self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
         self._most = most
         self._waiting: list[ScimExchange] = []
         self._dropped = 0
@@ -61,7 +65,7 @@ class ScimRecorder:
         if not writing:
             return
         try:
-            await self._store.add(writing)
+            await self._write_all(writing)
         except (Unavailable, Overloaded) as error:
             # Those that wait are written with the next that come, or a second later.
             self._outage.began(error)
@@ -70,3 +74,21 @@ class ScimRecorder:
             del self._waiting[: len(writing)]
             if not self._waiting:
                 self._came = trio.Event()
+
+    async def _write_all(self, writing: Sequence[ScimExchange]) -> None:
+        """Where one cannot be written, those of its organization are lost with it, and no others."""
+        try:
+            await self._store.add(writing)
+        except (Unavailable, Overloaded):
+            raise
+        except Exception:  # noqa: BLE001 - told below, by the organization that it is about
+            for organization in dict.fromkeys(one.organization for one in writing):
+                await self._write_those_of(organization, [one for one in writing if one.organization == organization])
+
+    async def _write_those_of(self, organization: OrganizationId, writing: Sequence[ScimExchange]) -> None:
+        try:
+            await self._store.add(writing)
+        except (Unavailable, Overloaded):
+            raise
+        except Exception as error:  # noqa: BLE001 - this organization's mishap is nobody else's problem
+            self._mishaps.tell(error, organization=str(organization))

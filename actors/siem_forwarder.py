@@ -2,7 +2,7 @@
 which they are sent.
 
 One batch of an organization is on its way at a time, and the next one leaves when it was received: so the order holds, and a receiver that
-is dead or slow is nobody else's problem. Delivery is at least once: what was sent when the process died is sent again, with the same
+is dead, slow or odd is nobody else's problem. Delivery is at least once: what was sent when the process died is sent again, with the same
 numbers.
 """
 
@@ -13,9 +13,11 @@ from typing import Final
 import structlog
 import trio
 
+from actors.failures import Mishaps
 from actors.outages import Outage
 from core.domain.tenancy.siem_export import Stream
 from core.usecases.tenancy.siem_export import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
+from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
@@ -34,7 +36,14 @@ class SiemForwarder:
     name = "siem_forwarder"
 
     def __init__(
-        self, export: SiemExport, *, spread: Callable[[], float], poll: float = _POLL, numbering: float = _NUMBERING, turn: float = _TURN
+        self,
+        export: SiemExport,
+        *,
+        metrics: Metrics,
+        spread: Callable[[], float],
+        poll: float = _POLL,
+        numbering: float = _NUMBERING,
+        turn: float = _TURN,
     ) -> None:
         self._export = export
         self._spread = spread
@@ -42,10 +51,12 @@ class SiemForwarder:
         self._numbering = numbering
         self._turn = turn
         self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
         self._free = {False: HANDS, True: HANDS_FOR_FAILING}
         self._look = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        self._free = {False: HANDS, True: HANDS_FOR_FAILING}
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._number)
             task_status.started()
@@ -67,10 +78,14 @@ class SiemForwarder:
                 await trio.sleep(self._numbering * (1 + self._spread() / 5))
 
     async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - by the nursery, which knows no keywords
+        began = trio.current_time()
         try:
             # An outage longer than the lease: others have the organization by then, and nothing of ours is written.
             with trio.move_on_after(self._turn + LEASE.total_seconds()):
                 await self._take_turn(forwarding)
+        except Exception as error:  # noqa: BLE001 - this organization's mishap is nobody else's problem
+            self._mishaps.tell(error, configuration=str(forwarding.claimed.id))
+            await self._put_off(forwarding, partial(_since, began))
         finally:
             self._free[failing] += 1
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
@@ -90,6 +105,16 @@ class SiemForwarder:
                 if not await self._outage.wait_out(partial(self._export.forward, forwarding, stream, partial(_since, began))):
                     return
                 moved = moved or forwarding.reached[stream] != before
+
+    async def _put_off(self, forwarding: Forwarding, elapsed: Callable[[], float]) -> None:
+        """Later each time, as after any failure."""
+        try:
+            with trio.move_on_after(LEASE.total_seconds()):
+                await self._outage.wait_out(partial(self._export.broken, forwarding, elapsed))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._mishaps.tell(error, configuration=str(forwarding.claimed.id))
+            # At least for as long as the next claim would have to wait if the lease ran out.
+            await trio.sleep(LEASE.total_seconds())
 
     async def _give_back(self, forwarding: Forwarding) -> None:
         try:

@@ -42,7 +42,7 @@ _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
 _KNOWN_NEWS = ("applied", "refused", "ignored", "repeated")
-_KNOWN_CHECKS = ("same", "drifted", "refused")
+_KNOWN_CHECKS = ("same", "drifted", "refused", "failed")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -177,6 +177,9 @@ class PrometheusMetrics:
         # The minimum over the processes: an actor that is down in one of them is worth a look.
         self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
         self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
+        self._broken = self._counter(
+            "sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", ("actor",)
+        )
         self._presence_dropped = self._counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
 
         self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
@@ -274,6 +277,11 @@ class PrometheusMetrics:
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))
+        # From nought, so that the first one shows as an increase.
+        self._broken.labels(actor)
+
+    def work_broken(self, actor: str) -> None:
+        self._broken.labels(actor).inc()
 
     def actor_restarted(self, actor: str) -> None:
         self._restarts.labels(actor).inc()

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -47,6 +48,8 @@ class ClaimRow(Protocol):
     @property
     def last(self) -> UUID | None: ...
     @property
+    def id(self) -> UUID | None: ...
+    @property
     def lease(self) -> UUID | None: ...
 
 
@@ -54,21 +57,35 @@ R = TypeVar("R", bound=ClaimRow)
 
 
 class Rounds(Generic[R]):
-    """Claims go round: after the last destination comes the first again, so none waits for ever behind others."""
+    """Claims go round: after the last destination comes the first again, so none waits for ever behind others. Of those of an organization
+    that may have no more of them now, the next claim takes the ones behind.
+    """
 
     def __init__(self, pool: Pool, row: type[R], statement: LiteralString) -> None:
         self._pool = pool
         self._row = row
         self._statement: LiteralString = statement
         self._after = {True: _FIRST, False: _FIRST}
+        # The one that was claimed last.
+        self._turn = {True: _FIRST, False: _FIRST}
 
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[R]:
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[UUID]) -> Sequence[R]:
         ends = 1 if self._after[failing] == _FIRST else 2
         while True:
-            parameters = {"after": self._after[failing], "limit": limit, "lease": lease, "failing": failing, "most": _LOOKED_AT}
+            parameters = {
+                "after": self._after[failing],
+                "turn": self._turn[failing],
+                "limit": limit,
+                "lease": lease,
+                "failing": failing,
+                "busy": array([one.hex for one in busy]),
+                "most": _LOOKED_AT,
+            }
             rows = await ask(self._pool, self._row, self._statement, parameters)
             self._after[failing] = rows[0].last or _FIRST
             claimed = [row for row in rows if row.lease is not None]
+            ids = [row.id for row in claimed if row.id is not None]
+            self._turn[failing] = max([one for one in ids if one <= self._turn[failing]] or ids, default=self._turn[failing])
             ends -= rows[0].last is None
             if claimed or ends == 0:
                 return claimed
@@ -76,8 +93,13 @@ class Rounds(Generic[R]):
 
 def claiming(queue: Queue, columns: LiteralString, joins: LiteralString = "") -> LiteralString:
     """Hops from destination to destination through the index, and reads the earliest row of each. So neither a long queue for one of them
-    nor a crowd of later rows slows it down. `columns` are told of each `claimed` destination, with what `joins` finds for it.
+    nor a crowd of later rows slows it down. Where several organizations want what is left, none has two before another has one. `columns`
+    are told of each `claimed` destination, with what `joins` finds for it.
     """
+    may_be_claimed: LiteralString = f"""{queue.may_be_called}
+                           and ({queue.destinations}.leased_until is null or {queue.destinations}.leased_until <= now())
+                           and ({queue.destinations}.rests_until is null or {queue.destinations}.rests_until <= now())
+                           and ({queue.destinations}.failing_since is not null) = %(failing)s"""
     return f"""
     with recursive
          pending (destination, next_at) as (
@@ -98,20 +120,36 @@ def claiming(queue: Queue, columns: LiteralString, joins: LiteralString = "") ->
                     ) as next
          ),
          looked as materialized (select destination, next_at from pending limit %(most)s),
+         busy as materialized (
+             select organization, count(*) as slots from unnest(%(busy)s::uuid[]) as one (organization) group by organization
+         ),
+         ready as materialized (
+             select looked.destination, organizations.id as organization,
+                    row_number() over (
+                        partition by organizations.id order by looked.destination <= %(turn)s, looked.destination
+                    ) as place
+               from looked
+               join {queue.destinations} on {queue.destinations}.{queue.key} = looked.destination
+               {queue.joins}
+              where looked.next_at <= now() and {may_be_claimed}
+         ),
+         shared as materialized (
+             select ready.destination
+               from ready
+               left join busy on busy.organization = ready.organization
+              where ready.place <= %(limit)s - (coalesce(busy.slots, 0) + 1) / 2
+              order by ready.place + coalesce(busy.slots, 0), ready.destination <= %(turn)s, ready.destination
+         ),
          chosen as materialized (
              select free.id
-               from looked
+               from shared
               cross join lateral (
                         select {queue.destinations}.{queue.key} as id
                           from {queue.destinations}
                           {queue.joins}
-                         where {queue.destinations}.{queue.key} = looked.destination and {queue.may_be_called}
-                           and ({queue.destinations}.leased_until is null or {queue.destinations}.leased_until <= now())
-                           and ({queue.destinations}.rests_until is null or {queue.destinations}.rests_until <= now())
-                           and ({queue.destinations}.failing_since is not null) = %(failing)s
+                         where {queue.destinations}.{queue.key} = shared.destination and {may_be_claimed}
                            for no key update of {queue.destinations} skip locked
                     ) as free
-              where looked.next_at <= now()
               limit %(limit)s
          ),
          claimed as (
@@ -200,7 +238,7 @@ def told(outcomes: Sequence[Outcome]) -> Jsonb:
                 "delivered": outcome.delivered,
                 "status_code": outcome.status_code,
                 "response_body": None if outcome.response_body is None else storable_text(outcome.response_body),
-                "error": outcome.error,
+                "error": None if outcome.error is None else storable_text(outcome.error),
                 "pause": None if outcome.pause is None else outcome.pause.total_seconds(),
                 "rest": None if outcome.rest is None else outcome.rest.total_seconds(),
             }

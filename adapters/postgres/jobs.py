@@ -135,7 +135,7 @@ class PostgresJobQueue:
         for row in sorted(claimed, key=lambda row: (-row.priority, row.run_at, row.id)):
             try:
                 jobs.append(row.job(self._keyring))
-            except CannotOpen as error:
+            except (CannotOpen, ValueError) as error:
                 log.error("job_payload_unreadable", kind=row.kind, job=str(row.id), error=str(error))  # noqa: TRY400 - the sentence says it all
                 await ask(self._pool, IdRow, _POSTPONE, {"id": row.id, "lease": row.lease, "pause": SEALED_SHUT_PAUSE})
         return jobs

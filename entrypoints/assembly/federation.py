@@ -176,7 +176,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         scim_groups=ScimGroups(scim_changes, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
         scim_exchanges=ScimExchanges(scim_exchanges),
-        scim_recorder=ScimRecorder(scim_exchanges, spread=secrets.spread),
+        scim_recorder=ScimRecorder(scim_exchanges, foundation.metrics, spread=secrets.spread),
         saml=Saml(
             new_unit_of_work,
             saml_lookup,

@@ -19,6 +19,7 @@ class ClaimedService(Frozen, kw_only=True):
     """A service under a lease. `is_failing`: its last attempt failed."""
 
     service: ServiceId
+    organization: OrganizationId
     uri: str
     client: ClientId
     algorithm: IdTokenAlgorithm
@@ -36,12 +37,15 @@ class LogoutNoticeLookup(Protocol):
 class LogoutQueue(Protocol):
     """Each call is one statement. What a process had claimed when it died is free again when its lease has run out."""
 
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedService]:
-        """Up to `limit` services with something due, of those whose last attempt failed or of all others."""
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[ClaimedService]:
+        """Up to `limit` services with something due, of those whose last attempt failed or of all others. Of one organization, as
+        many fewer as half of how often it is among the `busy`.
+        """
 
     async def due(self, claimed: ClaimedService, limit: int) -> Sequence[DueNotice]:
         """Longest due first. None of them when the lease is lost, or the service is no longer to be called."""
 
     async def settle(self, claimed: ClaimedService, outcomes: Sequence[Outcome]) -> None: ...
 
-    async def release(self, claimed: ClaimedService) -> None: ...
+    async def release(self, claimed: ClaimedService, rest: timedelta | None = None) -> None:
+        """Gives the lease back. After `rest` it can be claimed again; after None at once."""

@@ -24,6 +24,7 @@ class Claimed(Frozen, kw_only=True):
     """A destination under a lease. `is_failing`: its last attempt failed."""
 
     webhook: WebhookId
+    organization: OrganizationId
     url: str
     sealed_secret: bytes
     previous_sealed_secret: bytes | None
@@ -57,8 +58,10 @@ class WebhookDeliveryLookup(Protocol):
 class WebhookQueue(Protocol):
     """Each call is one statement. What a process had claimed when it died is free again when its lease has run out."""
 
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[Claimed]:
-        """Up to `limit` destinations with something due, of those whose last attempt failed or of all others."""
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[Claimed]:
+        """Up to `limit` destinations with something due, of those whose last attempt failed or of all others. Of one organization, as
+        many fewer as half of how often it is among the `busy`.
+        """
 
     async def due(self, claimed: Claimed, limit: int) -> Sequence[DueDelivery]:
         """Longest due first. None of them when the lease is lost, or the destination is no longer to be called."""

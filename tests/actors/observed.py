@@ -18,6 +18,7 @@ class RememberedMetrics:
     def __init__(self) -> None:
         self.up: dict[str, bool] = {}
         self.restarts: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
         self.jobs: list[tuple[str, bool]] = []
         self.dropped = 0
         self.pools: list[PoolState] = []
@@ -31,6 +32,9 @@ class RememberedMetrics:
 
     def actor_restarted(self, actor: str) -> None:
         self.restarts[actor] += 1
+
+    def work_broken(self, actor: str) -> None:
+        self.broken[actor] += 1
 
     def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None:
         assert seconds >= 0

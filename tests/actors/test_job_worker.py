@@ -93,6 +93,35 @@ async def test_a_job_that_failed_comes_back_with_the_same_id(store: Store) -> No
     assert [(job.id, job.attempts) for job in seen] == [(added, 1), (added, 2), (added, 3)]
 
 
+async def test_a_job_whose_end_cannot_be_written_ends_nothing_else(store: Store, log: CapturedLog) -> None:
+    log.allow("work_broken")
+    odd, *others = await add(store, 5)
+
+    class Queue(PostgresJobQueue):
+        refused = False
+
+        async def complete(self, job: Job) -> bool:
+            if job.id == odd and not self.refused:
+                self.refused = True
+                raise ValueError("cannot be written")
+            return await super().complete(job)
+
+    done: Counter[JobId] = Counter()
+
+    async def work(job: Job) -> None:
+        done[job.id] += 1
+
+    metrics = RememberedMetrics()
+    workplace = Workplace(Queue(store.pool, store.keyring), store.doorbell, store.clock, metrics, no_spread)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(JobWorker("worker", [Task("work", work, RETRY)], workplace, pace=PACE).run)
+        await empty(store)
+        nursery.cancel_scope.cancel()
+    # Once more, when its lease had run out.
+    assert done == {odd: 2, **dict.fromkeys(others, 1)}
+    assert metrics.broken == {"worker": 1}
+
+
 async def test_a_long_job_keeps_its_lease_against_the_others(store: Store) -> None:
     done: list[JobId] = []
 

@@ -11,6 +11,7 @@ from actors.scim_recorder import ScimRecorder
 from core.domain.errors import Unavailable
 from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
+from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
 
 
@@ -53,7 +54,7 @@ class Store:
 async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
     store, told = Store(), [exchange(), exchange(), exchange()]
     store.away = away
-    recorder = ScimRecorder(store, spread=lambda: 0.5)
+    recorder = ScimRecorder(store, RememberedMetrics(), spread=lambda: 0.5)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         recorder.record(told[0])
@@ -66,9 +67,35 @@ async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> No
 
 
 @pytest.mark.usefixtures("autojump_clock")
+async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_its_own(log: CapturedLog) -> None:
+    log.allow("work_broken")
+    told = [exchange(), exchange(), exchange()]
+
+    class Choosy(Store):
+        async def add(self, exchanges: Sequence[ScimExchange]) -> None:
+            if told[1] in exchanges:
+                raise ValueError("not this one")
+            await super().add(exchanges)
+
+    store, metrics = Choosy(), RememberedMetrics()
+    recorder = ScimRecorder(store, metrics, spread=lambda: 0.5)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        for one in told:
+            recorder.record(one)
+        await trio.sleep(5)
+        later = exchange()
+        recorder.record(later)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert store.written == [told[0], told[2], later]
+    assert metrics.broken == {"scim_recorder": 1}
+
+
+@pytest.mark.usefixtures("autojump_clock")
 async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
     store, told = Store(), [exchange(), exchange()]
-    recorder = ScimRecorder(store, spread=lambda: 0.5, most=1)
+    recorder = ScimRecorder(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         for one in told:

@@ -25,6 +25,7 @@ class _Claim(Frozen):
     last: UUID | None
     lease: UUID | None
     id: UUID | None
+    org_id: UUID | None
     uri: str | None
     client_id: UUID | None
     id_token_alg: str | None
@@ -95,18 +96,19 @@ class PostgresLogoutQueue:
         self._pool = pool
         self._rounds = Rounds(pool, _Claim, _CLAIM)
 
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedService]:
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[ClaimedService]:
         return [
             ClaimedService(
                 service=ServiceId(row.id),
+                organization=OrganizationId(row.org_id),
                 uri=row.uri,
                 client=ClientId(row.client_id),
                 algorithm=IdTokenAlgorithm(row.id_token_alg or IdTokenAlgorithm.RS256),
                 is_failing=failing,
                 lease=row.lease,
             )
-            for row in await self._rounds.claim(limit, lease, failing=failing)
-            if row.id is not None and row.uri is not None and row.client_id is not None and row.lease is not None
+            for row in await self._rounds.claim(limit, lease, failing=failing, busy=busy)
+            if row.id is not None and row.org_id is not None and row.uri is not None and row.client_id is not None and row.lease is not None
         ]
 
     async def due(self, claimed: ClaimedService, limit: int) -> Sequence[DueNotice]:
@@ -117,8 +119,8 @@ class PostgresLogoutQueue:
         parameters = {"destination": claimed.service, "lease": claimed.lease, "outcomes": told(outcomes)}
         await ask(self._pool, _Settled, _SETTLE, parameters)
 
-    async def release(self, claimed: ClaimedService) -> None:
-        await tell(self._pool, _RELEASE, {"destination": claimed.service, "lease": claimed.lease, "rest": None})
+    async def release(self, claimed: ClaimedService, rest: timedelta | None = None) -> None:
+        await tell(self._pool, _RELEASE, {"destination": claimed.service, "lease": claimed.lease, "rest": rest})
 
 
 _QUEUE: Final = Queue(
@@ -132,7 +134,7 @@ _QUEUE: Final = Queue(
 
 _CLAIM: Final[LiteralString] = claiming(
     _QUEUE,
-    "services.id, services.backchannel_logout_uri as uri, services.client_id, services.id_token_alg",
+    "services.id, services.org_id, services.backchannel_logout_uri as uri, services.client_id, services.id_token_alg",
     "left join services on services.id = claimed.service_id",
 )
 

@@ -11,7 +11,7 @@ from adapters.postgres.destinations import Queue, Rounds, claiming, finding, rel
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.tenancy.webhook_deliveries import HAPPENED, WITH_EVENT, HappenedRow
-from core.domain.identifiers import WebhookDeliveryId, WebhookId
+from core.domain.identifiers import OrganizationId, WebhookDeliveryId, WebhookId
 from core.domain.tenancy.webhook_deliveries import DueDelivery, Outcome
 from core.frozen import Frozen
 from ports.tenancy.webhook_deliveries import Claimed
@@ -23,6 +23,7 @@ class _Claim(Frozen):
     last: UUID | None
     lease: UUID | None
     id: UUID | None
+    org_id: UUID | None
     url: str | None
     sealed_secret: bytes | None
     previous_sealed_secret: bytes | None
@@ -45,18 +46,20 @@ class PostgresWebhookQueue:
         self._pool = pool
         self._rounds = Rounds(pool, _Claim, _CLAIM)
 
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[Claimed]:
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[Claimed]:
         return [
             Claimed(
                 webhook=WebhookId(row.id),
+                organization=OrganizationId(row.org_id),
                 url=row.url,
                 sealed_secret=row.sealed_secret,
                 previous_sealed_secret=row.previous_sealed_secret,
                 is_failing=failing,
                 lease=row.lease,
             )
-            for row in await self._rounds.claim(limit, lease, failing=failing)
-            if row.id is not None and row.url is not None and row.sealed_secret is not None and row.lease is not None
+            for row in await self._rounds.claim(limit, lease, failing=failing, busy=busy)
+            if row.id is not None and row.org_id is not None and row.url is not None
+            if row.sealed_secret is not None and row.lease is not None
         ]
 
     async def due(self, claimed: Claimed, limit: int) -> Sequence[DueDelivery]:
@@ -84,7 +87,7 @@ _QUEUE: Final = Queue(
 
 _CLAIM: Final[LiteralString] = claiming(
     _QUEUE,
-    """claimed.id, claimed.url, claimed.sealed_secret,
+    """claimed.id, claimed.org_id, claimed.url, claimed.sealed_secret,
          case when claimed.previous_until > now() then claimed.previous_sealed_secret end as previous_sealed_secret""",
 )
 

@@ -1,6 +1,8 @@
 """Telling services of their sessions that have ended, and telling organizations what became of that."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
 
 import structlog
 
@@ -15,12 +17,13 @@ from core.domain.federation.logout_notices import (
     logout_claims,
     unanswered,
 )
+from core.domain.identifiers import OrganizationId
 from core.domain.outbound.destinations import Destination
 from core.domain.pages import Listed, Page
 from core.domain.secrets import Token
 from core.domain.services.services import logout_destination
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.webhook_deliveries import Outcome
+from core.domain.tenancy.webhook_deliveries import BROKEN, Outcome
 from core.frozen import Frozen
 from core.usecases.tenancy.webhook_deliveries import BATCH, LEASE
 from ports.clock import Clock
@@ -32,12 +35,19 @@ from ports.tokens import TokenSigner
 
 log = structlog.get_logger()
 
+# For a service whose address is none by the rules of today.
+_UNREADABLE: Final = timedelta(minutes=5)
+
 
 class LogoutReceiver(Frozen):
     """A claimed service, ready to be called."""
 
     claimed: ClaimedService
     destination: Destination
+
+    @property
+    def organization(self) -> OrganizationId:
+        return self.claimed.organization
 
     @property
     def is_failing(self) -> bool:
@@ -75,11 +85,21 @@ class LogoutNotices:
             raise NotFound("The organization has no such service")
         return listed
 
-    async def claim(self, limit: int, *, failing: bool) -> Sequence[LogoutReceiver]:
+    async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[LogoutReceiver]:
         """For the dispatcher, which releases each of them again."""
         return [
-            LogoutReceiver(claimed, logout_destination(claimed.uri)) for claimed in await self._queue.claim(limit, LEASE, failing=failing)
+            receiver
+            for claimed in await self._queue.claim(limit, LEASE, failing=failing, busy=busy)
+            if (receiver := await self._read(claimed)) is not None
         ]
+
+    async def _read(self, claimed: ClaimedService) -> LogoutReceiver | None:
+        try:
+            return LogoutReceiver(claimed, logout_destination(claimed.uri))
+        except Exception:
+            log.exception("logout_address_unreadable", service=str(claimed.service))
+        await self._queue.release(claimed, _UNREADABLE)
+        return None
 
     async def due(self, receiver: LogoutReceiver) -> Sequence[DueNotice]:
         return await self._queue.due(receiver.claimed, BATCH)
@@ -109,9 +129,15 @@ class LogoutNotices:
         )
         return outcome
 
+    def broken(self, due: DueNotice, elapsed: Callable[[], float]) -> Outcome:
+        """An attempt that raised what nobody has foreseen."""
+        outcome = unanswered(due, BROKEN, self._spread())
+        self._metrics.logout_notice_attempted(outcome.word, elapsed())
+        return outcome
+
     async def settle(self, receiver: LogoutReceiver, outcomes: Sequence[Outcome]) -> None:
         """Writes down how attempts ended. May be repeated while the lease lasts."""
         await self._queue.settle(receiver.claimed, outcomes)
 
-    async def release(self, receiver: LogoutReceiver) -> None:
-        await self._queue.release(receiver.claimed)
+    async def release(self, receiver: LogoutReceiver, rest: timedelta | None = None) -> None:
+        await self._queue.release(receiver.claimed, rest)

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from core.domain.errors import Overloaded, Unavailable
 from core.domain.services.billing import AGAIN, SWEEP
 from core.domain.services.billing_news import Snapshot
 from core.frozen import Frozen
@@ -124,8 +125,16 @@ class BillingReconciliation:
         return changed
 
     async def _observe(self, subject: str, snapshot: Snapshot, look: Look) -> bool:
-        """True when a record of ours changed."""
-        if not await self._billing.observe(subject, snapshot, int(look.at.timestamp())):
+        """True when a record of ours changed. What nobody has foreseen about one of them is no reason to look at no others."""
+        try:
+            changed = await self._billing.observe(subject, snapshot, int(look.at.timestamp()))
+        except (Unavailable, Overloaded):
+            raise
+        except Exception:
+            log.exception("billing_look_failed", subject=subject)
+            self._metrics.billing_check("failed")
+            return False
+        if not changed:
             self._metrics.billing_check("same")
             return False
         self._metrics.billing_check("drifted")

@@ -22,6 +22,7 @@ from core.domain.tenancy.siem_export import (
     pause_after,
     refusal,
 )
+from core.domain.tenancy.webhook_deliveries import BROKEN
 from core.usecases.tenancy.siem import SEALED_SHUT, opened
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -157,6 +158,12 @@ class SiemExport:
         except OutboundFailed as failed:
             return failed.failure.value, None
         return refusal(provider, answer.status, answer.body), answer.headers.get("retry-after")
+
+    async def broken(self, forwarding: Forwarding, elapsed: Callable[[], float]) -> None:
+        """A turn that raised what nobody has foreseen: nothing more of it counts as received. May be repeated while the lease lasts."""
+        self._metrics.siem_attempted("failed", elapsed(), 0.0, 0)
+        pause = pause_after(forwarding.failures, self._spread(), None, self._clock.now())
+        await self._queue.failed(forwarding.claimed, BROKEN, pause)
 
     async def release(self, forwarding: Forwarding) -> None:
         await self._queue.release(forwarding.claimed)

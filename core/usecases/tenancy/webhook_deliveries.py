@@ -8,7 +8,7 @@ import structlog
 
 from core.domain.branding import Branding
 from core.domain.errors import BadRequest, NotFound
-from core.domain.identifiers import WebhookDeliveryId, WebhookId
+from core.domain.identifiers import OrganizationId, WebhookDeliveryId, WebhookId
 from core.domain.outbound.destinations import Destination
 from core.domain.pages import Listed, Page
 from core.domain.secrets import Secret
@@ -16,6 +16,7 @@ from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhook_deliveries import (
     ATTEMPT_TIMEOUT,
+    BROKEN,
     MOST_REPLAYED,
     Delivery,
     DueDelivery,
@@ -44,7 +45,7 @@ log = structlog.get_logger()
 # Longer than a batch takes when each of its attempts takes as long as it may.
 LEASE: Final = timedelta(seconds=60)
 BATCH: Final = 16
-# For a webhook whose secret cannot be opened: the key may come back.
+# For a webhook whose secret cannot be opened: the key may come back. Or whose URL is none by the rules of today.
 _SEALED_SHUT: Final = timedelta(minutes=5)
 
 
@@ -54,6 +55,10 @@ class Receiver(Frozen):
     claimed: Claimed
     destination: Destination
     secrets: Sequence[Secret]
+
+    @property
+    def organization(self) -> OrganizationId:
+        return self.claimed.organization
 
     @property
     def is_failing(self) -> bool:
@@ -116,11 +121,11 @@ class WebhookDeliveries:
             await uow.commit()
         return replayed
 
-    async def claim(self, limit: int, *, failing: bool) -> Sequence[Receiver]:
+    async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[Receiver]:
         """For the dispatcher, which releases each of them again."""
         return [
             receiver
-            for claimed in await self._queue.claim(limit, LEASE, failing=failing)
+            for claimed in await self._queue.claim(limit, LEASE, failing=failing, busy=busy)
             if (receiver := await self._opened(claimed)) is not None
         ]
 
@@ -144,7 +149,7 @@ class WebhookDeliveries:
                 now=self._clock.now(),
                 spread=self._spread(),
             )
-        self._metrics.webhook_attempted(outcome.word, elapsed(), due.waited.total_seconds())
+        self._count(due, outcome, elapsed)
         log.info(
             "webhook_attempted",
             webhook=str(receiver.claimed.webhook),
@@ -157,6 +162,15 @@ class WebhookDeliveries:
         )
         return outcome
 
+    def broken(self, due: DueDelivery, elapsed: Callable[[], float]) -> Outcome:
+        """An attempt that raised what nobody has foreseen."""
+        outcome = unanswered(due, BROKEN, self._spread())
+        self._count(due, outcome, elapsed)
+        return outcome
+
+    def _count(self, due: DueDelivery, outcome: Outcome, elapsed: Callable[[], float]) -> None:
+        self._metrics.webhook_attempted(outcome.word, elapsed(), due.waited.total_seconds())
+
     async def settle(self, receiver: Receiver, outcomes: Sequence[Outcome]) -> None:
         """Writes down how attempts ended, and pauses a webhook that has failed for days. May be repeated while the lease lasts."""
         failing_since = await self._queue.settle(receiver.claimed, outcomes)
@@ -164,8 +178,8 @@ class WebhookDeliveries:
         if failing_since is not None and failing_since <= now - PATIENCE:
             await self._pause(receiver.claimed.webhook, now)
 
-    async def release(self, receiver: Receiver) -> None:
-        await self._queue.release(receiver.claimed)
+    async def release(self, receiver: Receiver, rest: timedelta | None = None) -> None:
+        await self._queue.release(receiver.claimed, rest)
 
     async def _opened(self, claimed: Claimed) -> Receiver | None:
         try:
@@ -173,11 +187,13 @@ class WebhookDeliveries:
             if claimed.previous_sealed_secret is not None:
                 previous = self._keyring.open(claimed.previous_sealed_secret, previous_sealing_context(claimed.webhook))
                 secrets.append(Secret(previous.decode()))
+            return Receiver(claimed, webhook_destination(claimed.url), secrets)
         except CannotOpen as error:
             log.error("webhook_secret_unreadable", webhook=str(claimed.webhook), error=str(error))  # noqa: TRY400 - the sentence says it all
-            await self._queue.release(claimed, _SEALED_SHUT)
-            return None
-        return Receiver(claimed, webhook_destination(claimed.url), secrets)
+        except Exception:
+            log.exception("webhook_unreadable", webhook=str(claimed.webhook))
+        await self._queue.release(claimed, _SEALED_SHUT)
+        return None
 
     async def _pause(self, webhook: WebhookId, now: datetime) -> None:
         """Of several processes that find it due, one finds a webhook to pause, and tells the owners."""

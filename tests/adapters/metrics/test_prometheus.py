@@ -105,6 +105,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_restarted("janitor")
+    metrics.work_broken("janitor")
     metrics.presence_dropped()
     metrics.rate_limited("login", "process")
     metrics.connection_closed("slow_body")
@@ -130,6 +131,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_actor_up", actor="mailer") == 1
     assert value(page, "sso_actor_up", actor="janitor") == 0
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
+    assert value(page, "sso_actor_work_broken_total", actor="janitor") == 1
+    assert value(page, "sso_actor_work_broken_total", actor="mailer") == 0
     assert value(page, "sso_presence_dropped_total") == 1
     assert value(page, "sso_rate_limited_total", limit="login", stage="process") == 1
     assert value(page, "sso_http_connections_closed_total", reason="slow_body") == 1

@@ -70,7 +70,13 @@ class House(Relying):
     async def dispatching(self) -> AsyncIterator[None]:
         postern = self.postern
         dispatcher = Dispatcher(
-            "logouts", postern.federation.logout_notices, postern.foundation.doorbell, LOGOUT_TOPIC, spread=lambda: 0.0, poll=0.2
+            "logouts",
+            postern.federation.logout_notices,
+            postern.foundation.doorbell,
+            LOGOUT_TOPIC,
+            metrics=postern.foundation.metrics,
+            spread=lambda: 0.0,
+            poll=0.2,
         )
         async with trio.open_nursery() as nursery:
             await nursery.start(postern.foundation.doorbell.run)

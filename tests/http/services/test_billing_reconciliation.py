@@ -39,6 +39,7 @@ def reconciler(counter: Counter, **more: Any) -> BillingReconciler:
         services.billing_reconciliation,
         services.billing_inbox,
         services.billing_turns,
+        metrics=counter.postern.foundation.metrics,
         clock=counter.postern.foundation.clock,
         spread=lambda: 0.0,
         **{"poll": 0.05, "ask": 0.05, "breath": 0.001, "rest": 0.05, "young": timedelta(0), **more},
@@ -283,6 +284,38 @@ async def test_the_actor_applies_asks_and_rests(counter: Counter) -> None:
         await _until(lambda: bool(counter.records(bob)))
         nursery.cancel_scope.cancel()
     assert counter.records(ada)[0]["status"] == "active"
+
+
+async def test_one_that_nobody_has_foreseen_costs_no_other_its_look(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter.log.allow("billing_look_failed")
+    people = [counter.user() for _ in range(3)]
+    bought = [counter.bought(person) for person in people]
+    billing = counter.postern.services.billing
+    observe = billing.observe
+
+    async def odd(subject: str, *others: Any) -> bool:
+        if subject == bought[0]["id"]:
+            raise OverflowError("a year")
+        return await observe(subject, *others)
+
+    monkeypatch.setattr(billing, "observe", odd)
+    await reconciler(counter).ask_all()
+    assert [[row["status"] for row in counter.records(person)] for person in people] == [[], ["active"], ["active"]]
+    assert len(counter.log.events("billing_look_failed")) == 1
+
+
+async def test_a_step_that_nobody_has_foreseen_ends_nothing(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter.log.allow("work_broken")
+    ada = counter.user()
+    counter.bought(ada)
+
+    async def odd() -> bool:
+        raise OverflowError("a year")
+
+    monkeypatch.setattr(counter.postern.services.billing_reconciliation, "cancel_one", odd)
+    await reconciler(counter).ask_all()
+    assert counter.records(ada)[0]["status"] == "active"
+    assert {one["actor"] for one in counter.log.events("work_broken")} == {"billing_reconciler"}
 
 
 async def test_a_rate_limit_is_respected(counter: Counter) -> None:

@@ -76,7 +76,9 @@ class House(Provers):
     async def check(self) -> int:
         """As if its time had come."""
         self.people.change("update domain_routes set next_check_at = now() - interval '1 s' where next_check_at is not null")
-        return await DomainRouteChecker(self.postern.tenancy.domain_routes, spread=lambda: 0.0).sweep()
+        return await DomainRouteChecker(
+            self.postern.tenancy.domain_routes, metrics=self.postern.foundation.metrics, spread=lambda: 0.0
+        ).sweep()
 
     def recorded(self) -> list[tuple[str, dict[str, Any]]]:
         return [(one["action"], one["details"]) for one in self.audited("domain_route.%")]
@@ -303,8 +305,11 @@ async def test_whoever_verifies_waits_for_another_that_does(house: House, databa
 
 async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
     await house.verified()
-    assert await DomainRouteChecker(house.postern.tenancy.domain_routes, spread=lambda: 0.0).sweep() == 0
-    assert await DomainChecker(house.postern.tenancy.domains, spread=lambda: 0.0).sweep() == 0
+    assert (
+        await DomainRouteChecker(house.postern.tenancy.domain_routes, metrics=house.postern.foundation.metrics, spread=lambda: 0.0).sweep()
+        == 0
+    )
+    assert await DomainChecker(house.postern.tenancy.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0).sweep() == 0
     (first,) = house.people.rows("select * from domain_routes")
     assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
     assert await house.check() == 1

@@ -25,6 +25,7 @@ from core.domain.identity.privacy import Asker
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem_export import Stream, canonical
+from core.usecases.tenancy.siem_export import Forwarding
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
@@ -105,7 +106,9 @@ class House(Neighbours):
             nursery.cancel_scope.cancel()
 
     def forwarder(self) -> SiemForwarder:
-        return SiemForwarder(self.postern.tenancy.siem_export, spread=lambda: 0.0, poll=0.05, numbering=0.05)
+        return SiemForwarder(
+            self.postern.tenancy.siem_export, metrics=self.postern.foundation.metrics, spread=lambda: 0.0, poll=0.05, numbering=0.05
+        )
 
     async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
         with trio.fail_after(60):
@@ -509,6 +512,56 @@ async def test_a_dead_receiver_is_nobody_elses_problem(house: House) -> None:
     assert {one["organization_id"] for one in lines(receiver.calls)} == {str(house.globex.id)}
 
 
+@pytest.mark.parametrize("provider", ["generic", "elastic"])
+async def test_what_a_receiver_may_answer_ends_nothing(house: House, provider: str) -> None:
+    """Neither a date beyond all dates, nor half of a character where a word of its own should be."""
+    await house.happens()
+    item = b'{"errors":true,"items":[{"create":{"status":400,"error":{"type":"\\ud800\\u0000\\u001b[31mbad"}}}]}'
+    answers = {
+        "generic": answering(503, b"", "Retry-After: Mon, 01 Jan 2026 00:00:00 -9999999999999"),
+        "elastic": answering(200, item),
+    }
+    errors = {"generic": "answered 503", "elastic": "1 entries refused, the first with 400 [31mbad"}
+    async with receiving(answers[provider]) as receiver:
+        await house.configured(url(receiver), provider)
+        async with house.forwarding():
+            assert (await house.failed())["last_error"] == errors[provider]
+        tried = (await house.ask("POST", "/test")).ok(200)
+        assert tried == {"success": False, "message": errors[provider]}
+
+
+async def test_a_mishap_with_one_organization_is_nobody_elses_problem(
+    house: House, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.allow("work_broken")
+    export = house.postern.tenancy.siem_export
+    forward = export.forward
+
+    async def odd(forwarding: Forwarding, *others: Any) -> bool:
+        if forwarding.claimed.organization == house.acme.id:
+            raise OverflowError("of our own making")
+        return await forward(forwarding, *others)
+
+    monkeypatch.setattr(export, "forward", odd)
+    await house.happens(1)
+    await house.happens(3, to=house.globex)
+    async with receiving(answering(200)) as receiver:
+        await house.configured(url(receiver))
+        await house.configured(url(receiver), of="globex")
+        async with house.forwarding():
+            health = await house.failed()
+            await receiver.until(1)
+            assert health["last_error"] == "internal_error"
+            (row,) = house.people.rows(
+                "select failures, lease, next_at > now() as rests from siem_configurations where org_id = %s", house.acme.id
+            )
+            assert row == {"failures": 1, "lease": None, "rests": True}
+            monkeypatch.undo()
+            house.due_again()
+            await house.done()
+    assert len(log.events("work_broken")) == 1
+
+
 async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: House) -> None:
     def pause() -> float:
         (row,) = house.people.rows("select failures, extract(epoch from next_at - now())::float as pause from siem_configurations")
@@ -777,7 +830,14 @@ async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: Hou
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), batch_size=1)
         await house.link()
-        forwarder = SiemForwarder(house.postern.tenancy.siem_export, spread=lambda: 0.0, poll=0.01, numbering=0.05, turn=0.001)
+        forwarder = SiemForwarder(
+            house.postern.tenancy.siem_export,
+            metrics=house.postern.foundation.metrics,
+            spread=lambda: 0.0,
+            poll=0.01,
+            numbering=0.05,
+            turn=0.001,
+        )
         async with trio.open_nursery() as nursery:
             await nursery.start(forwarder.run)
             await house.done()

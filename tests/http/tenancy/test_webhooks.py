@@ -11,6 +11,7 @@ import pytest
 import trio
 from standardwebhooks import Webhook
 
+from actors import dispatcher
 from actors.dispatcher import Dispatcher
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience
@@ -85,7 +86,13 @@ class House(Neighbours):
     def dispatcher(self) -> Dispatcher[Any, Any]:
         postern = self.postern
         return Dispatcher(
-            "webhooks", postern.tenancy.webhook_deliveries, postern.foundation.doorbell, WEBHOOK_TOPIC, spread=lambda: 0.0, poll=0.2
+            "webhooks",
+            postern.tenancy.webhook_deliveries,
+            postern.foundation.doorbell,
+            WEBHOOK_TOPIC,
+            metrics=postern.foundation.metrics,
+            spread=lambda: 0.0,
+            poll=0.2,
         )
 
     def due_again(self) -> None:
@@ -574,6 +581,108 @@ async def test_claims_go_round(house: House) -> None:
         await deliveries.release(claimed)
     assert len(set(seen[:3])) == 3
     assert seen[:3] == seen[3:]
+
+
+async def test_claims_share_out_by_organization(house: House) -> None:
+    for number in range(8):
+        await house.made(name=f"W{number}")
+    await house.made(of="globex")
+    for tenant in (house.acme, house.globex):
+        await house.happens(to=tenant.id)
+    deliveries = house.postern.tenancy.webhook_deliveries
+    acme, globex = OrganizationId(house.acme.id), OrganizationId(house.globex.id)
+
+    async def claimed(limit: int, *busy: OrganizationId) -> list[OrganizationId]:
+        receivers = await deliveries.claim(limit, failing=False, busy=busy)
+        for receiver in receivers:
+            await deliveries.release(receiver)
+        return sorted(receiver.organization for receiver in receivers)
+
+    # None has two before another has one.
+    for _ in range(8):
+        assert set(await claimed(2)) == {acme, globex}
+        assert await claimed(1, acme) == [globex]
+    assert await claimed(4, acme, acme, acme) == sorted([acme, acme, globex])
+    assert await claimed(4, *[acme] * 8) == [globex]
+    assert await claimed(1, acme, globex) == []
+
+
+async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house: House) -> None:
+    made = {(await house.made())["id"] for _ in range(6)}
+    await house.happens()
+    deliveries = house.postern.tenancy.webhook_deliveries
+    busy = [OrganizationId(house.acme.id)] * 2
+    seen = []
+    for _ in range(6):
+        (claimed,) = await deliveries.claim(2, failing=False, busy=busy)
+        seen.append(str(claimed.claimed.webhook))
+        await deliveries.release(claimed)
+    assert set(seen) == made
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"url": DEAD}, None])
+async def test_what_is_changed_while_all_slots_are_taken_holds(
+    house: House, change: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "SLOTS", 1)
+    answer = trio.Event()
+
+    async def slow(stream: trio.abc.Stream, call: Call) -> bool:
+        await answer.wait()
+        return await answering(204)(stream, call)
+
+    async with receiving(slow) as busy, receiving(answering(204)) as receiver, house.dispatching():
+        await house.made(url(busy.port), "user.removed")
+        webhook = await house.made(url(receiver.port), "user.joined")
+        await house.happens("user.removed")
+        await busy.until(1)
+        await house.happens("user.joined")
+        await trio.sleep(1)
+        if change is None:
+            (await house.ask("DELETE", f"/{webhook['id']}")).ok(200)
+        else:
+            (await house.ask("PATCH", f"/{webhook['id']}", change)).ok(200)
+        answer.set()
+        if change is not None and "url" in change:
+            assert (await house.settled(webhook))["delivery_error"] == "connection_failed"
+        else:
+            await trio.sleep(1)
+    assert receiver.calls == []
+
+
+HOSTILE_DATES: Final = (
+    "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+    "Mon, 01 Jan 2026 00:00:00 -9999999999999",
+    "Mon, 01 Jan 0001 00:00:00 +2359",
+    "9" * 5000,
+)
+
+
+async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(house: House) -> None:
+    async with receiving(answering(503, b"")) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        for attempts, date in enumerate(HOSTILE_DATES, 1):
+            receiver.answer = answering(503, b"", f"Retry-After: {date}")
+            if attempts == 1:
+                await house.happens()
+            else:
+                house.due_again()
+            delivery = await house.settled(webhook, attempts)
+            assert delivery["delivery_error"] == "answered 503"
+            due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
+            assert due - ended < timedelta(minutes=9)
+
+
+async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(house: House, log: CapturedLog) -> None:
+    log.allow("webhook_unreadable")
+    async with receiving(answering(204)) as receiver, house.dispatching():
+        odd = await house.made("https://crm.example.org/")
+        good = await house.made(url(receiver.port))
+        house.people.change("update webhooks set url = 'http://[' where id = %s", UUID(odd["id"]))
+        await house.happens()
+        assert (await house.settled(good))["delivered"] is True
+        (kept,) = house.people.rows("select lease, rests_until > now() as rests from webhooks where id = %s", UUID(odd["id"]))
+        assert kept == {"lease": None, "rests": True}
 
 
 async def test_without_subscribers_nobody_is_woken(house: House) -> None:

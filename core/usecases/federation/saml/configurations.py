@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
 from core.domain.branding import Branding
-from core.domain.errors import NotFound, OrganizationNotActive
+from core.domain.errors import NotFound, OrganizationNotActive, Overloaded, Unavailable
 from core.domain.federation.saml.certificates import (
     WARNINGS,
     Certificate,
@@ -49,6 +51,8 @@ from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
 
 # How long others may keep metadata that are signed.
 METADATA_VALID: Final = timedelta(days=7)
@@ -237,8 +241,13 @@ class Saml:
         self._metrics.saml_certificates_ending(len(ending))
         for expiring in ending:
             days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now)
-            if days is not None and await self._warn(expiring, days):
-                told += 1
+            try:
+                told += days is not None and await self._warn(expiring, days)
+            except (Unavailable, Overloaded):
+                raise
+            except Exception:
+                # The others are told all the same.
+                log.exception("saml_warning_failed", certificate=str(expiring.certificate.id))
         return told
 
     async def _warn(self, expiring: Expiring, days: int) -> bool:

@@ -1,0 +1,212 @@
+"""The dispatcher over receivers that are made up: who gets a slot, and what one receiver's mishap is to the others."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, Dispatcher
+from core.domain.errors import Unavailable
+from core.domain.identifiers import OrganizationId
+from core.domain.tenancy.webhook_deliveries import Outcome
+from tests.actors.observed import RememberedMetrics, no_spread
+from tests.conftest import CapturedLog
+
+ON_A_JUMPING_CLOCK = True
+
+
+@dataclass(eq=False)
+class To:
+    """`takes`: the seconds of an attempt. `raises`: what comes out of a step, by its name."""
+
+    organization: OrganizationId
+    due: int = 1
+    takes: float = 0.0
+    is_failing: bool = False
+    raises: dict[str, Exception] = field(default_factory=dict)
+    rest: timedelta | None = None
+    until: float = 0.0
+    leased: bool = False
+    outcomes: list[Outcome] = field(default_factory=list)
+    begun: list[float] = field(default_factory=list)
+
+    def step(self, name: str) -> None:
+        if name in self.raises:
+            raise self.raises[name]
+
+
+class Quiet:
+    async def wait(self, _topic: str) -> None:
+        await trio.sleep_forever()
+
+    def ring(self, _topic: str) -> None: ...
+
+
+class Queue:
+    """As the database shares out: to one organization less the more it has, and to each one before another has two."""
+
+    def __init__(self, *receivers: To) -> None:
+        self.receivers = list(receivers)
+        self.at_once: Counter[OrganizationId] = Counter()
+        self.most_at_once: Counter[OrganizationId] = Counter()
+        self.most = 0
+
+    async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId]) -> Sequence[To]:
+        await trio.lowlevel.checkpoint()
+        held = Counter(busy)
+        places: Counter[OrganizationId] = Counter()
+        ready: list[tuple[int, To]] = []
+        for one in self.receivers:
+            if one.due and not one.leased and one.until <= trio.current_time() and one.is_failing == failing:
+                places[one.organization] += 1
+                if places[one.organization] <= limit - (held[one.organization] + 1) // 2:
+                    ready.append((places[one.organization] + held[one.organization], one))
+        claimed = [one for _, one in islice(sorted(ready, key=lambda each: each[0]), limit)]
+        for one in claimed:
+            one.leased = True
+        return claimed
+
+    async def due(self, receiver: To) -> Sequence[UUID]:
+        await trio.lowlevel.checkpoint()
+        receiver.step("due")
+        return [uuid4() for _ in range(min(receiver.due, 16))]
+
+    async def attempt(self, receiver: To, due: UUID, _elapsed: Callable[[], float]) -> Outcome:
+        receiver.begun.append(trio.current_time())
+        receiver.step("attempt")
+        self.at_once[receiver.organization] += 1
+        self.most_at_once |= self.at_once
+        self.most = max(self.most, self.at_once.total())
+        try:
+            await trio.sleep(receiver.takes)
+        finally:
+            self.at_once[receiver.organization] -= 1
+        return Outcome(due, 0, delivered=True)
+
+    def broken(self, due: UUID, _elapsed: Callable[[], float]) -> Outcome:
+        return Outcome(due, 0, delivered=False, error="internal_error")
+
+    async def settle(self, receiver: To, outcomes: Sequence[Outcome]) -> None:
+        await trio.lowlevel.checkpoint()
+        receiver.step("settle")
+        receiver.outcomes += outcomes
+        receiver.due -= len(outcomes)
+
+    async def release(self, receiver: To, rest: timedelta | None = None) -> None:
+        await trio.lowlevel.checkpoint()
+        receiver.leased, receiver.rest = False, rest
+        receiver.until = trio.current_time() + (rest or timedelta(0)).total_seconds()
+
+
+@asynccontextmanager
+async def dispatching(queue: Queue) -> AsyncIterator[RememberedMetrics]:
+    metrics = RememberedMetrics()
+    dispatcher: Dispatcher[To, UUID] = Dispatcher("webhooks", queue, Quiet(), "topic", metrics=metrics, spread=no_spread)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(dispatcher.run)
+        yield metrics
+        nursery.cancel_scope.cancel()
+
+
+def organization() -> OrganizationId:
+    return OrganizationId(uuid4())
+
+
+MISHAPS = [
+    OverflowError("a year"),
+    RecursionError("so deep"),
+    MemoryError(),
+    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
+    KeyError("x"),
+]
+
+
+@pytest.mark.parametrize("mishap", [*MISHAPS, ExceptionGroup("parts", MISHAPS)], ids=lambda one: type(one).__name__)
+async def test_an_attempt_that_raises_is_a_failure_of_that_one(mishap: Exception, log: CapturedLog) -> None:
+    log.allow("work_broken")
+    odd, other = To(organization(), raises={"attempt": mishap}), To(organization(), due=40, takes=0.01)
+    async with dispatching(Queue(odd, other)) as metrics:
+        await trio.sleep(5)
+        assert (odd.leased, odd.due) == (False, 0)
+    (failure,) = odd.outcomes
+    assert (failure.delivered, failure.error) == (False, "internal_error")
+    assert len(other.outcomes) == 40
+    assert metrics.broken == {"webhooks": 1}
+    (told,) = log.events("work_broken")
+    assert (told["actor"], told["error"]) == ("webhooks", type(mishap).__name__)
+
+
+@pytest.mark.parametrize("step", ["due", "settle"])
+async def test_a_destination_that_we_fail_over_rests_and_others_go_on(step: str, log: CapturedLog) -> None:
+    log.allow("work_broken")
+    odd, other = To(organization(), raises={step: ValueError("odd")}), To(organization(), due=40, takes=0.01)
+    async with dispatching(Queue(odd, other)) as metrics:
+        await trio.sleep(60)
+        assert (odd.leased, odd.rest) == (False, timedelta(minutes=5))
+        assert metrics.broken == {"webhooks": 1}
+        odd.raises.clear()
+        await trio.sleep(5 * 60)
+    assert len(odd.outcomes) == 1
+    assert len(other.outcomes) == 40
+
+
+async def test_what_could_not_be_tried_is_no_failure() -> None:
+    away = To(organization(), raises={"attempt": Unavailable(retry_after=1)})
+    async with dispatching(Queue(away)) as metrics:
+        await trio.sleep(10)
+        assert away.outcomes == []
+        assert 5 < len(away.begun) < 30
+        away.raises.clear()
+        await trio.sleep(10)
+    assert [one.delivered for one in away.outcomes] == [True]
+    assert metrics.broken == {}
+
+
+@pytest.mark.parametrize("failing", [False, True])
+@pytest.mark.parametrize("crowds", [1, 3, 12])
+async def test_slow_receivers_of_others_leave_slots(crowds: int, failing: bool) -> None:
+    """Each crowd is one organization's, with fifty receivers that take 9.5 s to say that all is well."""
+    slots = SLOTS_OF_FAILING if failing else SLOTS
+    slow = [To(one, due=50, takes=9.5, is_failing=failing) for one in [organization() for _ in range(crowds)] for _ in range(50)]
+    queue = Queue(*slow)
+    async with dispatching(queue):
+        await trio.sleep(3)
+        waited = []
+        for _ in range(20):
+            newcomer = To(organization(), is_failing=failing)
+            queue.receivers.append(newcomer)
+            came = trio.current_time()
+            while not newcomer.outcomes:
+                await trio.sleep(0.1)
+            waited.append(newcomer.begun[0] - came)
+            await trio.sleep(1.3)
+    assert queue.most <= slots
+    assert max(queue.most_at_once.values()) <= slots // 2
+    # Nobody rings here, so one that finds a free slot waits for the next look.
+    assert max(waited) < 5.5
+
+
+async def test_one_alone_has_several_slots_and_no_more() -> None:
+    alone = To(organization(), due=400, takes=0.1)
+    queue = Queue(alone)
+    async with dispatching(queue):
+        await trio.sleep(40)
+    assert len(alone.outcomes) == 400
+    assert queue.most == SLOTS_OF_ONE
+
+
+async def test_nothing_is_claimed_that_has_no_slot() -> None:
+    """What a member changes before there is one holds: only what is claimed was asked about."""
+    queue = Queue(*(To(organization(), takes=9.0) for _ in range(SLOTS + 10)))
+    async with dispatching(queue):
+        await trio.sleep(1)
+        assert len([one for one in queue.receivers if one.leased]) == queue.most == SLOTS
+        assert len([one for one in queue.receivers if one.begun]) == SLOTS
+        await trio.sleep(20)
+    assert all(len(one.outcomes) == 1 for one in queue.receivers)
