@@ -27,9 +27,9 @@ def blocks(guide: Path) -> list[str]:
 
 
 @contextmanager
-def served(name: str, installation: Installation, directory: Path) -> Iterator[Postern]:
+def served(name: str, installation: Installation, directory: Path, **settings: str) -> Iterator[Postern]:
     """On a copy of the installation, and stopped in good order."""
-    server = Postern(copy(installation.data_dir, directory / name), settings={"POSTERN_BIND": f"127.0.0.1:{free_port()}"})
+    server = Postern(copy(installation.data_dir, directory / name), settings={"POSTERN_BIND": f"127.0.0.1:{free_port()}", **settings})
     try:
         server.start()
         yield server

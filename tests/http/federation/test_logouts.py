@@ -80,6 +80,7 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         assert tab.status == 200
         assert "Do you want to sign out?" in tab.page.text
         assert ada.email in tab.page.text
+        assert "others may keep you signed in" in tab.page.text
         assert living(app, person)
         await tab.send(answer="yes")
         assert not living(app, person)
@@ -87,6 +88,7 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         if back is None:
             assert tab.place == "/ui/signed-out"
         else:
+            assert "we tell the applications that have asked to be told. Others may keep you signed in" in tab.page.text
             assert tab.page.refresh == back
 
 
