@@ -53,9 +53,12 @@ class Pages:
         title, explained = text(f"{name}.title", **values), text(f"{name}.text", **values)
         return self.said(title, explained, language, good=good, onward=onward, brand=brand)
 
-    def said(self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN) -> bytes:
-        """The same, with words of somebody else."""
-        return self.page("outcome.html", language, brand=brand, title=title, explained=explained, good=good, onward=onward)
+    def said(
+        self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", label: str = "", brand: Branding = POSTERN
+    ) -> bytes:
+        """The same, with words of somebody else; `label` is what stands on the button that leads on."""
+        values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label}
+        return self.page("outcome.html", language, brand=brand, **values)
 
     def leaving(
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str

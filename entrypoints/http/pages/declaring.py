@@ -4,17 +4,17 @@ page itself may run and load. A page's refusals are pages, too.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Required, TypedDict
+from typing import Any, Final, NamedTuple, Required, TypedDict
 
 from typing_extensions import Unpack
 
-from core.domain.errors import Refusal, SecondFactorRequired
+from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
-from entrypoints.http.machinery.browsers import SECOND_FACTOR, SIGN_IN, PageOutOfDate
+from entrypoints.http.machinery.browsers import HOME, SECOND_FACTOR, SIGN_IN, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
@@ -23,7 +23,27 @@ from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.refusals import in_words
 
-Advice = Callable[[Refused], str]
+
+class WayOn(NamedTuple):
+    """A button that leads on from a page that cannot."""
+
+    place: str
+    label: str = "common.continue"
+    """The key of its text."""
+
+
+class Advised(NamedTuple):
+    text: str = ""
+    """The key of the text."""
+    onward: WayOn | None = None
+
+
+TO_SIGN_IN: Final = WayOn(SIGN_IN, "password.sign_in")
+TO_ACCOUNT: Final = WayOn(HOME, "common.to_account")
+"""Whoever is not signed in is asked to on the way."""
+
+Advice = Callable[[Refused], str | Advised]
+"""A text without a way says where the person goes on: with the application that sent them, or with somebody else."""
 
 PLAIN: Final = PagePolicy()
 """A page to read: it loads our styles and images, and has no script and no form."""
@@ -40,8 +60,11 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
+_STALE: Final = Advised("stale.text", WayOn(SIGN_IN))
+_SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
 _FOR_NOW: Final = frozenset({429, 500, 503})
-_LATER: Final = "common.later"
+_LATER: Final = Advised("common.later")
+_ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUNT)
 
 
 class PageStatement(TypedDict, total=False):
@@ -59,7 +82,9 @@ class PageStatement(TypedDict, total=False):
     policy: PagePolicy
     """What the page may run, load and send; `PLAIN` by default."""
     advice: Advice
-    """What a person can do about a refusal: the key of its text, or empty when there is nothing to say."""
+    """What a person can do about a refusal: the key of its text, and the way on. Empty when there is nothing to say: then it leads to the
+    account.
+    """
     accepts: Accepts
     """The kind of form, where 8 KiB or 20 fields are not enough."""
     foreign: bool
@@ -85,14 +110,28 @@ class PageErrors:
         self._advice = advice
 
     def value(self, refused: Refused, _at: datetime, language: Language = DEFAULT) -> bytes:
-        text = shipped_pages().text(language)
-        advice = _LATER if status_of(refused) in _FOR_NOW else self._advice(refused)
-        onward = ""
+        return refused_page(refused, self._advised(refused), language)
+
+    def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
-            advice, onward = "stale.text", SIGN_IN
+            return _STALE
         if isinstance(refused, SecondFactorRequired):
-            advice, onward = "two_step.required_advice", SECOND_FACTOR
-        return shipped_pages().said(in_words(refused, text), text(advice) if advice else "", language, good=False, onward=onward)
+            return _SET_UP_FIRST
+        if status_of(refused) in _FOR_NOW:
+            return _LATER
+        if isinstance(refused, MethodNotAllowed):
+            return _ONLY_FOR_FORMS
+        advised = self._advice(refused)
+        if isinstance(advised, Advised):
+            return advised
+        return Advised(advised, None if advised else TO_ACCOUNT)
+
+
+def refused_page(refused: Refused, advised: Advised, language: Language) -> bytes:
+    text = shipped_pages().text(language)
+    onward, label = ("", "") if advised.onward is None else (advised.onward.place, text(advised.onward.label))
+    explained = text(advised.text) if advised.text else ""
+    return shipped_pages().said(in_words(refused, text), explained, language, good=False, onward=onward, label=label)
 
 
 class DeclarePage:
@@ -132,4 +171,4 @@ def _no_advice(_refused: Refused) -> str:
 
 
 page: Final = DeclarePage()
-NO_SUCH_PAGE: Final[ErrorShape] = PageErrors(lambda _: "refusals.no_such_page_advice")
+NO_SUCH_PAGE: Final[ErrorShape] = PageErrors(lambda _: Advised("refusals.no_such_page_advice", TO_ACCOUNT))

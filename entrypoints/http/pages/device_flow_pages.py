@@ -37,7 +37,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, browser_secret, flow_of, to
 from entrypoints.http.pages.refusals import in_words
 
@@ -64,8 +64,10 @@ class DecisionForm(FlowForm, frozen=True, kw_only=True):
     answer: Literal["approve", "deny"]
 
 
-def _advice(refused: Refused) -> str:
-    return "enter_code.advice" if isinstance(refused, UserCodeUnknown | DeviceCodeExpired) else ""
+def _advice(refused: Refused) -> str | Advised:
+    if isinstance(refused, UserCodeUnknown | DeviceCodeExpired):
+        return Advised("enter_code.advice", WayOn(ACTIVATION_PAGE, "enter_code.page"))
+    return ""
 
 
 @page.get(ACTIVATION_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=WITH_FORM)

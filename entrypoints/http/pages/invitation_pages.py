@@ -17,7 +17,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
 
 _PAGE: Final = "/ui/invitations/accept"
 _ACCEPTED: Final = "/ui/invitations/accepted"
@@ -33,12 +33,16 @@ class InvitationForm(msgspec.Struct, frozen=True):
     answer: Literal["accept", "decline"]
 
 
-def _advice(refused: Refused) -> str:
+def _advice(refused: Refused) -> str | Advised:
     match refused:
         case InvitationExpired():
-            return "accept_invitation.expired"
+            return Advised("accept_invitation.expired", TO_SIGN_IN)
         case TeamLimitExceeded():
-            return "accept_invitation.full"
+            return Advised("accept_invitation.full", TO_SIGN_IN)
+        case BadRequest(words="invitation_accepted" | "invitation_to_member"):
+            return Advised(onward=TO_SIGN_IN)
+        case BadRequest():
+            return Advised("accept_invitation.otherwise", TO_SIGN_IN)
         case _:
             return ""
 

@@ -19,7 +19,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 
@@ -49,8 +49,8 @@ class SignOutForm(BoundForm, frozen=True, kw_only=True):
     state: str = ""
 
 
-def _advice(refused: Refused) -> str:
-    return "logout.unregistered" if isinstance(refused, WayBackUnknown) else ""
+def _advice(refused: Refused) -> str | Advised:
+    return Advised("logout.unregistered", TO_ACCOUNT) if isinstance(refused, WayBackUnknown) else ""
 
 
 @page.get(

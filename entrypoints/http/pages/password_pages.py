@@ -22,7 +22,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
+from entrypoints.http.pages.flows import FORGOTTEN
 from entrypoints.http.pages.refusals import in_words
 
 _CHOSEN: Final = "/ui/password-chosen"
@@ -41,10 +42,10 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     repeated: Password
 
 
-def _advice(refused: Refused) -> str:
+def _advice(refused: Refused) -> str | Advised:
     if isinstance(refused, ProviderRequired):
-        return "refusals.provider_required_advice"
-    return "choose_password.new_link" if isinstance(refused, LinkRefused) else ""
+        return Advised("refusals.provider_required_advice", TO_SIGN_IN)
+    return Advised("choose_password.new_link", WayOn(FORGOTTEN, "check_mail.retry")) if isinstance(refused, LinkRefused) else ""
 
 
 @page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))

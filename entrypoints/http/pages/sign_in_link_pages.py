@@ -23,7 +23,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
 from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
 from entrypoints.http.pages.sign_in_pages import at_provider
 
@@ -44,8 +44,8 @@ class LinkForm(FlowForm, frozen=True, kw_only=True):
     token: Token = Token("")
 
 
-def _advice(refused: Refused) -> str:
-    return "sign_in_link.another" if isinstance(refused, LinkRefused) else ""
+def _advice(refused: Refused) -> str | Advised:
+    return Advised("sign_in_link.another", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
 
 
 @page.get(LINK, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, advice=_advice, refuses=(BadRequest,))

@@ -91,7 +91,6 @@ def test_what_names_a_link_or_a_button_says_what_stands_on_it(language: Language
     texts = shipped(language)
     pairs = {
         "password.forgotten": (
-            "choose_password.new_link",
             "mail.reset_and_tell",
             "mail.reset_signs_out",
             "mail_set_password.note",

@@ -28,6 +28,11 @@ def _outcome(name: str, key: str, *, good: bool, onward: str = "") -> State:
 
 
 STATES: Final = (
+def _refused(name: str, words: str, advice: str, label: str) -> State:
+    values = {"title": Words(f"refusals.{words}"), "explained": Words(advice), "good": False, "onward": "/ui", "label": Words(label)}
+    return State(name, "outcome.html", values)
+
+
     State("password", "choose_password.html", _PASSWORD),
     State("password, wrong", "choose_password.html", {**_PASSWORD, "errors": {"repeated": Words("refusals.passwords_differ")}}),
     State(
@@ -42,11 +47,12 @@ STATES: Final = (
     State("invitation, from the right", "invitation.html", _INVITATION, FROM_THE_RIGHT),
     _outcome("password chosen", "password_chosen", good=True),
     _outcome("address confirmed", "address_confirmed", good=True, onward="/ui"),
-    State(
-        "link refused",
-        "outcome.html",
-        {"title": Words("refusals.link_used"), "explained": Words("choose_password.new_link"), "good": False, "onward": ""},
-    ),
+    _outcome("signed out", "signed_out", good=True, onward="/ui/sign-in"),
+    _refused("link refused", "link_used", "choose_password.new_link", "check_mail.retry"),
+    _refused("confirmation refused", "link_used", "address_confirmed.link_refused", "password.sign_in"),
+    _refused("invitation refused", "invitation_unknown", "accept_invitation.otherwise", "password.sign_in"),
+    _refused("no such page", "no_such_page", "refusals.no_such_page_advice", "common.to_account"),
+    _refused("address of a form", "method_not_allowed", "refusals.method_not_allowed_advice", "common.to_account"),
     State("mails, none", "mail_list.html", {"mails": [], "most": 100}),
     State("mails", "mail_list.html", {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "most": 2}),
     State(

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.http.browsing import PageReader
 from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page
 from tests.http.people import Person
 
@@ -79,16 +80,16 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         tab = await app.signed_in(person).tab().open(asking(**asked))
         assert tab.status == 200
         assert "Do you want to sign out?" in tab.page.text
-        assert ada.email in tab.page.text
         assert "others may keep you signed in" in tab.page.text
+        assert ada.email in tab.page.text
         assert living(app, person)
         await tab.send(answer="yes")
         assert not living(app, person)
         assert SESSION_COOKIE not in tab.tabs.cookies
         if back is None:
             assert tab.place == "/ui/signed-out"
-        else:
             assert "we tell the applications that have asked to be told. Others may keep you signed in" in tab.page.text
+        else:
             assert tab.page.refresh == back
 
 
@@ -121,6 +122,7 @@ async def test_an_address_that_is_not_registered_is_a_page_and_nobody_is_signed_
             answer = await browser.request("GET", asking(post_logout_redirect_uri=uri, state="s", **asked))
             is_page(answer, 400, "has not registered")
             assert b"<script>" not in answer.body
+            assert PageReader(answer.body).links == ["/ui"]
     assert living(app, ada)
 
 

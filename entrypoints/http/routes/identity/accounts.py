@@ -11,16 +11,16 @@ from core.domain.identity.proofs import StepUp
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Message
+from entrypoints.http.machinery.answers import Answer, Message
 from entrypoints.http.machinery.callers import ANYONE, OWN_USER, USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, email_field, example
 from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATION
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -105,25 +105,24 @@ async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 
 
-def _advice(refused: Refused) -> str:
-    # Programs that check links for viruses open them before their owner does, and so confirm the address: by then all is well.
-    if not isinstance(refused, LinkRefused):
-        return ""
-    return "address_confirmed.link_refused"
-
-
-@page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, advice=_advice, refuses=(BadRequest,), tags=("registration",))
-async def verify_email(call: Call[None, MailedLink], postern: Postern) -> bytes:
+@page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("registration",))
+async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Open the link in a verification mail
 
     Answers with a page. The link that confirms a new address leads here too. HEAD checks the link without using it up.
     """
-    if call.request.method == "HEAD":
-        purpose = await postern.identity.accounts.look_at_link(call.query.token)
-    else:
-        # Refused, too, when somebody else was quicker to take the address.
-        purpose = await postern.identity.accounts.prove_address(call.query.token, call.actor)
-    return shipped_pages().outcome(_OUTCOMES[purpose], call.language, good=True, onward=postern.foundation.links.sign_in)
+    sign_in = postern.foundation.links.sign_in
+    try:
+        if call.request.method == "HEAD":
+            purpose = await postern.identity.accounts.look_at_link(call.query.token)
+        else:
+            # Refused, too, when somebody else was quicker to take the address.
+            purpose = await postern.identity.accounts.prove_address(call.query.token, call.actor)
+    except LinkRefused as refusal:
+        # Programs that check links for viruses open them before their owner does, and so confirm the address: by then all is well.
+        advised = Advised("address_confirmed.link_refused", WayOn(sign_in, "password.sign_in"))
+        return Answer(refused_page(refusal, advised, call.language), status_of(refusal))
+    return Answer(shipped_pages().outcome(_OUTCOMES[purpose], call.language, good=True, onward=sign_in), 200)
 
 
 @endpoint.get("/api/user", caller=USER, tags=("account",))

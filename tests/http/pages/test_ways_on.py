@@ -1,0 +1,84 @@
+"""A page that cannot go on says where to: its button leads to a page."""
+
+import pytest
+
+from core.domain.errors import BadRequest, Conflict, Forbidden, MethodNotAllowed, NotFound, Refusal, Unauthorized
+from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.realms import ProviderRequired
+from core.domain.languages import DEFAULT, Language
+from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import PageErrors
+from tests.http.browsing import PageReader, Tabs
+from tests.http.client import Client
+from tests.http.conftest import SETTINGS
+from tests.http.people import BASE_URL
+from tests.http.signing_in import unlimited
+
+SIGN_IN, FORGOTTEN, HOME = ("Sign in", "/ui/sign-in"), ("Ask for another link", "/ui/forgot-password"), ("Go to your account", "/ui")
+PERSON = [("accept", "text/html")]
+
+
+@pytest.fixture
+def browser(postern: Postern) -> Tabs:
+    return Tabs(unlimited(postern))
+
+
+@pytest.mark.parametrize(
+    ("place", "status", "label", "onward"),
+    [
+        ("/auth/verify-email?token=x", 400, SIGN_IN[0], f"{BASE_URL}/ui/sign-in"),
+        ("/auth/verify-email", 400, *HOME),
+        ("/ui/reset-password?token=x", 400, *FORGOTTEN),
+        ("/ui/set-password?token=x", 400, *FORGOTTEN),
+        ("/ui/sign-in/link?token=x", 400, *SIGN_IN),
+        ("/ui/invitations/accept?token=x", 400, *SIGN_IN),
+        ("/ui/nope", 404, *HOME),
+        ("/nothing-here", 404, *HOME),
+        ("/ui/sign-out", 405, *HOME),
+    ],
+)
+async def test_a_page_that_cannot_go_on_leads_on(place: str, status: int, label: str, onward: str, browser: Tabs) -> None:
+    answer = await browser.client.get(place, headers=PERSON)
+    assert answer.status == status
+    page = PageReader(answer.body)
+    assert page.links == [onward]
+    assert f"{label} {shipped_pages().text(DEFAULT)('common.product')}" in page.text
+    arrived = await browser.tab().open(onward.removeprefix(BASE_URL))
+    assert arrived.status == 200
+    assert arrived.page.forms
+
+
+async def test_what_is_refused_by_its_method_says_so(client: Client) -> None:
+    """It did not come by a mail."""
+    answer = await client.get("/ui/sign-out")
+    assert answer.header("allow") == "POST, OPTIONS"
+    text = PageReader(answer.body).text
+    assert "use the button there" in text
+    assert "mail" not in text.replace("e-mail", "")
+    assert "cut the link off" in PageReader((await client.get("/ui/nope")).body).text
+
+
+REFUSALS: list[Refusal] = [
+    *(BadRequest(), Unauthorized(), Forbidden(), NotFound(), Conflict(), MethodNotAllowed(("POST",))),
+    *(LinkRefused("", words="link_used"), BadRequest(words="invitation_accepted"), BadRequest(words="invitation_unknown")),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda one: f"{type(one).__name__} {one.words}")
+async def test_no_page_is_a_dead_end(refusal: Refusal, lonely_postern: Postern) -> None:
+    """Whatever a page refuses, it has a button, or tells that the application is where to go on."""
+    text = shipped_pages().text(DEFAULT)
+    elsewhere = (text("authorize.begin_again"), text("authorize.closed"))
+    pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if isinstance(one.errors, PageErrors)]
+    assert len(pages) > 100
+    for one in pages:
+        told = PageReader(one.errors.value(refusal, lonely_postern.foundation.clock.now(), Language.ENGLISH))
+        assert told.links or any(words in told.text for words in elsewhere), one
+
+
+async def test_people_of_a_provider_are_led_to_the_sign_in_page(lonely_postern: Postern) -> None:
+    (page,) = [one for one in build_application(lonely_postern, SETTINGS).endpoints if str(one) == "GET /ui/reset-password"]
+    refused = ProviderRequired()
+    assert PageReader(page.errors.value(refused, lonely_postern.foundation.clock.now(), Language.ENGLISH)).links == ["/ui/sign-in"]
