@@ -60,6 +60,8 @@ async def require_sound(page: Page) -> None:
     assert list(await findings(page)) == []
     assert list(page.violations) == []
     assert await page.overflow() == 0, "the page is wider than its window"
+    assert await page._probe("bulleted") == []
+    assert await page._probe("torn") == []
     title = await page.title()
     assert title.count(" · ") >= 1, f"the title names the page and whose it is: {title}"
 

@@ -58,6 +58,26 @@ PROBES: Final = r"""(() => {
     wider() {
       return document.documentElement.scrollWidth - document.documentElement.clientWidth;
     },
+    // Buttons below each other are no list of points.
+    bulleted() {
+      const holds = item => item.querySelector(":scope > button, :scope > .button, :scope > form");
+      return [...document.querySelectorAll("li")].filter(item => holds(item) && getComputedStyle(item).listStyleType !== "none").map(named);
+    },
+    // Addresses that have broken where they need not: within a word, and not at a <wbr>.
+    torn() {
+      const found = [];
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        const isPart = [text.previousSibling, text.nextSibling].some(one => one && one.localName === "wbr");
+        for (const part of text.data.matchAll(isPart ? /[^\s-]+/g : /[^\s-]*@[^\s-]*/g)) {
+          const range = document.createRange();
+          range.setStart(text, part.index);
+          range.setEnd(text, part.index + part[0].length);
+          if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) found.push(part[0]);
+        }
+      }
+      return found;
+    },
     // The next Tab begins at the top.
     fromTheTop() {
       const top = document.createElement("span");

@@ -69,6 +69,7 @@ async def test_a_page_in_this_state_is_sound(number: int, shown: Page) -> None:
     await shown.show(width=NARROWEST, scheme="dark")
     assert list(await contrast_findings(shown)) == []
     assert await shown.overflow() == 0
+    assert await shown._probe("torn") == []
 
 
 def test_every_page_has_its_states() -> None:

@@ -25,6 +25,7 @@ class PageReader(HTMLParser):
         self.refresh = ""
         self.inputs: dict[str, dict[str, str | None]] = {}
         self._texts: list[str] = []
+        self._goes_on = False
         self._silent = 0
         self.feed(body.decode())
 
@@ -47,12 +48,17 @@ class PageReader(HTMLParser):
             self.refresh = (given.get("content") or "").partition("url=")[2]
         elif tag in {"style", "script"}:
             self._silent += 1
+        elif tag == "wbr":
+            self._goes_on = True
 
     def handle_endtag(self, tag: str) -> None:
         if tag in {"style", "script"}:
             self._silent -= 1
 
     def handle_data(self, data: str) -> None:
+        if self._goes_on and self._texts:
+            data = self._texts.pop() + data
+        self._goes_on = False
         if not self._silent:
             self._texts.append(data)
 

@@ -12,6 +12,7 @@ from entrypoints.daemon import http_settings
 from entrypoints.http.application import build_application
 from entrypoints.http.pages.mail_pages import mail_pages_directory, parts
 from entrypoints.settings import Settings, read
+from tests.http.browsing import PageReader
 from tests.http.client import Client, Pairs, Received
 from tests.http.conftest import SETTINGS
 
@@ -51,7 +52,7 @@ async def test_the_list_and_a_mail_are_pages_without_scripts(build: Build, folde
     answer = await client.get(LIST, headers=OURS)
     page = answer.body.decode()
     assert page.index('<a href="/dev/mail/id-2"><bdi>New</bdi></a>') < page.index('<a href="/dev/mail/id-1"><bdi>Old</bdi></a>')
-    assert "to ada@example.org, 2026-03-01 12:30:00 UTC" in page
+    assert "to ada@example.org , 2026-03-01 12:30:00 UTC" in PageReader(answer.body).text
     shown = await client.get(f"{LIST}/id-2", headers=OURS)
     link = "http://127.0.0.1:8000/verify?token=a&amp;b=c"
     assert f'<a href="{link}" rel="noreferrer noopener">{link}</a>\n\nor <a ' in shown.body.decode()

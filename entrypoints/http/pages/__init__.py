@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
@@ -28,6 +28,7 @@ _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
+_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=@)|(?=\.)")
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 
 
@@ -97,6 +98,7 @@ class Pages:
                 auto_reload=False,
                 bytecode_cache=self._compiled,
             )
+            made.filters["breakable"] = breakable
             text = self._texts.html(language)
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN}
@@ -118,6 +120,13 @@ class Pages:
     def _in_colour(self, color: str) -> tuple[str, bytes]:
         content = self._assets["pages.css"] + colours.declarations(color)
         return _url(f"pages-{color[1:]}.css", content), content
+
+
+def breakable(value: str | Markup) -> str | Markup:
+    """An address, or the name of a host, breaks behind its @ or before a dot, where no line is wide enough for it. Anything else stays."""
+    if isinstance(value, Markup) or " " in value:
+        return value
+    return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))
 
 
 def _field(name: str, value: str) -> str:

@@ -14,6 +14,8 @@ from core.domain.languages import Language
 from entrypoints.http.pages import shipped_pages
 
 NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
+# Longer than a line of a telephone has room for beside anything else.
+ORDINARY: Final = "anneliese.lovelace@mail.example.org"
 LONG: Final = "a.rather.long.address.of.somebody@department-of-things.example.org"
 ACME: Final = Branding("Acme Metals", color="#a01040")
 # Too pale for links and for edges.

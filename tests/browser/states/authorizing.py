@@ -3,14 +3,14 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
     **_FORM,
     "service": "Timesheets",
     "organization": ACME.name,
-    "email": "ada@example.org",
+    "email": ORDINARY,
     "scopes": ["openid"],
     "destination": "timesheets.example",
     "on_device": False,
@@ -53,7 +53,7 @@ STATES: Final = (
         "link_request.html",
         {
             **_LINK,
-            "provider": LONG,
+            "provider": ENDLESS.name,
             "application": _LONG,
             "organization": ENDLESS.name,
             "email": LONG,

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -49,7 +49,7 @@ _REGISTER: Final[dict[str, Any]] = {**_FORM, "hidden": {}, "email": "", "sign_in
 _CHECK: Final[dict[str, Any]] = {
     **_FORM,
     "mail": "verification",
-    "email": "ada@example.org",
+    "email": ORDINARY,
     "forgotten": "/ui/forgot-password",
     "sign_in": "/ui/sign-in",
 }
@@ -77,7 +77,7 @@ STATES: Final = (
     ),
     State("sign in to a service, from the right", "sign_in.html", {**_ADDRESS, "service": "الفواتير"}, FROM_THE_RIGHT),
     State("sign in by SAML", "saml_sign_in.html", {**_PASSWORD, "service": "Timesheets", "register": "/ui/register"}, ACME),
-    State("sign in by SAML, long", "saml_sign_in.html", {**_PASSWORD, "service": LONG, "email": LONG, "register": "#"}, ENDLESS),
+    State("sign in by SAML, long", "saml_sign_in.html", {**_PASSWORD, "service": ENDLESS.name, "email": LONG, "register": "#"}, ENDLESS),
     State("open an application", "saml_open.html", {**_FORM, "email": LONG, "hidden": {"RelayState": "x"}}),
     State("sign in, password", "password.html", _PASSWORD),
     State(

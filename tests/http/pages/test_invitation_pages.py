@@ -9,6 +9,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
+from tests.http.browsing import PageReader
 from tests.http.pages.test_password_pages import Form, is_page, send
 from tests.http.people import BASE_URL, People
 
@@ -22,7 +23,7 @@ def house(client: Client, postern: Postern, people: People, log: CapturedLog) ->
 
 def text_of(answer: Received) -> str:
     """What a person reads."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.body.decode())).split())
+    return PageReader(answer.body).text
 
 
 async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Inviting) -> None:
