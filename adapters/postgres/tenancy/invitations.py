@@ -138,6 +138,7 @@ class _Offer(_Invitation):
     backer_relations: list[str] | None
     invitation_domains: list[str]
     by_mail: bool
+    role_name: str | None
 
     def offer(self) -> Offer:
         # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
@@ -155,6 +156,7 @@ class _Offer(_Invitation):
             capabilities_of(self.backer_relations or []),
             self.invitation_domains,
             self.by_mail,
+            self.role_name or "",
         )
 
     def _account(self) -> Account | None:
@@ -190,9 +192,11 @@ class _Own(Frozen):
     name: str
     expires_at: datetime
     created_at: datetime
+    role_name: str | None
 
     def own(self) -> OwnInvitation:
-        return OwnInvitation(InvitationId(self.id), Email(self.email), self.role, self.slug, self.name, self.expires_at, self.created_at)
+        email, role_name = Email(self.email), self.role_name or ""
+        return OwnInvitation(InvitationId(self.id), email, self.role, self.slug, self.name, self.expires_at, self.created_at, role_name)
 
 
 class InvitationRows:
@@ -404,7 +408,8 @@ _SELECT_OFFER: Final = f"""
                  join organizations as wanted on wanted.id = invitations.org_id
                 where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
            ) as backer_relations,
-           coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail
+           coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
+           (select roles.name from roles where roles.id = invitations.role_id) as role_name
       from invitations
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id
@@ -513,7 +518,7 @@ _LISTS: Final[Mapping[InvitationStatus | None, LiteralString]] = {
 # An address that nobody has proved belongs to nobody yet.
 _LIST_OWN: Final = """
     select invitations.id, invitations.email, invitations.role, organizations.slug, organizations.name, invitations.expires_at,
-           invitations.created_at
+           invitations.created_at, (select roles.name from roles where roles.id = invitations.role_id) as role_name
       from users
       join invitations on invitations.email_key = users.email_key
       join organizations on organizations.id = invitations.org_id

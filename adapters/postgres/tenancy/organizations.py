@@ -142,6 +142,7 @@ class _OverviewRow(WithTierRow, kw_only=True):
     membership_created_at: datetime
     service_count: int
     second_factor_due: datetime | None
+    role_name: str | None
 
     def overview(self) -> OrganizationOverview:
         organization = self.organization()
@@ -153,7 +154,9 @@ class _OverviewRow(WithTierRow, kw_only=True):
             self.membership_created_at,
             None if self.membership_role_id is None else RoleId(self.membership_role_id),
         )
-        return OrganizationOverview(organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due)
+        return OrganizationOverview(
+            organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due, self.role_name or ""
+        )
 
 
 def _columns(organization: Organization) -> dict[str, Any]:
@@ -211,7 +214,8 @@ _OVERVIEW: Final = f"""
            memberships.id as membership_id, memberships.user_id as membership_user_id, memberships.role as membership_role,
            memberships.role_id as membership_role_id, memberships.created_at as membership_created_at,
            (select count(*) from services where services.org_id = organizations.id) as service_count,
-           {second_factor_due("memberships.user_id")} as second_factor_due
+           {second_factor_due("memberships.user_id")} as second_factor_due,
+           (select roles.name from roles where roles.id = memberships.role_id) as role_name
       from memberships
       join organizations on organizations.id = memberships.org_id
       join tiers on tiers.id = organizations.tier_id

@@ -147,6 +147,8 @@ class Offer(Frozen):
     """Those that the organization sends invitations to. Empty: any."""
     by_mail: bool = False
     """It was presented with the token that was mailed."""
+    role_name: str = ""
+    """Of a role of the organization's own."""
 
     @property
     def offered(self) -> Assignable:
@@ -217,6 +219,8 @@ class OwnInvitation(Frozen):
     organization_name: str
     expires_at: datetime
     created_at: datetime
+    role_name: str = ""
+    """Of a role of the organization's own."""
 
 
 class Way(StrEnum):

@@ -84,6 +84,8 @@ class OrganizationOverview(Frozen):
     tier: Tier
     second_factor_due: datetime | None = None
     """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    role_name: str = ""
+    """Of a role of the organization's own."""
 
 
 def organization_slug(text: str) -> str:

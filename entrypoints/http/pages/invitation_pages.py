@@ -63,7 +63,8 @@ async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) 
         token=token.reveal(),
         brand=offer.organization,
         email=invitation.email.address,
-        role=invitation.role,
+        offered=invitation.role,
+        role_name=offer.role_name,
         until=invitation.expires_at,
     )
 

@@ -17,6 +17,8 @@ NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
 # Longer than a line of a telephone has room for beside anything else.
 ORDINARY: Final = "anneliese.lovelace@mail.example.org"
 LONG: Final = "a.rather.long.address.of.somebody@department-of-things.example.org"
+# As long as names of roles may be.
+LONG_ROLE: Final = "Revision der Niederlassungen im Norden, mit Einsicht in die Abrechnungen aller Abteilungen seit 1998"
 ACME: Final = Branding("Acme Metals", color="#a01040")
 # Too pale for links and for edges.
 PALE: Final = Branding("Sunflower", color="#ffe066")

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
     "title": Words("choose_password.title_reset"),
@@ -16,7 +16,8 @@ _INVITATION: Final[dict[str, Any]] = {
     "action": "/ui/invitations/accept",
     "token": "token",
     "email": "ada@example.org",
-    "role": "member",
+    "offered": "member",
+    "role_name": "",
     "until": NOW,
 }
 _MAIL: Final = {"path": "/dev/mail/1", "to": "ada@example.org", "subject": "Choose a new password", "sent": "2026-11-20 23:12:00 UTC"}
@@ -27,12 +28,12 @@ def _outcome(name: str, key: str, *, good: bool, onward: str = "") -> State:
     return State(name, "outcome.html", values)
 
 
-STATES: Final = (
 def _refused(name: str, words: str, advice: str, label: str) -> State:
     values = {"title": Words(f"refusals.{words}"), "explained": Words(advice), "good": False, "onward": "/ui", "label": Words(label)}
     return State(name, "outcome.html", values)
 
 
+STATES: Final = (
     State("password", "choose_password.html", _PASSWORD),
     State("password, wrong", "choose_password.html", {**_PASSWORD, "errors": {"repeated": Words("refusals.passwords_differ")}}),
     State(
@@ -43,8 +44,8 @@ def _refused(name: str, words: str, advice: str, label: str) -> State:
     ),
     State("invitation", "invitation.html", _INVITATION, ACME),
     State("invitation, pale", "invitation.html", _INVITATION, PALE),
-    State("invitation, long", "invitation.html", {**_INVITATION, "email": LONG, "role": "accountant-of-the-northern-branch"}, ENDLESS),
-    State("invitation, from the right", "invitation.html", _INVITATION, FROM_THE_RIGHT),
+    State("invitation, long", "invitation.html", {**_INVITATION, "email": LONG, "role_name": LONG_ROLE}, ENDLESS),
+    State("invitation, from the right", "invitation.html", {**_INVITATION, "role_name": "محاسب الفرع الشمالي"}, FROM_THE_RIGHT),
     _outcome("password chosen", "password_chosen", good=True),
     _outcome("address confirmed", "address_confirmed", good=True, onward="/ui"),
     _outcome("signed out", "signed_out", good=True, onward="/ui/sign-in"),

@@ -8,9 +8,10 @@ from markupsafe import Markup
 
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk import RiskFactor
+from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
-from entrypoints.http.pages.account.sign_in_log_pages import failure
-from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LONG, NOW, ORDINARY, State, Words
+from entrypoints.http.pages.account.sign_in_log_pages import NAMED, failure
+from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
     (address, Words(f"{name}.page"))
@@ -139,23 +140,32 @@ def _login(**values: Any) -> Thing:
 _LOGINS: Final = [
     _login(),
     _login(flagged=True, country="", city="", address=None),
+    *(_login(provider=one) for one in (*NAMED, *NAMES)),
     *(_login(failure=one) for one in LoginFailure if one is not LoginFailure.UNKNOWN_ACCOUNT),
     Thing(**{**vars(_login()), "device_name": "", "service": "Timesheets", "organization": "Acme Metals"}),
 ]
 
 
-def _organization(name: str, role: str = "member", status: str = "active", second_factor_due: datetime | None = None) -> Thing:
+def _organization(
+    name: str, role: str = "member", role_name: str = "", status: str = "active", second_factor_due: datetime | None = None
+) -> Thing:
     return Thing(
         organization=Thing(slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
         membership=Thing(role=role, created_at=_LAST_YEAR),
         member_count=4,
         service_count=2,
         second_factor_due=second_factor_due,
+        role_name=role_name,
     )
 
 
-_INVITATION: Final = Thing(id=1, organization_name="Acme Metals", role="admin", email=_ADA, expires_at=NOW + timedelta(days=6))
-_LONG_INVITATION: Final = Thing(id=2, organization_name=ENDLESS.name, role="accountant-of-the-northern-branch", email=_LONG, expires_at=NOW)
+def _invitation(number: int, organization: str, email: Thing, role: str, role_name: str = "") -> Thing:
+    until = NOW + timedelta(days=6)
+    return Thing(id=number, organization_name=organization, email=email, role=role, role_name=role_name, expires_at=until)
+
+
+_INVITATION: Final = _invitation(1, "Acme Metals", _ADA, "admin")
+_LONG_INVITATION: Final = _invitation(2, ENDLESS.name, _LONG, "revision", LONG_ROLE)
 
 
 def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR) -> Thing:
@@ -399,8 +409,8 @@ STATES: Final = (
         "/ui/sign-ins",
         logins=_LOGINS,
         failure=failure,
-        named={"password": "sign_ins.by_password"},
-        providers={},
+        named=NAMED,
+        providers=NAMES,
         older="/ui/sign-ins?before=1",
         newest="/ui/sign-ins",
     ),
@@ -420,8 +430,8 @@ STATES: Final = (
         "/ui/organizations",
         organizations=[
             _organization("Acme Metals", "owner"),
-            _organization(ENDLESS.name, "accountant-of-the-northern-branch", "suspended"),
-            _organization(FROM_THE_RIGHT.name),
+            _organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
+            _organization(FROM_THE_RIGHT.name, "auditor", "محاسب"),
         ],
         status=lambda one: f"organizations.status.{one.organization.status.value}",
         opened="acme met",
@@ -444,7 +454,7 @@ STATES: Final = (
         "account, organization suspended",
         "organization.html",
         "/ui/organizations",
-        one=_organization(ENDLESS.name, status="suspended"),
+        one=_organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
         not_active="organization.not_active.suspended",
         set_up="",
         is_open=True,

@@ -4,12 +4,14 @@ import re
 from html import unescape
 
 import pytest
+from markupsafe import escape
 
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
+from tests.http.browsing import PageReader
 from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
-from tests.http.browsing import PageReader
 from tests.http.pages.test_password_pages import Form, is_page, send
 from tests.http.people import BASE_URL, People
 
@@ -35,7 +37,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Invitin
     assert house.statuses() == ["pending"]
     read = text_of(shown)
     assert "You are invited to Acme" in read
-    assert "For Bob@example.org Role admin Valid until" in read
+    assert "For Bob@example.org Role Administrator Valid until" in read
     form = Form(shown.body)
     assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 0)
     assert form.inputs["token"]["value"] == token
@@ -130,6 +132,28 @@ async def test_what_stands_against_it_is_said_in_words(house: Inviting) -> None:
     assert (answer.status, is_page(answer)) == (403, True)
     assert "not active" in text_of(answer)
     assert house.statuses() == ["pending"]
+
+
+async def test_a_role_is_told_by_its_name(house: Inviting) -> None:
+    house.role("rev-1", Capability.MEMBERS_VIEW)
+    token = (await house.invite(role="rev-1"))["token"]
+    for name in ("Revisionsabteilung Nord", "<b>\u202eadmin</b> {{ 77 * 77 }}"):
+        house.people.change("update roles set name = %s", name)
+        shown = await house.client.get(f"{PAGE}?token={token}")
+        assert f"<bdi>{escape(name)}</bdi>".encode() in shown.body
+        assert "rev-1" not in text_of(shown)
+        assert "5929" not in text_of(shown)
+    member = (await house.invite("eve@example.org"))["token"]
+    german = await house.client.get(f"{PAGE}?token={member}", headers=[("accept-language", "de")])
+    assert "Rolle Mitglied" in text_of(german)
+
+
+async def test_one_whose_role_is_not_known_any_longer_still_shows(house: Inviting) -> None:
+    """A role that an invitation offers is not deleted; its row may go all the same, with the organization's other remains."""
+    house.role("rev-1", Capability.MEMBERS_VIEW)
+    token = (await house.invite(role="rev-1"))["token"]
+    house.people.change("update invitations set role_id = null")
+    assert "rev-1" in text_of(await house.client.get(f"{PAGE}?token={token}"))
 
 
 async def test_hostile_names_stay_names(house: Inviting) -> None:

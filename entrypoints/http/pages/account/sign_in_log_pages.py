@@ -5,11 +5,14 @@ from uuid import UUID
 
 import msgspec
 
+from core.domain.federation.authorization_codes import SESSION_PROVIDER
+from core.domain.federation.device_flow import PROVIDER as DEVICE_PROVIDER
+from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identifiers import LoginEventId
 from core.domain.identity.login_events import OwnLogin
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
-from core.domain.identity.sign_in import PASSWORD_PROVIDER
-from core.domain.identity.upstream.providers import NAMES
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.upstream.providers import NAMES, OWN_PROVIDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.calls import Call
@@ -17,7 +20,15 @@ from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import ON_A_PAGE, SIGN_INS, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
-_NAMED: Final = {PASSWORD_PROVIDER: "sign_ins.by_password", PASSKEY_PROVIDER: "sign_ins.by_passkey"}
+NAMED: Final = {
+    PASSWORD_PROVIDER: "sign_ins.by_password",
+    LINK_PROVIDER: "sign_ins.by_link",
+    PASSKEY_PROVIDER: "sign_ins.by_passkey",
+    OWN_PROVIDER: "sign_ins.by_provider",
+    DEVICE_PROVIDER: "sign_ins.by_device",
+    SAML_PROVIDER: "sign_ins.by_saml",
+    SESSION_PROVIDER: "sign_ins.by_session",
+}
 
 
 class Older(msgspec.Struct, frozen=True):
@@ -34,7 +45,7 @@ async def show_sign_ins(call: Call[None, Older], postern: Postern) -> bytes:
     older = f"{SIGN_INS}?before={logins[-1].event.id}" if len(found) > ON_A_PAGE else ""
     newest = SIGN_INS if before is not None else ""
     return show(
-        call, postern, "sign_ins.html", SIGN_INS, logins=logins, failure=failure, named=_NAMED, providers=NAMES, older=older, newest=newest
+        call, postern, "sign_ins.html", SIGN_INS, logins=logins, failure=failure, named=NAMED, providers=NAMES, older=older, newest=newest
     )
 
 

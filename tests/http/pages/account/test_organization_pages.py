@@ -3,18 +3,21 @@
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
+from core.domain.tenancy.roles import Capability
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import Home
 from tests.http.tenants import Tenant
 
 PAGE = "/ui/organizations"
 INVITATIONS = f"{PAGE}/invitations"
+HOSTILE = "<b onload='x'>\u202eadmin\u2066</b> {{ 77 * 77 }} & co."
 
 
-async def invited(home: Home, tenant: Tenant, email: str = "ada@example.org") -> str:
+async def invited(home: Home, tenant: Tenant, email: str = "ada@example.org", role: str = "admin") -> str:
     owner = home.resident(tenant, "owner")
-    issued = (await home.request("POST", f"/api/organizations/{tenant.slug}/invitations", {"email": email, "role": "admin"}, by=owner)).ok()
+    issued = (await home.request("POST", f"/api/organizations/{tenant.slug}/invitations", {"email": email, "role": role}, by=owner)).ok()
     home.log.remember(issued["token"])
     return str(issued["invitation"]["id"])
 
@@ -28,13 +31,41 @@ async def test_ones_organizations_in_each_state(home: Home) -> None:
         home.tenants.join(home.ada, home.tenants.add(slug, status=status), "admin")
     home.tenants.add("umbrella")
     text = (await home.open(PAGE)).page.text
-    assert "Acme Role: admin · 1 member Globex Role: admin · 1 member Suspended Initech Role: admin · 1 member Waiting for approval" in text
+    role = "Role: Administrator · 1 member"
+    assert f"Acme {role} Globex {role} Suspended Initech {role} Waiting for approval" in text
     assert "Umbrella" not in text
     one = (await home.open(f"{PAGE}/globex")).page.text
     assert "This organization is suspended" in one
     assert "Short name globex" in one
-    assert "Your role admin" in one
+    assert "Your role Administrator" in one
     assert "suspended" not in (await home.open(f"{PAGE}/acme")).page.text
+
+
+async def test_a_role_of_the_organizations_own_is_told_by_its_name(home: Home) -> None:
+    acme, globex = home.tenants.add("acme"), home.tenants.add("globex")
+    role = home.tenants.role(acme, "rev-1", [Capability.MEMBERS_VIEW])
+    home.tenants.join(home.ada, acme, role)
+    offered = home.tenants.role(globex, "rev-2", [Capability.MEMBERS_VIEW])
+    invitation = await invited(home, globex, role=offered.slug)
+    # As typed_line leaves it, and as only somebody with the database can write it.
+    for name in ("Revisionsabteilung Nord", HOSTILE):
+        home.people.change("update roles set name = %s", name)
+        for place in (PAGE, f"{PAGE}/acme", INVITATIONS, f"{INVITATIONS}/{invitation}"):
+            shown = await home.open(place)
+            assert f"<bdi>{escape(name)}</bdi>".encode() in shown.shown.body, place
+            assert "rev-" not in shown.page.text, place
+            assert "5929" not in shown.page.text
+
+
+async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Home) -> None:
+    acme = home.tenants.add("acme")
+    home.tenants.join(home.ada, acme, "owner")
+    invitation = await invited(home, home.tenants.add("globex"))
+    home.tabs.language = "de"
+    assert "Rolle: Inhaber" in (await home.open(PAGE)).page.text
+    assert "Ihre Rolle Inhaber" in (await home.open(f"{PAGE}/acme")).page.text
+    assert "Rolle: Administration" in (await home.open(INVITATIONS)).page.text
+    assert "Rolle Administration" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
 
 
 async def test_many_organizations_stand_on_several_pages(home: Home) -> None:
@@ -61,7 +92,7 @@ async def test_one_is_opened_in_this_browser(home: Home) -> None:
     shown = await home.open(f"{PAGE}/acme?done=opened")
     assert "The organization is open. " in shown.page.text
     assert "Open this organization" not in shown.page.text
-    assert "Acme Role: member · 1 member Open Globex Role: member · 1 member" in (await home.open(PAGE)).page.text
+    assert "Acme Role: Member · 1 member Open Globex Role: Member · 1 member" in (await home.open(PAGE)).page.text
     assert (await home.caller()).chosen_organization == "acme"
     home.tenants.add("umbrella")
     for slug in ("umbrella", "nothing", "x" * 300):
@@ -71,7 +102,7 @@ async def test_one_is_opened_in_this_browser(home: Home) -> None:
 
 async def test_an_invitation_is_accepted(home: Home) -> None:
     invitation = await invited(home, home.tenants.add("acme"))
-    assert "Acme Role: admin" in (await home.open(INVITATIONS)).page.text
+    assert "Acme Role: Administrator" in (await home.open(INVITATIONS)).page.text
     await home.open(f"{INVITATIONS}/{invitation}")
     assert "You are invited to Acme" in home.tab.page.text
     assert members(home) == []

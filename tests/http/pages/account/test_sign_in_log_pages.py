@@ -1,11 +1,15 @@
 """`/ui/sign-ins`: who tried to sign in."""
 
+import ast
+import re
 from typing import Any
 
+from core.domain.identity.upstream.providers import Provider
 from tests.http.browsing import Tabs
 from tests.http.pages.account.conftest import Home
 from tests.http.people import Person
 from tests.http.signing_in import FIREFOX, SAFARI
+from tests.places import ROOT
 
 PAGE = "/ui/sign-ins"
 
@@ -37,6 +41,38 @@ async def test_each_attempt_with_its_outcome(home: Home) -> None:
     assert text.count("just now") == 4
     assert "Gone" not in text
     assert "EVE" not in text
+
+
+def written_as_provider() -> set[str]:
+    """What the code writes into the log as the way in: the words behind names that end so."""
+    found = set()
+    for path in (ROOT / "core" / "domain").rglob("*.py"):
+        for line in ast.parse(path.read_text()).body:
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(line.value, ast.Constant):
+                word = line.value.value
+                if line.target.id.endswith("PROVIDER") and isinstance(word, str) and word.isalpha():
+                    found.add(word)
+    return found | set(Provider)
+
+
+async def test_every_way_in_is_told_in_words(home: Home) -> None:
+    words = written_as_provider()
+    assert {"password", "link", "passkey", "upstream", "device", "saml", "session", *Provider} <= words
+    home.tabs.language = "de"
+    for word in sorted(words):
+        home.people.change("delete from login_events")
+        tried(home, provider=word, user_agent=FIREFOX)
+        text = (await home.open(PAGE)).page.text
+        assert re.search(r"Firefox on Linux · [A-ZÄÖÜ]", text), word
+        assert f"· {word}" not in text
+
+
+async def test_a_way_in_that_is_not_known_here_is_left_out(home: Home) -> None:
+    """A newer release, beside this one, may write it."""
+    tried(home, provider="telepathy", user_agent=FIREFOX)
+    text = (await home.open(PAGE)).page.text
+    assert "telepathy" not in text
+    assert text.endswith("Firefox on Linux")
 
 
 async def test_older_ones_stand_on_further_pages(home: Home) -> None:
