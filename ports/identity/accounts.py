@@ -33,6 +33,11 @@ class AccountStore(Protocol):
         cannot wait for each other. Returns once it is held: a time read afterwards is later than everything others did to the account.
         """
 
+    async def hold_to_move(self, user: UserId) -> None:
+        """The same before another address: rows that refer to the account cannot be added meanwhile either. Where `hold` came before, the
+        change would wait for whoever has added one, and they may wait for the account.
+        """
+
     async def hold_shared(self, user: UserId) -> None:
         """Nobody changes this account until the transaction ends; others may hold it in the same way. Taken first, as `hold` is."""
 

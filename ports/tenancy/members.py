@@ -22,7 +22,9 @@ class MemberStore(Protocol):
     """Part of the unit of work. What changes a membership changes its relations in the same statement. The organization is held first."""
 
     async def add(self, membership: Membership) -> bool:
-        """Ends what sessions are left of an earlier membership. False when they are a member already: of two callers, one gets False."""
+        """Ends what sessions are left of an earlier membership. False when they are a member already, of two callers for one of them; and
+        when nobody is behind the account any more. The account is held before it.
+        """
 
     async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None: ...
 
@@ -37,8 +39,8 @@ class MemberStore(Protocol):
         """
 
     async def enter(self, slug: str, user: UserId) -> Entry | None:
-        """How the person stands to the organization with this slug. The membership stays until the unit of work ends: a removal waits for
-        it. None when there is no such organization.
+        """How the person stands to the organization with this slug. The account is held, and the membership stays until the unit of work
+        ends: a removal waits for it. None when there is no such organization.
         """
 
     async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:

@@ -87,6 +87,9 @@ class AccountRows:
         # Nobody reads its answer: it travels with the next question.
         await self._transaction.tell(_HOLD, {"user": user})
 
+    async def hold_to_move(self, user: UserId) -> None:
+        await self._transaction.tell(_HOLD_TO_MOVE, {"user": user})
+
     async def hold_shared(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_SHARED, {"user": user})
 
@@ -157,6 +160,8 @@ _FIND_ALL: Final[LiteralString] = f"""
 
 # The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
 _HOLD: Final = "select id from users where id = %(user)s for no key update"
+
+_HOLD_TO_MOVE: Final = "select from users where id = %(user)s for update"
 
 # An organization's own provider that is turned off lets nobody in.
 _WAYS_IN: Final = """

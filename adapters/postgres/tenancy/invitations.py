@@ -207,6 +207,7 @@ class InvitationRows:
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._transaction.tell(_HOLD_INVITER, {"inviter": inviter})
         rows = await self._transaction.ask(
             _Prospect,
             _PROSPECT,
@@ -385,6 +386,9 @@ _HOLD_INVITED_BY_TOKEN: Final[LiteralString] = f"""
 _HOLD_INVITED_BY_ID: Final[LiteralString] = f"""
     select from users where email_key = (select email_key from invitations where {_OF_ID}) for no key update
 """
+
+# The new invitation names them. Before any invitation, as whoever forgets them takes those.
+_HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 
 _SELECT_OFFER: Final = f"""
     select {_INVITATION},

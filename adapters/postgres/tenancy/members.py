@@ -102,6 +102,8 @@ class MemberRows:
 
     async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
         await self._transaction.tell(_HOLD, {"organization": organization})
+        if len(users) > 1:
+            await self._transaction.tell(_HOLD_ACCOUNTS, {"users": list(users)})
         return await self._find(organization, users)
 
     async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
@@ -110,6 +112,7 @@ class MemberRows:
 
     async def enter(self, slug: str, user: UserId) -> Entry | None:
         parameters = {"slug": storable_text(slug), "user": user}
+        await self._transaction.tell(_HOLD_ACCOUNT, parameters)
         await self._transaction.tell(_HOLD_MEMBERSHIP, parameters)
         rows = await self._transaction.ask(_Entry, _ENTER, parameters)
         return rows[0].entry(slug, user) if rows else None
@@ -177,12 +180,14 @@ def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -
     return {"relation": HOLDER, "object_type": "role", "object": role_id}
 
 
-# Of two that add the same person at once, the second waits for the first's commit and then adds nothing. Sessions that were opened in the
+# Of two that add the same person at once, the second waits for the first's commit and then adds nothing; and so does who waits for a
+# deletion of the account, or for its being forgotten. Sessions that were opened in the
 # organization as a member before, and refused since the removal, do not come back with the membership.
 _ADD: Final = """
     with added as (
              insert into memberships (id, org_id, user_id, role, role_id, created_at, came_by)
-             values (%(id)s, %(organization)s, %(user)s, %(role)s, %(role_id)s, %(created_at)s, %(came_by)s)
+             select %(id)s, %(organization)s, account.id, %(role)s, %(role_id)s, %(created_at)s, %(came_by)s
+               from (select id from users where id = %(user)s and anonymized_at is null for key share) as account
                  on conflict (org_id, user_id) do nothing
           returning id
          ),
@@ -230,6 +235,13 @@ _FIND: Final[LiteralString] = f"""
 
 # A statement of its own, so that the next one sees what was committed while this one waited.
 _HOLD: Final = "select from organizations where id = %(organization)s for no key update"
+
+# Before memberships and what directories say of people, as whoever deletes or forgets an account takes them. Those to whom something is
+# done; whoever asks alone changes nothing of theirs.
+_HOLD_ACCOUNTS: Final = "select from users where id = any(%(users)s) order by id for key share"
+
+# As strongly as by whoever opens a session: a weaker lock would have to become that one.
+_HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
 
 # The membership stays until the transaction ends. A removal waits, and then finds the session that is being opened.
 _HOLD_MEMBERSHIP: Final = """

@@ -107,7 +107,10 @@ class Accounts:
             if found is None:
                 raise refusal_of(None)
             # Before the link's row: every change of the account takes the two in this order.
-            await uow.accounts.hold(found.user)
+            if found.purpose is MailedTokenPurpose.CHANGE_EMAIL:
+                await uow.accounts.hold_to_move(found.user)
+            else:
+                await uow.accounts.hold(found.user)
             redeemed = await uow.mailed_tokens.redeem(token.digest(), PROVES_ADDRESS, now)
             if redeemed is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS))
@@ -136,7 +139,7 @@ class Accounts:
             raise RateLimited(retry_after=wait)
         now = self._clock.now()
         async with self._unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await (uow.accounts.hold_to_move if self._immediate_email_changes else uow.accounts.hold)(user)
             if await uow.accounts.email_is_taken(email, user):
                 raise BadRequest("email: this e-mail address cannot be used", words="email_unusable")
             current = await uow.accounts.await_email(user, email, now)

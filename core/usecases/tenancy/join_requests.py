@@ -77,20 +77,22 @@ class JoinByDomain:
             return None
         outcome = candidate.outcome()
         if outcome is Joined.MEMBER:
-            await self._add(uow, candidate)
-        elif outcome is not None:
+            return outcome if await self._add(uow, candidate) else None
+        if outcome is not None:
             await self._ask(uow, candidate, email)
         return outcome
 
-    async def _add(self, uow: UnitOfWork, candidate: Candidate) -> None:
+    async def _add(self, uow: UnitOfWork, candidate: Candidate) -> bool:
         user, organization = candidate.account.id, candidate.organization
         # Not by an act of the person's own: they have only signed in.
         membership = Membership(
             MembershipId(self._ids.new()), organization, user, BuiltInRole.MEMBER, self._clock.now(), came_by=CameBy.ADDED
         )
-        # The organization is held, so nobody else adds them meanwhile.
-        await uow.members.add(membership)
-        await uow.record(joined_by_domain(organization, user, candidate.domain))
+        # The organization and the account are held, so nothing comes between; should anything, nothing is said of it.
+        added = await uow.members.add(membership)
+        if added:
+            await uow.record(joined_by_domain(organization, user, candidate.domain))
+        return added
 
     async def _ask(self, uow: UnitOfWork, candidate: Candidate, email: Email) -> None:
         now = self._clock.now()
@@ -154,7 +156,8 @@ class JoinRequests:
                 self._clock.now(),
                 came_by=CameBy.ADDED,
             )
-            await uow.members.add(membership)
+            if not await uow.members.add(membership):
+                raise NotFound(_UNKNOWN)
             await uow.record_all([joined_by_request(asking.request, actor), join_approved(asking.request, actor)])
             mail = self._templates.mail(
                 "join_approved",

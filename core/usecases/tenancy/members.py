@@ -115,7 +115,7 @@ class Members:
         `Unauthorized` when the session has ended since the request came in.
         """
         async with self._unit_of_work() as uow:
-            # The order in which a removal takes its locks too: the membership, then the sessions.
+            # The account, the membership, then the sessions, as everybody takes them.
             entry = await uow.members.enter(slug, caller.user)
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:

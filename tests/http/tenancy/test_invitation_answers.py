@@ -553,6 +553,25 @@ async def test_who_registers_at_the_same_moment_is_found_at_the_second_look(by_m
     assert house.members() == {"ada@acme.example": "owner", "New@example.org": "member"}
 
 
+async def test_an_account_that_is_deleted_at_the_same_moment_is_made_anew(house: Inviting, database_url: str) -> None:
+    bob = house.verified("bob@example.org")
+    issued = await house.invite(bob.email)
+    answers: list[int] = []
+
+    async def answer() -> None:
+        answers.append((await house.accept(issued["token"])).status)
+
+    with psycopg.connect(database_url) as deletion:
+        deletion.execute("delete from users where id = %s", (bob.user,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            await house.people.somebody_waits()
+            deletion.commit()
+    assert answers == [200]
+    assert house.members()[bob.email] == "member"
+    assert house.people.rows("select from users where id = %s", bob.user) == []
+
+
 async def test_a_membership_that_appears_past_everybody_is_seen_at_the_second_look(
     house: Inviting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

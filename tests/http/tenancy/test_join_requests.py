@@ -1,15 +1,19 @@
 """Becoming a member by the domain of one's address: at the end of a sign-in, at once or by asking."""
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
+import trio
 
+from adapters.postgres.tenancy.members import MemberRows
 from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
 from core.domain.secrets import Password
+from core.domain.tenancy.members import Membership
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -253,6 +257,72 @@ async def test_the_last_place_is_given_once(house: House) -> None:
     await all_at_once(*(partial(house.sign_in, person) for person in newcomers))
     assert sorted(str(house.belongs(person)) for person in newcomers) == ["None", "None", "member"]
     assert len(await house.listed("?status=pending")) == 2
+
+
+FORGOTTEN = """
+    update users
+       set email = 'gone@deleted.local', email_key = 'gone@deleted.local', password_hash = null, deactivated_at = now(),
+           anonymized_at = now()
+     where id = %s
+"""
+DELETED = "delete from users where id = %s"
+
+
+@pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
+@pytest.mark.parametrize("join", ["on", "ask"])
+async def test_whoever_is_gone_on_the_way_neither_joins_nor_asks(house: House, database_url: str, join: str, change: LiteralString) -> None:
+    house.route(join)
+    person = await house.newcomer()
+    answers: list[Received] = []
+
+    async def sign_in() -> None:
+        answers.append(await Browser(house.client).login(person))
+
+    with psycopg.connect(database_url) as other:
+        other.execute(change, [person.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sign_in)
+            await house.people.somebody_waits()
+            other.commit()
+    assert [answer.status for answer in answers] == [401]
+    assert (house.belongs(person), await house.listed(), house.recorded()) == (None, [], [])
+    assert house.log.events("joined_by_domain") == []
+
+
+@pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
+async def test_nobody_lets_in_whoever_is_gone(house: House, database_url: str, change: LiteralString) -> None:
+    house.route("ask")
+    person, request = await house.asked()
+    before, answers = house.recorded(), list[Received]()
+
+    async def approve() -> None:
+        answers.append(await house.ask("POST", f"/{request['id']}/approve"))
+
+    with psycopg.connect(database_url) as other:
+        other.execute(change, [person.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(approve)
+            await house.people.somebody_waits()
+            other.commit()
+    assert [answer.status for answer in answers] == [400 if change is FORGOTTEN else 404]
+    assert (house.belongs(person), house.recorded()) == (None, before)
+
+
+async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody adds a member without holding the organization, or takes an account away that is held; should somebody, nothing is said."""
+    house.route("ask")
+    _, request = await house.asked()
+    before = house.recorded()
+
+    async def late(_rows: MemberRows, _membership: Membership) -> bool:
+        return False
+
+    monkeypatch.setattr(MemberRows, "add", late)
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
+    change_route(house.people, NAME, join_policy="on")
+    await house.sign_in(await house.newcomer("bob"))
+    assert house.recorded() == before
+    assert house.log.events("joined_by_domain")[-1]["outcome"] == "asked"
 
 
 async def test_whoever_joins_otherwise_need_not_be_answered(house: House) -> None:

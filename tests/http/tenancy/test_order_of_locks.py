@@ -1,0 +1,171 @@
+"""Two that take the same rows take them in one order: docs/architecture.md says in which. Whoever deletes or forgets an account has it
+first, and then comes to what hangs on it. Each of these requests waits for the account, and has nothing yet that they come to.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, LiteralString
+from uuid import UUID
+
+import pytest
+
+from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.tenancy.members import Membership
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.client import Received
+from tests.http.inviting import ACCEPT, Inviting
+from tests.http.locks import behind
+from tests.http.people import BASE_URL, People, Person
+from tests.http.postbox import link_in
+from tests.http.signing_in import unlimited
+
+_ACCOUNT: Final = "select from users where id = %s for update"
+
+
+class House(Inviting):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.bob = self.verified("bob@example.org")
+
+    async def behind_bob(self, url: str, then: LiteralString, what: object, request: Callable[[], Awaitable[Received]]) -> Received:
+        return await behind(self.people, url, (_ACCOUNT, self.bob.user), (then, what), request)
+
+    def joined(self) -> Person:
+        return self.tenants.join(self.bob, self.acme)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+@pytest.mark.parametrize("by_manager", [False, True])
+async def test_accepting_an_invitation(house: House, database_url: str, *, by_manager: bool) -> None:
+    issued = await house.invite(house.bob.email)
+    invitation = issued["invitation"]["id"]
+
+    async def accept() -> Received:
+        if by_manager:
+            return await house.ask("POST", f"/{invitation}/accept")
+        return await house.client.post(ACCEPT, {"token": issued["token"]})
+
+    answer = await house.behind_bob(database_url, "select from invitations where id = %s for update", invitation, accept)
+    assert answer.status == 200
+    assert house.members()[house.bob.email] == "member"
+
+
+async def test_approving_a_request_to_join(house: House, database_url: str) -> None:
+    request = house.postern.foundation.ids.new()
+    house.people.change(
+        "insert into join_requests (id, org_id, user_id, email, status, created_at) values (%s, %s, %s, %s, 'pending', now())",
+        request,
+        house.acme.id,
+        house.bob.user,
+        house.bob.email,
+    )
+
+    async def approve() -> Received:
+        return await house.request("POST", f"/api/organizations/acme/join-requests/{request}/approve")
+
+    answer = await house.behind_bob(database_url, "select from join_requests where id = %s for update", request, approve)
+    assert answer.status == 200
+    assert house.members()[house.bob.email] == "member"
+
+
+async def test_selecting_an_organization(house: House, database_url: str) -> None:
+    bob = house.joined()
+
+    async def select() -> Received:
+        return await house.request("POST", "/api/organizations/acme/select", by=bob)
+
+    then: LiteralString = "select from memberships where user_id = %s for update"
+    assert (await house.behind_bob(database_url, then, bob.user, select)).status == 200
+
+
+async def test_selecting_beside_a_removal(house: House, database_url: str) -> None:
+    """Whoever removes has the membership, and comes to sessions next."""
+    bob = house.joined()
+
+    async def select() -> Received:
+        return await house.request("POST", "/api/organizations/acme/select", by=bob)
+
+    first = ("select from memberships where user_id = %s for update", bob.user)
+    then = ("select from sessions where user_id = %s for no key update", bob.user)
+    assert (await behind(house.people, database_url, first, then, select)).status == 200
+
+
+async def test_removing_somebody_whom_a_directory_knows(house: House, database_url: str) -> None:
+    bob = house.joined()
+    house.people.change(
+        "insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at) values (%s, %s, true, now(), now())",
+        house.acme.id,
+        bob.user,
+    )
+
+    async def remove() -> Received:
+        return await house.request("POST", f"/api/organizations/acme/members/{bob.user}")
+
+    answer = await house.behind_bob(database_url, "select from provisioned_users where user_id = %s for update", bob.user, remove)
+    assert answer.status == 200
+    assert house.people.rows("select is_member from provisioned_users") == [{"is_member": False}]
+
+
+async def test_handing_the_organization_over(house: House, database_url: str) -> None:
+    bob = house.joined()
+
+    async def hand_over() -> Received:
+        return await house.request("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(bob.user)})
+
+    then: LiteralString = "select from memberships where user_id = %s for update"
+    assert (await house.behind_bob(database_url, then, bob.user, hand_over)).status == 200
+
+
+async def test_inviting_where_an_earlier_invitation_has_lapsed(house: House, database_url: str) -> None:
+    """It may have been sent to an address that was the inviter's."""
+    issued = await house.invite("carol@example.org")
+    house.overdue()
+
+    async def invite() -> Received:
+        return await house.ask("POST", "", {"email": "carol@example.org", "role": "member"})
+
+    first = (_ACCOUNT, house.ada.user)
+    then = ("select from invitations where id = %s for update", issued["invitation"]["id"])
+    answer = await behind(house.people, database_url, first, then, invite)
+    assert answer.status == 200
+    assert house.statuses() == ["expired", "pending"]
+
+
+async def test_moving_an_account_by_the_mailed_link(house: House, database_url: str) -> None:
+    """Whoever has added a row that names the account may come to change the account, and to what hangs on it."""
+    bob = house.bob
+    (await house.request("PATCH", "/api/user", {"email": "new@example.org"}, by=bob)).ok()
+    link = next(link_in(mail) for mail in await house.postbox.empty() if mail.to == "new@example.org")
+
+    async def prove() -> Received:
+        return await house.client.get(link.removeprefix(BASE_URL))
+
+    first = ("select from users where id = %s for key share", bob.user)
+    then = ("select from mailed_tokens where user_id = %s for update", bob.user)
+    assert (await behind(house.people, database_url, first, then, prove)).status == 200
+    assert house.people.rows("select email from users where id = %s", bob.user) == [{"email": "new@example.org"}]
+
+
+async def test_nobody_is_added_to_whom_nobody_belongs_any_more(house: House) -> None:
+    async def added(user: UUID) -> bool:
+        async with house.postern.foundation.unit_of_work() as uow:
+            membership = Membership(
+                MembershipId(house.postern.foundation.ids.new()),
+                OrganizationId(house.acme.id),
+                UserId(user),
+                "member",
+                house.postern.foundation.clock.now(),
+            )
+            done = await uow.members.add(membership)
+            await uow.commit()
+        return done
+
+    house.people.change("update users set anonymized_at = now(), deactivated_at = now() where id = %s", house.bob.user)
+    assert not await added(house.bob.user)
+    house.people.change("delete from users where id = %s", house.bob.user)
+    assert not await added(house.bob.user)
+    assert list(house.members()) == [house.ada.email]
