@@ -180,9 +180,18 @@ _UNSAID: Final[Mapping[str, LiteralString]] = {
     "events_of_invitations": _unsay("events", "id", _EMPTY_EVENTS, _EVENTS_OF_INVITATIONS),
 }
 
+
+def _in_order(table: LiteralString, key: LiteralString, *rows: LiteralString) -> LiteralString:
+    found = " union all ".join([f"({one})" for one in rows])
+    return f"select from {table} where {key} = any (array({found})) order by {key} for update"
+
+
 AT_ONCE: Final[tuple[LiteralString, ...]] = (
     _newest("login_events", _LOGIN),
     _newest("mfa_events", _FACTOR),
+    # What two people did to each other is found from both sides: two that are forgotten at once take it in one order.
+    _in_order("audit_personal", "entry_id", _ENTRIES_OF, _ENTRIES_ABOUT, _ENTRIES_OF_INVITATIONS),
+    _in_order("events", "id", _EVENTS_OF, _EVENTS_ABOUT, _EVENTS_OF_INVITATIONS),
     *_UNSAID.values(),
     _INVITATION,
 )

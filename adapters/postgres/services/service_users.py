@@ -238,9 +238,15 @@ _HOLD_SUBSCRIPTIONS: Final = "select from subscriptions where user_id = %(user)s
 
 # The entries stay, without what identifies the person.
 _FORGET: Final = """
-    delete from audit_personal
-     where actor_id = %(user)s
-        or entry_id = any (array(select id from audit_entries where target_type = 'user' and target_id = %(target)s))
+    with held as (
+             select entry_id
+               from audit_personal
+              where actor_id = %(user)s
+                 or entry_id = any (array(select id from audit_entries where target_type = 'user' and target_id = %(target)s))
+              order by entry_id
+                for update
+         )
+  delete from audit_personal using held where audit_personal.entry_id = held.entry_id
 """
 
 # Tables without a foreign key are cleaned here. Everything else goes with the account.
@@ -278,17 +284,6 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
     """,
     "delete from preauthentications where user_id = %(user)s and service_id = %(service)s",
     "delete from login_events where user_id = %(user)s and service_id = %(service)s",
-    """
-    delete from audit_personal
-     where not exists (select from memberships where org_id = %(organization)s and user_id = %(user)s)
-       and entry_id = any (
-               array(
-                   select id
-                     from audit_entries
-                    where organization_id = %(organization)s and target_type = 'user' and target_id = %(target)s
-               )
-           )
-    """,
     # With the tokens that the service has at providers. What the person signs in with is theirs.
     """
     delete from identity_grants
@@ -299,4 +294,21 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
     "delete from service_users where service_id = %(service)s and user_id = %(user)s",
     "select from subscriptions where service_id = %(service)s and user_id = %(user)s order by id for update",
     "delete from subscriptions where service_id = %(service)s and user_id = %(user)s",
+    """
+    with held as (
+             select entry_id
+               from audit_personal
+              where not exists (select from memberships where org_id = %(organization)s and user_id = %(user)s)
+                and entry_id = any (
+                        array(
+                            select id
+                              from audit_entries
+                             where organization_id = %(organization)s and target_type = 'user' and target_id = %(target)s
+                        )
+                    )
+              order by entry_id
+                for update
+         )
+  delete from audit_personal using held where audit_personal.entry_id = held.entry_id
+    """,
 )

@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,7 +23,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, Asker, forget_job
 from core.domain.mail import Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
-from core.domain.record.events import SYSTEM
+from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.frozen import replace
 from core.usecases.purge import Purge
@@ -33,6 +33,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.forgetting import finish_forgetting
 from tests.http.inviting import Inviting
+from tests.http.locks import behind
 from tests.http.people import People, Person
 from tests.http.postbox import link_in, token_in
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
@@ -437,6 +438,32 @@ async def test_fifty_at_once_forget_once(house: House) -> None:
     assert len({answer.json()["request_id"] for answer in answers}) == 1
     assert len(house.audited("user.anonymized")) == 2
     assert len(house.people.rows("select from jobs where kind = %s", FORGET_JOB)) == 1
+
+
+_TOLD: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
+    (
+        "select entry_id as id from audit_personal order by entry_id desc limit 2",
+        "select from audit_personal where entry_id = %s for update",
+    ),
+    ("select id from events order by id desc limit 2", "select from events where id = %s for update"),
+)
+
+
+@pytest.mark.parametrize(("newest", "hold"), _TOLD, ids=["entries", "events"])
+async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
+    house: House, database_url: str, newest: LiteralString, hold: LiteralString
+) -> None:
+    """What each did is found from both sides."""
+    bob, carol = house.member(), house.member("carol")
+    for by, about in ((carol, bob), (bob, carol)):
+        actor, target = Actor(UserId(by.user), address="192.0.2.1"), Target("user", str(about.user))
+        told = Event("user.removed", actor, target, organization=OrganizationId(house.acme.id), personal={"email": about.email})
+        async with house.postern.foundation.unit_of_work() as uow:
+            await uow.record(told)
+            await uow.commit()
+    second, first = [row["id"] for row in house.people.rows(newest)]
+    answer = await behind(house.people, database_url, (hold, first), (hold, second), lambda: house.forget(bob, by=house.governor))
+    assert answer.status == 200
 
 
 async def test_a_taken_placeholder_is_followed_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
