@@ -1433,7 +1433,7 @@ create table webhooks (
 -- An event on its way to a webhook, written by the statement that publishes the event. What is sent is made from the event at each attempt.
 create table webhook_deliveries (
     id            uuid        primary key,
-    webhook_id    uuid        not null references webhooks on delete cascade,
+    webhook_id    uuid        not null,                -- no reference: an event does not wait for its webhook; the janitor removes what is left
     event_id      uuid        not null,                -- no reference: it would cost an index, and events go with their organization
     event_name    text        not null,
     attempts      smallint    not null default 0,

@@ -228,6 +228,36 @@ class PastOutages(_Sweep):
     statement = _delete("provider_outages", "provider", "failed_at < now() - interval '1 day'")
 
 
+class DeliveriesOfNobody(_Sweep):
+    """Of webhooks that have been deleted. Nobody sees them any more, and nothing is sent."""
+
+    statement = """
+        with recursive named (webhook_id) as (
+                 (select webhook_id from webhook_deliveries order by webhook_id limit 1)
+                  union all
+                 select (select webhook_id
+                           from webhook_deliveries
+                          where webhook_deliveries.webhook_id > named.webhook_id
+                          order by webhook_id
+                          limit 1)
+                   from named
+                  where named.webhook_id is not null
+             ),
+             deleted as materialized (
+                 select webhook_id from named where not exists (select from webhooks where webhooks.id = named.webhook_id)
+             ),
+             left_over as (
+                 select deliveries.id
+                   from deleted
+                  cross join lateral (
+                            select id from webhook_deliveries where webhook_id = deleted.webhook_id limit %(limit)s for update skip locked
+                        ) as deliveries
+                  limit %(limit)s
+             )
+      delete from webhook_deliveries where id = any (array(select id from left_over))
+    """
+
+
 class _Retained(_Sweep):
     """What is kept as long as a setting says."""
 

@@ -168,7 +168,7 @@ class Webhooks:
         return delivery
 
     async def delete(self, member: Member, webhook: WebhookId, actor: Actor) -> None:
-        """With its deliveries; what is on its way may still arrive. Raises `NotFound`."""
+        """Its deliveries go with it, if a little later; what is on its way may still arrive. Raises `NotFound`."""
         async with self._unit_of_work() as uow:
             deleted = await _held(uow, member, webhook)
             await uow.webhooks.delete(webhook)

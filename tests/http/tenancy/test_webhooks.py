@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 import trio
 from standardwebhooks import Webhook
@@ -215,6 +216,32 @@ async def test_a_change_is_recorded_with_the_earlier_values(house: House) -> Non
     assert (await house.ask("DELETE", f"/{made['id']}")).ok(200) == {}
     assert (await house.ask("GET", f"/{made['id']}")).status == 404
     assert len(house.audited("webhook.deleted")) == 1
+
+
+async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(house: House, database_url: str) -> None:
+    """A sign-in publishes, too. What it has queued for a webhook that goes at this moment goes a little later."""
+    webhook, other = await house.made(), await house.made()
+    async with house.postern.foundation.unit_of_work() as uow:
+        await uow.record(Event("user.joined", SYSTEM, Target("user", str(uuid4())), organization=OrganizationId(house.acme.id)))
+        assert await uow.webhooks.count(OrganizationId(house.acme.id)) == 2
+        with psycopg.connect(database_url) as connection:
+            connection.execute("select from webhooks for update nowait")
+        (await house.ask("DELETE", f"/{webhook['id']}")).ok()
+        await uow.commit()
+    assert (await house.ask("GET", f"/{webhook['id']}/deliveries")).status == 404
+    (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "DeliveriesOfNobody"]
+    assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
+    assert [str(row["webhook_id"]) for row in house.people.rows("select webhook_id from webhook_deliveries")] == [other["id"]]
+
+
+async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: House) -> None:
+    webhooks = [await house.made(name=f"webhook {number}") for number in range(3)]
+    await house.happens(count=3)
+    for webhook in webhooks[:2]:
+        (await house.ask("DELETE", f"/{webhook['id']}")).ok()
+    (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "DeliveriesOfNobody"]
+    assert [await sweep.delete_expired(4) for _ in range(3)] == [4, 2, 0]
+    assert len(await house.deliveries(webhooks[2])) == 3
 
 
 async def test_anothers_webhook_is_not_found(house: House) -> None:
