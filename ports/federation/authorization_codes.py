@@ -1,5 +1,6 @@
 """Where authorization codes are kept: as digests."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -8,11 +9,17 @@ from core.domain.federation.clients import RegisteredClient
 from core.domain.identifiers import ClientId
 
 
+class Overtaken(Exception):
+    """What a code would rest on has ended while the application was on its way to it."""
+
+
 class AuthorizationCodeStore(Protocol):
     """Part of the unit of work."""
 
-    async def add(self, code: NewCode) -> None:
-        """Nobody waits for it."""
+    async def demand(self, code: NewCode, registered: Sequence[str]) -> None:
+        """Adds it. The commit raises `Overtaken` when the account or the service has ended, or the service has registered other addresses.
+        Nothing can be asked in between.
+        """
 
 
 Redemption = Redeemed | EarlierUse | Contended | None

@@ -5,9 +5,10 @@ from typing import Protocol
 
 from core.domain.federation.consents import Access, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+from ports.federation.authorization_codes import Overtaken
 
 
-class ConsentTakenBack(Exception):
+class ConsentTakenBack(Overtaken):
     """The person took the consent back while the application was on its way to its code."""
 
 
@@ -15,7 +16,9 @@ class ConsentStore(Protocol):
     """Part of the unit of work. The account is held first: nobody takes anything back from the person's applications meanwhile."""
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
-        """Adds to what the person has allowed the service before. Returns whose service it is; None when it is being deleted."""
+        """Adds to what the person has allowed the service before. Returns whose service it is; None when it is being deleted.
+        When the account has ended, nothing is kept.
+        """
 
     async def demand(self, user: UserId, service: ServiceId, scopes: Sequence[str]) -> None:
         """The commit raises `ConsentTakenBack` unless the person still allows all of this. Nothing can be asked in between."""

@@ -1,6 +1,6 @@
 """Authorization codes in PostgreSQL: issued, and redeemed once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -11,9 +11,10 @@ from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
+from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import Transaction, required
 from core.domain.email import Email
 from core.domain.federation.authorization_codes import (
     CONTENDED,
@@ -29,7 +30,7 @@ from core.domain.federation.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
-from ports.federation.authorization_codes import Redemption
+from ports.federation.authorization_codes import Overtaken, Redemption
 
 _OF_CLIENT: Final = len(ClientRow._fields)
 
@@ -103,10 +104,12 @@ class AuthorizationCodeRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def add(self, code: NewCode) -> None:
+    async def demand(self, code: NewCode, registered: Sequence[str]) -> None:
         approved = code.approved
-        await self._transaction.tell(
+        await self._transaction.demand(
+            IdRow,
             _ADD,
+            Overtaken,
             {
                 "id": code.id,
                 "digest": code.digest,
@@ -114,6 +117,7 @@ class AuthorizationCodeRows:
                 "user": approved.user,
                 "parent": approved.parent,
                 "redirect_uri": approved.redirect_uri,
+                "registered": list(registered),
                 "code_challenge": approved.code_challenge,
                 "nonce": None if approved.nonce is None else storable_text(approved.nonce),
                 "scopes": list(approved.scopes),
@@ -173,11 +177,23 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
     }
 
 
-_ADD: Final = """
-    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
-                                     authenticated_by, provider, created_at, expires_at)
-    values (%(id)s, %(digest)s, %(service)s, %(user)s, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s,
-            %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s)
+# The account is held. Without a row this fails, and with it the commit.
+_ADD: Final[LiteralString] = f"""
+    with added as (
+             insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes,
+                                              auth_time, authenticated_by, provider, created_at, expires_at)
+             select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s,
+                    %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
+               from users
+              cross join services
+              where users.id = %(user)s and users.deactivated_at is null
+                and services.id = %(service)s and services.redirect_uris = %(registered)s::text[]
+          returning id
+         )
+  select added.id
+    from (values (true)) as this (look)
+    left join added on this.look
+   where {required("added.id is not null")}
 """
 
 # All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.

@@ -86,19 +86,17 @@ class PostgresAccess:
 _GIVE: Final = """
     with given as (
              insert into consents (id, user_id, service_id, scopes, granted_at)
-             select %(id)s, %(user)s, services.id, %(scopes)s, %(granted_at)s
+             select %(id)s, users.id, services.id, %(scopes)s, %(granted_at)s
                from services
-              where services.id = %(service)s
+              cross join users
+              where services.id = %(service)s and users.id = %(user)s and users.deactivated_at is null
                  on conflict (user_id, service_id) do update
                 set scopes = consents.scopes || array(
                         select scope from unnest(excluded.scopes) as scope where scope <> all (consents.scopes)
                     ),
                     granted_at = excluded.granted_at
-          returning service_id
          )
-  select services.org_id as id
-    from given
-    join services on services.id = given.service_id
+  select org_id as id from services where id = %(service)s
 """
 
 _DEMAND: Final[LiteralString] = demanding(

@@ -212,6 +212,7 @@ _SIGN_IN: Final = """
     update flows
        set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, wanted = wanted || %(way)s
      where id = %(id)s and signed_in_at is null and expires_at > %(at)s
+       and exists (select from users where users.id = %(user)s)
  returning id
 """
 

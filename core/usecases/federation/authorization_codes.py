@@ -1,6 +1,6 @@
 """Authorization codes: issued to a browser that a person has let an application be told through, and redeemed by the application."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -58,11 +58,15 @@ class AuthorizationCodes:
         self._ids = ids
         self._secrets = secrets
 
-    async def issue(self, uow: UnitOfWork, approved: Approved) -> Token:
-        """Runs within the caller's unit of work, without a round trip of its own. The code counts once that is committed."""
+    async def issue(self, uow: UnitOfWork, approved: Approved, registered: Sequence[str]) -> Token:
+        """Runs within the caller's unit of work, without a round trip of its own. The code counts once that is committed, which raises
+        `Overtaken` when the account or the service has ended, or the service's addresses are no longer those that were `registered`;
+        nothing is asked any more before.
+        """
         code = self._secrets.token()
-        await uow.authorization_codes.add(
-            NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now())
+        await uow.authorization_codes.demand(
+            NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now()),
+            registered,
         )
         return code
 

@@ -45,8 +45,8 @@ from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
+from ports.federation.authorization_codes import Overtaken
 from ports.federation.authorizations import Encounter, Encounters
-from ports.federation.consents import ConsentTakenBack
 from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.tokens import TokenVerifier
@@ -104,14 +104,14 @@ class Authorizations:
         if secret is not None:
             met = _found(await self._encounters.take_pushed(client, Token(secret).digest(), caller))
             request = _taken(met)
-            return await self._settled(request, met, Progress())
+            return await self._settled(request, met, Progress(), caller=caller)
         met = _found(await self._encounters.find(client, caller))
         answers_to = recipient(parameters, met.application.registered)
         try:
             request = await self.checked(parameters, met.application, answers_to)
         except AuthorizationRefused as refusal:
             return Finished(self._refused(answers_to, refusal), met.application)
-        return await self._settled(request, met, Progress())
+        return await self._settled(request, met, Progress(), caller=caller)
 
     async def resume(
         self, flow: Flow, caller: Caller | None, sender: Client, *, account_chosen: bool = False, set_up_later: bool = False
@@ -122,13 +122,13 @@ class Authorizations:
         request = _kept(flow)
         met = await self._met_again(request, caller)
         progress = Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later)
-        return await self._settled(request, met, progress, flow, sender=sender)
+        return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
         """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
         request = _kept(flow)
         met = await self._met_again(request, caller)
-        return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, sender=sender)
+        return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
@@ -149,9 +149,9 @@ class Authorizations:
         request = _kept(flow)
         met = await self._met_again(request, caller)
         if met.signed_in is None or met.signed_in.session != flow.session or not has_chosen(flow.request, flow.signed_in_at_provider):
-            return await self._settled(request, met, Progress(flow.created_at), flow, sender=sender)
+            return await self._settled(request, met, Progress(flow.created_at), flow, caller=caller, sender=sender)
         actor = None if flow.repeats else sender.actor(caller.user)
-        return await self._settled(request, met, _allowed(flow), flow, actor, sender=sender)
+        return await self._settled(request, met, _allowed(flow), flow, actor, caller=caller, sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
@@ -188,6 +188,7 @@ class Authorizations:
         flow: Flow | None = None,
         actor: Actor | None = None,
         *,
+        caller: Caller | None,
         sender: Client | None = None,
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
@@ -200,8 +201,10 @@ class Authorizations:
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
                 return Finished(await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application)
             return Finished(await self._approved(request, application, signed_in, flow, actor), application)
-        except ConsentTakenBack:
-            return Unfinished(Step.CONSENT, request, application, signed_in)
+        except Overtaken:
+            # Whoever is still there is asked for what is missing now. If that is nothing, it is the account that has ended.
+            met = await self._met_again(request, caller)
+            return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
         except AuthorizationRefused as refusal:
             if flow is not None and not flow.repeats:
                 await self._complete(flow)
@@ -224,12 +227,13 @@ class Authorizations:
             provider=_provider(flow, signed_in),
         )
         async with self._unit_of_work() as uow:
+            # Before the flow, as whoever ends both takes them.
+            await uow.accounts.hold_shared(signed_in.user)
             if flow is not None and not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now()):
                 raise FlowOver
-            await uow.accounts.hold_shared(signed_in.user)
             if actor is not None:
                 await self._consent(uow, Consent(signed_in.user, application.service, request.scopes, self._clock.now()), actor)
-            code = await self._codes.issue(uow, approved)
+            code = await self._codes.issue(uow, approved, application.registered.redirect_uris)
             if actor is None and relies_on_consent(application, signed_in):
                 await uow.consents.demand(signed_in.user, application.service, request.scopes)
             await uow.commit()

@@ -112,8 +112,9 @@ class Relying(Neighbours):
             auth_time=auth_time or self.postern.foundation.clock.now() - timedelta(minutes=5),
             authenticated_by=amr,
         )
+        (registered,) = self.people.rows("select redirect_uris from all_services where id = %s", application.service.id)
         async with self.postern.foundation.unit_of_work() as uow:
-            code = await self.postern.federation.authorization_codes.issue(uow, approved)
+            code = await self.postern.federation.authorization_codes.issue(uow, approved, registered["redirect_uris"])
             await uow.commit()
         self.log.remember(code.reveal())
         return code.reveal()

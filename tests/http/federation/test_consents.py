@@ -15,8 +15,11 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from tests.http.browsing import PageReader
 from tests.http.cast import all_at_once
+from tests.http.client import Received
 from tests.http.federation.arriving import CALLBACK, Arriving, answer_in, is_page, left, told
+from tests.http.locks import behind
 from tests.http.people import Person
+from tests.meanwhile import meanwhile
 
 CONSENT = "/ui/consent"
 
@@ -211,6 +214,59 @@ async def test_what_is_taken_back_on_the_way_gets_no_code(house: Arriving, ada: 
     assert access is not None
     assert places[0].startswith(CONSENT)
     assert house.codes() == []
+
+
+@pytest.mark.parametrize("change", ["delete from users where id = %s", "update users set deactivated_at = now() where id = %s"])
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_whoever_is_gone_on_the_way_gets_no_code(
+    house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch, change: str, *, trusted: bool
+) -> None:
+    """The request has seen the person, with what they have allowed."""
+    house.allow(ada)
+    house.set(house.app, trusted=trusted)
+    browser = house.signed_in(ada)
+
+    def end() -> None:
+        house.people.change("update sessions set revoked_at = now()")
+        house.people.change(change, ada.user)
+
+    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", end)
+    assert (await browser.tab().open(house.asking())).place.startswith("/ui/sign-in?flow=")
+    assert house.codes() == []
+
+
+async def test_whoever_is_gone_on_the_way_allows_nothing(house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    end = "delete from users where id = %s"
+    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", lambda: house.people.change(end, ada.user))
+    await tab.send(answer="allow")
+    assert tab.place.startswith("/ui/sign-in?flow=")
+    assert house.codes() == house.people.rows("select * from consents") == house.told() == []
+
+
+async def test_no_code_goes_to_an_address_that_was_taken_back_on_the_way(
+    house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.allow(ada)
+    other = f"{CALLBACK}/new"
+    encounters = house.postern.federation.authorizations._encounters
+    meanwhile(monkeypatch, encounters, "find", lambda: house.set(house.app, redirect_uris=[other]))
+    is_page(await house.signed_in(ada).request("GET", house.asking()), 400)
+    assert house.codes() == []
+
+
+async def test_allowing_takes_the_account_before_the_flow(house: Arriving, ada: Person, database_url: str) -> None:
+    """As whoever deletes or forgets the account takes them."""
+    tab = await house.signed_in(ada).tab().open(house.asking())
+    flow = tab.place.partition("flow=")[2]
+
+    async def allow() -> Received:
+        await tab.send(answer="allow")
+        return tab.shown
+
+    first = ("select from users where id = %s for update", ada.user)
+    await behind(house.people, database_url, first, ("select from flows where id = %s for update", flow), allow)
+    left(tab)
 
 
 async def test_a_service_that_goes_on_the_way_is_allowed_nothing(house: Arriving, ada: Person) -> None:
