@@ -6,24 +6,32 @@ from typing import Protocol, TypeVar
 
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 Proved = TypeVar("Proved", bound=Domain)
 
 
+class Verified(Frozen):
+    is_new: bool
+    """It was not verified before."""
+
+
 class ProofStore(Protocol[Proved]):
     """Part of the unit of work: what is known of the proofs of domains. The organization is held first where a member acts."""
 
-    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> bool:
-        """False when another organization has verified the domain for anything, or this one uses another by now. Of two organizations that
-        prove the same domain, one gets True.
+    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
+        """None when another organization has verified the domain for anything, or this one uses another by now: of two organizations that
+        prove the same domain, one gets it. Of several members who verify it at once, to one it is new.
         """
 
     async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
         """The proof of a verified domain was found again."""
 
-    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
-        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not."""
+    async def missed(self, domain: Proved, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
+        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not, or
+        has been seen or missed since it was read.
+        """
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
 from core.frozen import Frozen
+from ports.tenancy.domains import Verified
 from ports.tenancy.webhooks import Owner
 
 Proved = TypeVar("Proved", bound=Domain)
@@ -72,16 +72,17 @@ class ProofRows(Generic[Proved]):
         self._transaction = transaction
         self._table = table
 
-    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> bool:
+    async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
         await self._transaction.tell(_LOCK, {"namespace": NAMESPACE, "lock": DOMAINS})
         parameters = {"id": domain.id, "domain": domain.name, "organization": domain.organization, "at": at, "next": next_check_at}
-        return bool(await self._transaction.ask(IdRow, self._table.verify, parameters))
+        rows = await self._transaction.ask(Verified, self._table.verify, parameters)
+        return rows[0] if rows else None
 
     async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
         await self._transaction.tell(self._table.seen, {"id": domain, "at": at, "next": next_check_at})
 
-    async def missed(self, domain: DomainId, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
-        parameters = {"id": domain, "at": at, "next": next_check_at, "most": most}
+    async def missed(self, domain: Proved, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
+        parameters = {"id": domain.id, "checked_at": domain.checked_at, "at": at, "next": next_check_at, "most": most}
         rows = await self._transaction.ask(self._table.row, self._table.missed, parameters)
         return rows[0].made() if rows else None
 
@@ -97,13 +98,18 @@ _LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
 _OF_ANOTHER: Final = "others.domain = %(domain)s and others.verified_at is not null and others.org_id <> %(organization)s"
 
+# Whether it is new is known under the lock: the weekly check, or another look, may have been quicker.
 _VERIFY: Final[LiteralString] = f"""
+    with before as (
+             select id, verified_at is null as is_new from {{table}} where id = %(id)s for no key update
+         )
     update {{table}}
        set verified_at = coalesce(verified_at, %(at)s), checked_at = %(at)s, next_check_at = %(next)s, misses = 0, updated_at = %(at)s
-     where id = %(id)s
+      from before
+     where {{table}}.id = before.id
        and not exists (select from domains as others where {_OF_ANOTHER})
        and not exists (select from domain_routes as others where {_OF_ANOTHER})
- returning id
+ returning before.is_new
 """
 
 _SEEN: Final = """
@@ -112,12 +118,13 @@ _SEEN: Final = """
      where id = %(id)s and verified_at is not null
 """
 
+# Whoever has seen it since the check began was right.
 _MISSED: Final = """
     update {table}
        set misses = misses + 1, checked_at = %(at)s, updated_at = %(at)s,
            verified_at = case when misses + 1 < %(most)s then verified_at end,
            next_check_at = case when misses + 1 < %(most)s then %(next)s::timestamptz end
-     where id = %(id)s and verified_at is not null
+     where id = %(id)s and verified_at is not null and checked_at is not distinct from %(checked_at)s
  returning {columns}
 """
 

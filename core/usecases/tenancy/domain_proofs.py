@@ -80,9 +80,10 @@ class DomainProofs:
         now = self._clock.now()
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            if not await use.store(uow).verify(domain, now, now + RECHECKED_EVERY):
+            verified = await use.store(uow).verify(domain, now, now + RECHECKED_EVERY)
+            if verified is None:
                 return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
-            if not domain.is_verified:
+            if verified.is_new:
                 await uow.record(use.verified(domain, actor))
             await uow.commit()
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
@@ -102,7 +103,7 @@ class DomainProofs:
                 await store.seen(domain.id, now, now + RECHECKED_EVERY)
                 await uow.commit()
                 return
-            missed = await store.missed(domain.id, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
+            missed = await store.missed(domain, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
             if missed is None:
                 return
             if not missed.is_verified:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from functools import partial
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import trio
 
 from actors.domain_checker import DomainChecker
 from core.domain.tenancy.domains import MOST_MISSES
+from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domains import Domains
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -21,6 +23,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import PUBLIC, Provers, proving
+from tests.meanwhile import meanwhile
 from tests.receiver import Call, answering, receiving
 
 NAME: Final = "login.acme.example"
@@ -278,6 +281,44 @@ async def test_a_domain_that_was_changed_during_its_check_is_left_alone(house: H
     await house.verified()
     await house.domains.recheck(claimed)
     assert house.row()["misses"] == 0
+
+
+async def test_a_check_that_missed_what_was_published_meanwhile_says_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = await house.verified()
+    del house.records[told["txt_name"], "TXT"]
+    mails = house.people.rows("select from jobs")
+
+    async def publish() -> None:
+        monkeypatch.undo()
+        house.publish(told)
+        assert (await house.verify())["verified"]
+
+    meanwhile(monkeypatch, DomainProofs, "_look", publish)
+    assert await house.check() == 1
+    assert (house.row()["misses"], house.row()["verified_at"] is not None) == (0, True)
+    assert house.people.rows("select from jobs") == mails
+
+
+async def test_of_several_who_verify_it_at_once_one_has_verified_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.publish(await house.set())
+    looks, all_have_looked = count(1), trio.Event()
+
+    async def wait() -> None:
+        if next(looks) == 3:
+            all_have_looked.set()
+        await all_have_looked.wait()
+
+    meanwhile(monkeypatch, DomainProofs, "_look", wait)
+    assert [answer["verified"] for answer in await all_at_once(*[house.verify] * 3)] == [True] * 3
+    assert len(house.audited("domain.verified")) == len([event for event in house.told() if event["name"] == "domain.verified"]) == 1
+
+
+async def test_a_verification_that_was_lost_while_it_was_looked_for_is_told_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    await house.verified()
+    lose = "update domains set verified_at = null, next_check_at = null, misses = 4"
+    meanwhile(monkeypatch, DomainProofs, "_look", lambda: house.people.change(lose))
+    assert (await house.verify())["verified"]
+    assert len(house.audited("domain.verified")) == 2
 
 
 async def test_a_sweep_takes_them_a_few_at_a_time(house: House) -> None:
