@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from core.domain.federation.clients import RegisteredClient, UsedAssertion
-from core.domain.identifiers import ClientId, ServiceId
+from core.domain.identifiers import ClientId
 from core.domain.json import Json
 
 
@@ -18,8 +18,10 @@ class ClientLookup(Protocol):
 class UsedAssertions(Protocol):
     """Outside any unit of work, one statement and one round trip."""
 
-    async def use(self, service: ServiceId, assertion: UsedAssertion) -> bool:
-        """False when the assertion has been used before: of two callers, one gets True."""
+    async def use(self, client: RegisteredClient, assertion: UsedAssertion) -> bool:
+        """False when the assertion has been used before: of two callers, one gets True. Also when the client is gone or closed by now, or
+        has other keys, or another address for them.
+        """
 
 
 class ClientAssertions(Protocol):

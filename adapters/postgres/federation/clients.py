@@ -98,8 +98,15 @@ class PostgresUsedAssertions:
         self._pool = pool
         self._ids = ids
 
-    async def use(self, service: ServiceId, assertion: UsedAssertion) -> bool:
-        parameters = {"id": self._ids.new(), "service": service, "digest": assertion.digest, "expires_at": assertion.expires_at}
+    async def use(self, client: RegisteredClient, assertion: UsedAssertion) -> bool:
+        parameters = {
+            "id": self._ids.new(),
+            "service": client.service,
+            "keys": None if client.keys is None else Jsonb(client.keys),
+            "keys_uri": client.keys_uri,
+            "digest": assertion.digest,
+            "expires_at": assertion.expires_at,
+        }
         return bool(await ask(self._pool, IdRow, _USE, parameters))
 
 
@@ -140,9 +147,19 @@ _KEEP: Final = """
      where id = %(service)s and jwks_uri = %(url)s and jwks_fetched_at < %(at)s
 """
 
+# Reading published keys takes a while. Theirs may have been read again since, by another request.
 _USE: Final = """
     insert into client_assertions (id, service_id, digest, expires_at)
-    values (%(id)s, %(service)s, %(digest)s, %(expires_at)s)
+    select %(id)s, service.id, %(digest)s, %(expires_at)s
+      from (
+               select services.id
+                 from services
+                 join organizations on organizations.id = services.org_id and organizations.status = 'active'
+                where services.id = %(service)s
+                  and services.jwks_uri is not distinct from %(keys_uri)s::text
+                  and (services.jwks_uri is not null or services.jwks = %(keys)s::jsonb)
+                  for key share
+           ) as service
         on conflict (service_id, digest) do nothing
  returning id
 """

@@ -61,8 +61,9 @@ class Clients:
         if credentials.assertion is not None and client.keys is not None:
             claims = await self._verified(credentials.assertion, client, client.keys)
             assertion = used_assertion(claims, client.client, self._audiences, self._clock.now())
-            if not await self._used.use(client.service, assertion):
-                raise client_refused("the assertion was used before")
+            if not await self._used.use(client, assertion):
+                require_open(require_known(await self._lookup.find(client.client, None), credentials))
+                raise client_refused("the assertion was used before, or the client has other keys since")
         require_open(client)
         return AuthenticatedClient(client, credentials.method)
 

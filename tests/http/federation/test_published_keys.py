@@ -13,6 +13,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.federation.relying import Relying, oauth
 from tests.http.federation.test_clients import asserting
+from tests.meanwhile import meanwhile
 from tests.receiver import Receiver, answering, hanging_up, receiving
 
 OLD, NEW = generate_private_key(SECP256R1()), generate_private_key(SECP256R1())
@@ -155,6 +156,36 @@ async def test_an_address_that_changes_meanwhile_does_not_get_the_keys_of_the_ea
     publishing.relying.people.change("update services set jwks_uri = %s where jwks_uri is not null", other)
     await kept.keep(publishing.relying.shop.service.id, publishing.url, {"keys": []}, publishing.relying.postern.foundation.clock.now())  # type: ignore[arg-type]
     assert [key["kid"] for key in publishing.row()["jwks"]["keys"]] == ["old"]
+
+
+_GONE: Final = {
+    "the address is taken away": "update services set jwks_uri = null, jwks = null, jwks_fetched_at = null where jwks_uri is not null",
+    "another address": "update services set jwks_uri = 'https://keys.example/' where jwks_uri is not null",
+    "the organization is suspended": "update all_organizations set status = 'suspended', suspended_at = now() where slug = 'acme'",
+    "the service is deleted": "update all_services set deleted_at = now() where jwks_uri is not null",
+}
+
+
+@pytest.mark.parametrize("change", _GONE.values(), ids=list(_GONE))
+async def test_what_changes_while_they_are_read_counts(publishing: Publishing, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    (await publishing.change(jwks_uri=publishing.url)).ok()
+    publishing.ages()
+    people = publishing.relying.people
+    meanwhile(monkeypatch, publishing.relying.postern.federation.clients._key_sets, "renewed", lambda: people.change(change))
+    expected = (403, "access_denied") if "suspended" in change else REFUSED
+    assert await publishing.comes_with(OLD, "old") == expected
+    assert people.rows("select from client_assertions") == people.rows("select from sessions where service_id is not null") == []
+
+
+async def test_own_keys_that_are_replaced_meanwhile_count_no_more(publishing: Publishing, monkeypatch: pytest.MonkeyPatch) -> None:
+    (await publishing.change(jwks={"keys": [jwk(OLD, "old")]})).ok()
+    assert await publishing.comes_with(OLD, "old") == (200, "")
+    replaced = json.dumps({"keys": [jwk(NEW, "new")]})
+    lookup = publishing.relying.postern.federation.clients._lookup
+    meanwhile(monkeypatch, lookup, "find", lambda: publishing.relying.people.change("update services set jwks = %s", replaced))
+    publishing.relying.people.change("delete from client_assertions")
+    assert await publishing.comes_with(OLD, "old") == REFUSED
+    assert publishing.relying.people.rows("select from client_assertions") == []
 
 
 @pytest.mark.parametrize(
