@@ -132,8 +132,8 @@ class BillingStore(Protocol):
     async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> Offer | None:
         """None when there is no such service."""
 
-    async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer:  # noqa: A002 - the column's name
-        """The organization's current one, held; made under this id when there is none."""
+    async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer | None:  # noqa: A002 - the column's name
+        """The organization's current one, held; made under this id when there is none. None when the organization is being deleted."""
 
     async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
         """Without a time: the attempt has ended, and it must be asked what came of it."""
@@ -143,7 +143,9 @@ class BillingStore(Protocol):
     async def end_customer(self, external_id: str, at: datetime) -> None: ...
 
     async def begin_checkout(self, service: ServiceId, user: UserId, checkout: Checkout, *, instead_of: UUID | None) -> bool:
-        """False when the person's last checkout is not, or no longer, that one."""
+        """False when the person's last checkout is not, or no longer, that one; and when the person or the service is gone, or the
+        organization is not active.
+        """
 
     async def forget_checkout(self, service: ServiceId, user: UserId, checkout: UUID) -> None:
         """The next one is a new one."""
@@ -151,7 +153,7 @@ class BillingStore(Protocol):
     async def portal(self, organization: OrganizationId) -> Portal: ...
 
     async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
-        """False when the person has begun another one meanwhile."""
+        """False when the person has begun another one meanwhile, the service is gone, or the organization is not active any more."""
 
 
 class ListedEvent(Frozen):

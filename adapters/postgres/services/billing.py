@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -172,10 +172,13 @@ class BillingRows:
             last=row.checkout(),
         )
 
-    async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer:  # noqa: A002 - the column's name
+    async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer | None:  # noqa: A002 - the column's name
         parameters = {"organization": organization, "id": id, "at": at}
         await self._transaction.tell(_MAKE_CUSTOMER, parameters)
-        (row,) = await self._transaction.ask(_Customer, _CUSTOMER, parameters)
+        rows = await self._transaction.ask(_Customer, _CUSTOMER, parameters)
+        if not rows:
+            return None
+        row = rows[0]
         return Customer(row.id, OrganizationId(row.org_id), row.name, row.external_id, row.attempt, row.asked_at)
 
     async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
@@ -460,10 +463,21 @@ _LINK_CUSTOMER: Final = """
 
 _END_CUSTOMER: Final = "update billing_customers set ended_at = %(at)s where external_id = %(external_id)s and ended_at is null"
 
+# Held as a foreign key holds them: their deletion waits, or has already happened.
+_OPEN_SERVICE: Final = """
+        select services.id
+          from services
+          join organizations on organizations.id = services.org_id and organizations.status = 'active'
+         where services.id = %(service)s
+           for key share
+"""
+
 # Of two that begin at the same moment, the second finds that the place is not as it was.
-_BEGIN_CHECKOUT: Final = """
+_BEGIN_CHECKOUT: Final[LiteralString] = f"""
     insert into billing_checkouts (service_id, user_id, id, digest, asked_at)
-    values (%(service)s, %(user)s, %(id)s, %(digest)s, %(at)s)
+    select open.id, buyer.id, %(id)s, %(digest)s, %(at)s
+      from (select id from users where id = %(user)s for key share) as buyer
+     cross join ({_OPEN_SERVICE}) as open
         on conflict (service_id, user_id)
         do update set id = excluded.id, digest = excluded.digest, external_id = null, asked_at = excluded.asked_at
                 where billing_checkouts.id = %(instead_of)s
@@ -483,6 +497,9 @@ _PORTAL: Final = """
 _ANSWER_CHECKOUT: Final = """
     update billing_checkouts
        set external_id = %(external_id)s
-     where service_id = %(service)s and user_id = %(user)s and id = %(id)s
- returning id
+      from services
+      join organizations on organizations.id = services.org_id and organizations.status = 'active'
+     where services.id = billing_checkouts.service_id
+       and service_id = %(service)s and user_id = %(user)s and billing_checkouts.id = %(id)s
+ returning billing_checkouts.id
 """

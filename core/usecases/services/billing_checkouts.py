@@ -35,6 +35,7 @@ _UNAUTHORIZED: Final = frozenset({401, 403})
 _MISSING: Final = "resource_missing"
 # The place of a person's checkout was taken while we looked, or their last one had to be closed first.
 _TRIES: Final = 4
+_UNKNOWN: Final = "The organization has no such service"
 
 
 class Wish(Frozen):
@@ -81,19 +82,24 @@ class Checkouts:
                 await uow.commit()
             if not is_last:
                 await self._abandon(opened)
+                await self._require_still_offered(wish)
                 break
             log.info("checkout_opened", service=str(offer.service), plan=str(wish.plan), session_id=opened.id)
             return opened
         raise BillingFailed("Other checkouts of this person are under way: try again")
 
     async def _abandon(self, opened: OpenedCheckout) -> None:
-        """The person has begun another one while the provider opened this, and is to pay for one only. Nobody learns of this one, so it
-        does no harm if it stays open.
+        """While the provider opened this, the person has begun another one, and is to pay for one only; or the service has closed. Nobody
+        learns of this one, so it does no harm if it stays open.
         """
         try:
             await self._required().close_checkout(opened.id)
         except (PaymentRefused, PaymentUnavailable) as failure:
             log.info("checkout_left_open", session_id=opened.id, reason=str(failure))
+
+    async def _require_still_offered(self, wish: Wish) -> None:
+        async with self._unit_of_work() as uow:
+            _require_offered(await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user), wish)
 
     async def _begun(self, wish: Wish) -> tuple[Offer, Checkout | None, str]:
         """The checkout is None when it is to be tried again."""
@@ -183,6 +189,8 @@ class Checkouts:
         provider, now = self._required(), self._clock.now()
         async with self._unit_of_work() as uow:
             known = await uow.billing.customer(organization, self._ids.new(), now)
+            if known is None:
+                raise NotFound(_UNKNOWN)
             if known.external_id is not None:
                 return known.external_id
             attempt = known.attempt or 1
@@ -246,7 +254,7 @@ class _CustomerGone(Exception):
 def _require_offered(offer: Offer | None, wish: Wish) -> tuple[Offer, str]:
     """The offer, and the price at the provider."""
     if offer is None:
-        raise NotFound("The organization has no such service")
+        raise NotFound(_UNKNOWN)
     if not offer.is_active:
         raise OrganizationNotActive
     return_address(wish.success_url, "success_url", offer.redirect_uris, names_session=True)

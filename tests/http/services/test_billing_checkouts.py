@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
@@ -205,6 +205,37 @@ async def test_refusals_are_told_in_our_words(counter: Counter) -> None:
     assert (answer.status, answer.error_code, "billing_price_id" in answer.json()["error"]) == (500, "BILLING_ERROR", True)
     # The next try is a new one.
     assert (await counter.checkout(counter.pro)).status == 200
+
+
+_CLOSED: Final = {
+    "the organization is deleted": ("update all_organizations set deleted_at = now() where slug = 'acme'", 404),
+    "the organization is suspended": ("update all_organizations set status = 'suspended', suspended_at = now() where slug = 'acme'", 403),
+    "the service is deleted": ("update all_services set deleted_at = now() where slug = 'shop'", 404),
+}
+
+
+@pytest.mark.parametrize(("change", "status"), _CLOSED.values(), ids=list(_CLOSED))
+@pytest.mark.parametrize("has_customer", [False, True])
+@pytest.mark.parametrize("step", ["offer", "begin_checkout"])
+async def test_what_closes_on_the_way_sells_nothing(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch, step: str, change: str, status: int, *, has_customer: bool
+) -> None:
+    if has_customer:
+        (await counter.checkout(by=counter.owner)).ok()
+    meanwhile(monkeypatch, BillingRows, step, lambda: counter.people.change(change))
+    assert (await counter.checkout()).status == status
+    open_for = [one["form"]["client_reference_id"] for one in counter.provider.sessions.values() if one["status"] == "open"]
+    assert open_for == [str(counter.owner.user)] * has_customer
+
+
+async def test_who_is_gone_on_the_way_buys_nothing(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = counter.user()
+    token = await counter.tenants.token_in(ada, counter.shop)
+    meanwhile(monkeypatch, BillingRows, "offer", lambda: counter.people.change("delete from users where id = %s", ada.user))
+    body = {"plan_id": str(counter.pro), "success_url": f"{APP}/welcome", "cancel_url": f"{APP}/pricing"}
+    answer = await counter.client.post(CHECKOUT, body, token=token)
+    assert (answer.status, answer.error_code) == (500, "BILLING_ERROR")
+    assert counter.provider.sessions == {}
 
 
 async def test_a_key_that_the_provider_does_not_accept(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
