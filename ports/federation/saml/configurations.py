@@ -51,13 +51,18 @@ class Entering(Frozen, kw_only=True):
     name_id: NameId
     login_event: LoginEventId
     certificate: SamlCertificateId
+    audience: str
+    acs_url: str
+    encryption_certificate: str | None
     address: str | None
     user_agent: str | None
     at: datetime
 
 
 class NotEntered(Exception):
-    """The person, their session or the service is gone, or does not let them in; or their request was taken before."""
+    """The person, their session or the service is gone, or does not let them in; who the assertion is for, where it goes or the keys that
+    sign and encrypt it have changed; or their request was taken before.
+    """
 
 
 class Participant(Frozen, kw_only=True):
@@ -95,6 +100,9 @@ class SamlStore(Protocol):
         """Adds it, or changes the one that is there."""
 
     async def certificates(self, service: ServiceId) -> Sequence[Certificate]: ...
+
+    async def hold_certificates(self, organization: OrganizationId, service_slug: str) -> None:
+        """Before the service, as a sign-in takes the two that brings somebody new to the service."""
 
     async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:
         """In place of the one in its state, which is deleted with its key."""

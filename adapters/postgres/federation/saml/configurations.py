@@ -79,6 +79,9 @@ class SamlRows:
     async def certificates(self, service: ServiceId) -> Sequence[Certificate]:
         return [row.kept() for row in await self._transaction.ask(CertificateRow, _CERTIFICATES, {"service": service})]
 
+    async def hold_certificates(self, organization: OrganizationId, service_slug: str) -> None:
+        await self._transaction.tell(_HOLD_CERTIFICATES, {"organization": organization, "slug": storable_text(service_slug)})
+
     async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:
         await self._transaction.tell(_DELETE_CERTIFICATE, {"service": certificate.service, "state": certificate.state.value})
         parameters = {
@@ -115,6 +118,9 @@ class SamlRows:
             "login_event": entering.login_event,
             "provider": PROVIDER,
             "certificate": entering.certificate,
+            "audience": entering.audience,
+            "acs_url": entering.acs_url,
+            "encryption_certificate": entering.encryption_certificate,
             "address": storable_address(entering.address),
             "user_agent": None if entering.user_agent is None else storable_text(entering.user_agent),
             "at": entering.at,
@@ -213,6 +219,14 @@ _SAVE: Final = """
 
 _CERTIFICATES: Final[LiteralString] = f"select {CERTIFICATE} from saml_certificates where service_id = %(service)s order by id"
 
+_HOLD_CERTIFICATES: Final = """
+    select
+      from saml_certificates
+     where service_id = (select id from services where org_id = %(organization)s and slug = %(slug)s)
+     order by id
+       for update
+"""
+
 _DELETE_CERTIFICATE: Final = "delete from saml_certificates where service_id = %(service)s and state = %(state)s"
 
 _ADD_CERTIFICATE: Final = """
@@ -258,6 +272,14 @@ _ENTERED: Final[LiteralString] = f"""
                join organizations on organizations.id = services.org_id and organizations.status = 'active'
                join saml_configurations as saml on saml.service_id = services.id and saml.enabled
               where services.id = %(service)s
+                and saml.entity_id = %(audience)s
+                and (saml.acs_url = %(acs_url)s or saml.acs_endpoints @> jsonb_build_array(jsonb_build_object('url', %(acs_url)s::text)))
+                and saml.encryption_certificate is not distinct from %(encryption_certificate)s::text
+                and exists (
+                        select
+                          from saml_certificates
+                         where saml_certificates.id = %(certificate)s and saml_certificates.service_id = services.id
+                    )
                 and (services.sign_in_policy = 'anyone' or exists (
                         select from memberships where memberships.org_id = services.org_id and memberships.user_id = %(user)s
                     ))

@@ -37,6 +37,7 @@ from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
 from core.domain.record.events import Actor
 from core.domain.secrets import Secret
+from core.domain.services.services import Service
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
@@ -50,7 +51,7 @@ from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.secrets import Secrets
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -143,8 +144,7 @@ class Saml:
     async def disable(self, member: Member, service_slug: str, actor: Actor) -> None:
         """With all certificates. May be repeated. Raises `NotFound`, and `Forbidden` when the caller may no longer do this."""
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = await _held_with_certificates(uow, member, service_slug)
             before = await uow.saml.configuration(service.id)
             if before is not None:
                 await uow.saml.save(replace(before, enabled=False, updated_at=self._clock.now()))
@@ -179,8 +179,7 @@ class Saml:
         )
         sealed = self._keyring.seal(key.reveal().encode(), sealing_context(certificate.id))
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = await _held_with_certificates(uow, member, service_slug)
             require_enabled(await uow.saml.configuration(service.id))
             await uow.saml.add_certificate(certificate, sealed)
             await uow.record(certificate_made(certificate, service, actor))
@@ -190,8 +189,7 @@ class Saml:
     async def activate_next(self, member: Member, service_slug: str, actor: Actor) -> Certificate:
         """Raises `NotFound` when there is no next certificate, and what `make_certificate` does."""
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = await _held_with_certificates(uow, member, service_slug)
             activated = await uow.saml.activate_next(service.id)
             if activated is None:
                 raise NotFound("The service has no next certificate: make one with activate=false first")
@@ -267,6 +265,12 @@ class Saml:
                 await uow.jobs.add(mail.as_job())
             await uow.commit()
         return True
+
+
+async def _held_with_certificates(uow: UnitOfWork, member: Member, service_slug: str) -> Service:
+    await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+    await uow.saml.hold_certificates(member.organization, service_slug)
+    return found(await uow.services.hold(member.organization, service_slug))
 
 
 def require_usable(configured: Configured | None) -> tuple[Configuration, Signer]:

@@ -249,6 +249,7 @@ class SamlSignIn:
         """
         async with self._unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
+            await uow.accounts.hold_shared(user)
             if not await uow.flows.sign_in(waiting.flow, user, digest, self._clock.now(), by=""):
                 raise _not_waiting()
             await uow.flows.keep(waiting.flow, session)
@@ -316,6 +317,9 @@ class SamlSignIn:
             name_id=name_id,
             login_event=LoginEventId(self._ids.new()),
             certificate=signer.certificate.id,
+            audience=configuration.entity_id,
+            acs_url=request.acs_url,
+            encryption_certificate=configuration.encryption_certificate,
             address=actor.address,
             user_agent=actor.user_agent,
             at=now,
@@ -350,6 +354,8 @@ class SamlSignIn:
         try:
             async with self._unit_of_work() as uow:
                 if flow is not None:
+                    # Before the flow, as whoever ends both takes them.
+                    await uow.accounts.hold(subject.user)
                     await self._complete(uow, flow)
                 session_index = await uow.saml.enter(entering, taken)
                 await uow.record(login_tried(event, None, actor))

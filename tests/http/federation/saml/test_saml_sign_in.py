@@ -2,13 +2,17 @@
 
 import subprocess
 import textwrap
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
 import pytest
 from lxml import etree
 
+from adapters.postgres.federation.saml.lookup import PostgresSaml
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
@@ -25,8 +29,10 @@ from tests.http.federation.providing import (
     verifier,
 )
 from tests.http.federation.providing import metadata as sp_metadata
+from tests.http.locks import behind
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD, enable_mfa
+from tests.meanwhile import meanwhile
 from tests.tools import place_of
 
 IDP = f"{BASE_URL}/saml/acme/app"
@@ -545,6 +551,54 @@ async def test_everything_stops_with_what_it_stands_on(provider: Providing) -> N
     provider.people.change("update users set deactivated_at = null")
     (await provider.call("DELETE")).ok()
     assert await entries() == [404] * 4
+
+
+_TAKEN_BACK: Final = {
+    "its address": "update saml_configurations set acs_url = 'https://crm.example.com/new', acs_endpoints = '[]'",
+    "its name": "update saml_configurations set entity_id = 'https://crm.example.com/other'",
+    "its certificate": "update saml_configurations set encryption_certificate = 'another'",
+    "ours": "delete from saml_certificates",
+}
+
+
+@pytest.mark.parametrize("change", _TAKEN_BACK.values(), ids=list(_TAKEN_BACK))
+async def test_what_is_taken_back_while_an_assertion_is_made_gets_none(
+    provider: Providing, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    await provider.ready()
+    browser = provider.signed_in(provider.people.add())
+    meanwhile(monkeypatch, PostgresSaml, "meet_in_browser", lambda: provider.people.change(change))
+    is_page(await browser.request("GET", asking()), 400)
+    assert provider.people.rows("select from saml_sessions") == provider.people.rows("select from login_events") == []
+
+
+async def test_finishing_takes_the_account_before_the_flow(provider: Providing, database_url: str) -> None:
+    """As whoever deletes or forgets the account takes them."""
+    await provider.ready()
+    browser, person = provider.browser(), provider.people.add()
+    flow = ((await browser.request("GET", asking())).header("location") or "").rpartition("=")[2]
+    browser.cookies |= provider.signed_in(person).cookies
+    first = ("select from users where id = %s for update", person.user)
+    then = ("select from flows where id = %s for update", flow)
+    answer = await behind(provider.people, database_url, first, then, lambda: browser.request("GET", f"/ui/saml?flow={flow}"))
+    assert sent(answer).status == "Success"
+
+
+@pytest.mark.parametrize("step", ["made", "activated", "disabled"])
+async def test_certificates_are_replaced_before_the_service_is_held(provider: Providing, database_url: str, step: str) -> None:
+    """A sign-in has used one, and comes to the service, where it counts somebody new."""
+    await provider.ready()
+    if step == "activated":
+        await provider.certificate("?activate=false")
+    calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "made": partial(provider.call, "POST", "/certificate"),
+        "activated": partial(provider.call, "POST", "/certificate/activate"),
+        "disabled": partial(provider.call, "DELETE"),
+    }
+    service = provider.app.id
+    first = ("select from saml_certificates where service_id = %s for no key update", service)
+    then = ("select from all_services where id = %s for no key update", service)
+    assert (await behind(provider.people, database_url, first, then, calls[step])).status in {200, 201, 204}
 
 
 async def test_a_person_who_is_deactivated_while_signing_in_gets_nothing(provider: Providing) -> None:
