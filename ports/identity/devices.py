@@ -17,10 +17,10 @@ class DeviceStore(Protocol):
 
     async def add(self, device: Device, token_digest: bytes) -> None: ...
 
-    async def used(self, device: DeviceId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
+    async def used(self, device: DeviceId, user: UserId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
         """Records the sign-in: time, place, risk and software. A digest replaces the device's token and ends its trust.
 
-        It undoes a revocation that came in between: a device that has just signed in is in the list and can be revoked again.
+        It undoes a revocation or a removal that came in between: a device that has just signed in is in the list and can be revoked again.
         """
 
     async def trust(self, device: DeviceId, trust_digest: bytes, at: datetime, until: datetime) -> None:

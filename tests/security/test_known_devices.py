@@ -167,6 +167,21 @@ async def test_a_device_that_loses_its_trust_while_the_password_is_checked_skips
     assert (await browser.login(ada)).json()["mfa_required"] is True
 
 
+async def test_a_device_that_is_swept_away_while_the_password_is_checked_is_there_again(
+    street: Street, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, kept = Browser(street.client()), "select id, user_id, name, browser, token_digest from devices"
+    assert (await browser.login(ada)).status == 200
+    known = people.rows(kept)
+    with monkeypatch.context() as patched:
+        meanwhile(patched, people, "delete from devices")
+        assert (await browser.login(ada)).status == 200
+    assert people.rows(kept) == known
+    # Its token is what it was, and it is no other device.
+    assert (await browser.login(ada)).status == 200
+    assert people.rows("select distinct device_id as id from sessions where device_id is not null") == [{"id": known[0]["id"]}]
+
+
 async def test_a_second_factor_that_is_enabled_while_the_password_is_checked_is_not_skipped(
     street: Street, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,13 +209,17 @@ class DeviceRows:
             },
         )
 
-    async def used(self, device: DeviceId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
+    async def used(self, device: DeviceId, user: UserId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
         approach = sighting.approach
+        brought = approach.client.device_token if sighting.is_proven else None
         await self._transaction.tell_along(
             _USED,
             {
                 "id": device,
+                "user": user,
                 "token_digest": token_digest,
+                "brought_digest": None if brought is None else brought.digest(),
+                "name": _text(approach.agent.name),
                 **_seen_with(approach.agent, approach.client.address, approach.location),
                 "risk_score": sighting.risk.score,
                 "risk_factors": [factor.value for factor in sighting.risk.factors],
@@ -280,17 +284,22 @@ _ADD: Final = """
             %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s, %(at)s, %(at)s)
 """
 
-# The name stays: the person may have chosen it.
+# The name stays: the person may have chosen it. A row that has been swept away since it was recognised is there again.
 _USED: Final = """
-    update devices
-       set device_type = %(device_type)s, browser = %(browser)s, browser_version = %(browser_version)s, os = %(os)s,
-           os_version = %(os_version)s, last_used_at = %(at)s, last_address = %(address)s, last_country = %(country)s, last_city = %(city)s,
-           risk_score = %(risk_score)s, risk_factors = %(risk_factors)s,
-           token_digest = coalesce(%(token_digest)s, token_digest),
-           trust_digest = case when %(token_digest)s::bytea is null then trust_digest end,
-           trusted_until = case when %(token_digest)s::bytea is null then trusted_until end,
+    insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
+                         last_country, last_city, risk_score, risk_factors, created_at, updated_at)
+    values (%(id)s, %(user)s, coalesce(%(token_digest)s::bytea, %(brought_digest)s), %(name)s, %(device_type)s, %(browser)s,
+            %(browser_version)s, %(os)s, %(os_version)s, %(at)s, %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s,
+            %(at)s, %(at)s)
+        on conflict (id) do update
+       set device_type = excluded.device_type, browser = excluded.browser, browser_version = excluded.browser_version, os = excluded.os,
+           os_version = excluded.os_version, last_used_at = excluded.last_used_at, last_address = excluded.last_address,
+           last_country = excluded.last_country, last_city = excluded.last_city, risk_score = excluded.risk_score,
+           risk_factors = excluded.risk_factors,
+           token_digest = coalesce(%(token_digest)s, devices.token_digest),
+           trust_digest = case when %(token_digest)s::bytea is null then devices.trust_digest end,
+           trusted_until = case when %(token_digest)s::bytea is null then devices.trusted_until end,
            revoked_at = null
-     where id = %(id)s
 """
 
 _TRUST: Final = "update devices set trust_digest = %(digest)s, trusted_until = %(until)s, trusted_at = %(at)s where id = %(id)s"

@@ -90,7 +90,7 @@ class Devices:
             device = sighting.device
             # Trust is bound to the token. A device that was recognised only by its looks has no token yet.
             replacement = self._secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
-            await uow.devices.used(device, sighting, None if replacement is None else replacement.digest(), now)
+            await uow.devices.used(device, user, sighting, None if replacement is None else replacement.digest(), now)
             brought = sighting.approach.client.device_token if sighting.is_proven else None
             remembered = Remembered(device, is_new=False, device_token=replacement or brought)
         if not period:

@@ -106,7 +106,10 @@ class AccountAdministration:
             now = self._clock.now()
             changed = await uow.accounts.activate(account.id, now)
             if not changed and account.deactivated_at is not None:
-                raise Conflict("Nobody is behind this account any more: the person was forgotten")
+                # Somebody else may have activated it meanwhile.
+                account = await _find(uow, email)
+                if account.deactivated_at is not None:
+                    raise Conflict("Nobody is behind this account any more: the person was forgotten")
             if changed:
                 await _record(uow, "user.activated", account, operator, {})
             await uow.commit()

@@ -81,11 +81,10 @@ class PlatformOwners:
             if account.email_verified_at is None:
                 # A stranger may have registered it and may know its password.
                 raise BadRequest("The account's e-mail address must be verified first")
-            # False when the command line was quicker.
-            if await uow.platform_owners.put_in_office(user, now):
-                await _end_what_no_owner_may_have(uow, user)
-                await uow.record(_created(user, promoted=True, actor=actor))
-                await uow.commit()
+            await uow.platform_owners.put_in_office(user, now)
+            await _end_what_no_owner_may_have(uow, user)
+            await uow.record(_created(user, promoted=True, actor=actor))
+            await uow.commit()
         return replace(account, is_platform_owner=True)
 
     async def put_out_of_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
@@ -152,6 +151,8 @@ async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
     of two who remove each other at once, the first remains.
     """
     await uow.platform_owners.hold()
+    # The command line promotes, and people and directories deactivate, without asking for all owners.
+    await uow.accounts.hold(user)
     accounts = await uow.accounts.find_all({user, by})
     owner = accounts.get(by)
     if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:

@@ -1,7 +1,7 @@
 """Platform owners appoint and remove each other; one is always left."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 
 import psycopg
@@ -90,6 +90,35 @@ async def test_who_cannot_be_put_in_office(house: House) -> None:
         assert says in answer.json()["error"]
     for body in (None, {}, {"user_id": None}, {"user_id": 7}, {"user_id": [str(stranger.user)]}, b"{"):
         assert (await house.client.post(OWNERS, body, token=await house.people.token(house.grace))).error_code == "BAD_REQUEST"
+    assert house.owners() == {house.grace.user}
+    assert house.audited() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "says"),
+    [
+        ("update users set deactivated_at = now() where id = %s", 400, "deactivated"),
+        ("update users set email_verified_at = null where id = %s", 400, "verified"),
+        ("delete from users where id = %s", 404, "no such user"),
+    ],
+)
+async def test_what_happens_to_the_account_at_the_same_moment_counts(
+    house: House, database_url: str, change: LiteralString, status: int, says: str
+) -> None:
+    ada = house.add("ada@example.org")
+    answers: list[Received] = []
+
+    async def promote() -> None:
+        answers.append(await house.promote(ada.user))
+
+    with psycopg.connect(database_url) as other:
+        other.execute(change, [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(promote)
+            await house.people.somebody_waits()
+            other.commit()
+    assert [answer.status for answer in answers] == [status]
+    assert says in answers[0].json()["error"]
     assert house.owners() == {house.grace.user}
     assert house.audited() == []
 

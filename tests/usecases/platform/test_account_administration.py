@@ -11,6 +11,7 @@ import pytest
 import trio
 from psycopg.rows import dict_row
 
+from adapters.postgres.identity.accounts import AccountRows
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.mail import Mail
@@ -20,6 +21,7 @@ from core.usecases.platform.account_administration import AccessReset, AccountAd
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on
+from tests.meanwhile import meanwhile
 
 ADA = Email("Ada@example.org")
 OPERATOR = "grace"
@@ -297,6 +299,18 @@ async def test_a_deactivated_account_has_no_way_in_left_and_comes_back_without_o
     assert [entry["details"] for entry in installation.audited("user.deactivated")] == [{"operator": OPERATOR, "sessions": 1}]
     assert [entry["details"] for entry in installation.audited("user.activated")] == [{"operator": OPERATOR}]
     assert installation.value("select count(*) from events") == 0
+
+
+async def test_whoever_is_activated_by_somebody_else_at_the_same_moment_is_active(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = installation.add("Ada@example.org")
+    await installation.administration.deactivate(ADA, OPERATOR)
+    activate = "update users set deactivated_at = null where id = %s"
+    meanwhile(monkeypatch, AccountRows, "find", lambda: installation.rows(activate, user))
+    done = await installation.administration.activate(ADA, OPERATOR)
+    assert (done.account.deactivated_at, done.changed) == (None, False)
+    assert installation.audited("user.activated") == []
 
 
 async def test_a_sign_in_that_waited_for_its_code_is_over_when_the_account_comes_back(installation: Installation) -> None:

@@ -228,7 +228,7 @@ async def test_a_sign_in_renews_what_is_known_and_leaves_the_name(store: Store) 
     sighting = judge(approach(newer, device="kept"), Knowledge(by_token=KnownDevice(known), failed_attempts=2), NOON)
     async with store.unit_of_work() as uow:
         await uow.devices.rename(known, "Mine", NOON)
-        await uow.devices.used(known, sighting, None, NOON + timedelta(hours=1))
+        await uow.devices.used(known, account.id, sighting, None, NOON + timedelta(hours=1))
         await uow.commit()
     assert before is not None
     assert await lookup.get(known) == replace(
@@ -247,10 +247,27 @@ async def test_a_new_token_takes_the_place_of_the_old_one_and_of_the_trust(store
     known = await add(store, account, "old")
     await trust(store, known, "trusted", NOON + timedelta(days=30))
     async with store.unit_of_work() as uow:
-        await uow.devices.used(known, judge(approach(), NOTHING_KNOWN, NOON), token("new").digest(), NOON)
+        await uow.devices.used(known, account.id, judge(approach(), NOTHING_KNOWN, NOON), token("new").digest(), NOON)
         await uow.commit()
     assert (await knowledge(store, account.id, approach(CURL, device="old", trust="trusted"))).by_token is None
     assert (await knowledge(store, account.id, approach(CURL, device="new", trust="trusted"))).by_token == KnownDevice(known)
+
+
+async def test_what_was_swept_away_meanwhile_is_there_again_without_trust(store: Store) -> None:
+    account, _ = await store.sign_up()
+    known = await add(store, account, "old")
+    await trust(store, known, "trusted", NOON + timedelta(days=30))
+    for replaced in (None, token("new").digest()):
+        await store.query("delete from devices")
+        sighting = judge(approach(device="old"), Knowledge(by_token=KnownDevice(known)), NOON)
+        async with store.unit_of_work() as uow:
+            await uow.devices.used(known, account.id, sighting, replaced, NOON)
+            await uow.commit()
+        shown = approach(CURL, device="old" if replaced is None else "new", trust="trusted")
+        assert (await knowledge(store, account.id, shown)).by_token == KnownDevice(known)
+        found = await PostgresDevices(store.pool).get(known)
+        assert found is not None
+        assert (found.name, found.trusted_until, found.created_at) == (CHROME.name, None, NOON)
 
 
 async def test_trust_ends_for_all_of_a_persons_devices_and_nobody_elses(store: Store) -> None:
@@ -301,7 +318,7 @@ async def test_a_sign_in_that_a_revocation_overtook_shows_in_the_list_again(stor
         await uow.devices.revoke(known, NOON)
         await uow.commit()
     async with store.unit_of_work() as uow:
-        await uow.devices.used(known, judge(approach(device="kept"), NOTHING_KNOWN, NOON), None, NOON)
+        await uow.devices.used(known, account.id, judge(approach(device="kept"), NOTHING_KNOWN, NOON), None, NOON)
         await uow.commit()
     assert [one.id for one in await PostgresDevices(store.pool).list(account.id)] == [known]
     # Its token stays dead.
