@@ -21,9 +21,11 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH, SCIM
 from entrypoints.http.machinery.headers import PagePolicy
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.named_headers import AnswerHeader
 from entrypoints.http.pages.declaring import page
 
 TAGS = ("operations",)
+EXTRA = AnswerHeader("X-Extra", "One more.", "1")
 FEW = RateLimit("few", burst=3, seconds_per_request=10)
 FEWER = RateLimit("fewer", burst=2, seconds_per_request=30)
 
@@ -75,7 +77,7 @@ async def orders(call: Call[None, Page], _postern: Postern) -> Page:
     return call.query
 
 
-@endpoint.patch("/shops/{shop}/orders/{id}", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
+@endpoint.patch("/shops/{shop}/orders/{id}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, status=202, sends={202: (EXTRA,)})
 async def change(call: Call[Order, Page, OrderPath], _postern: Postern) -> Answer[Sequence[str]]:
     """Give back all three"""
     return Answer([call.path.shop, str(call.path.id), call.query.query, call.body.email], 202, ((b"x-extra", b"1"),))

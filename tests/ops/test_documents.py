@@ -57,6 +57,11 @@ def test_every_path_that_a_document_names_exists(document: Path) -> None:
     assert missing(prose(document)) == []
 
 
+def test_every_guide_is_among_what_the_readme_names() -> None:
+    linked = {*LINK.findall((ROOT / "README.md").read_text())}
+    assert {named(guide) for guide in (ROOT / "docs" / "guides").glob("*.md")} <= linked
+
+
 def test_a_path_that_does_not_exist_is_found() -> None:
     text = "`tests/ops/test_documents.py` `python ops/nowhere.py --all` `core/{domain,nothing}` `ports/<family>.py` `/health/live`"
     assert missing(text) == ["ops/nowhere.py", "core/nothing"]

@@ -432,7 +432,7 @@ def door(one: Endpoint) -> Endpoint:
     """
     if one.caller in {PREAUTHENTICATED, CLIENT} or (one.caller is OPENID_SESSION and one.method == "POST"):
         return one
-    return replace(one, handler=arrive, answer_type=Nothing, body_type=None, accepts=Json(), query_type=None, also={}, status=200)
+    return replace(one, handler=arrive, answer_type=Nothing, body_type=None, accepts=Json(), query_type=None, also={}, sends={}, status=200)
 
 
 async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:

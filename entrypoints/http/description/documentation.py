@@ -21,7 +21,10 @@ _TITLES: Final = {
     "end-users": "End users",
     "mfa": "Second factor",
     "oauth": "OAuth and OpenID Connect",
+    "saml": "SAML",
+    "scim": "SCIM",
     "service-interface": "For a service's servers",
+    "siem": "SIEM",
 }
 
 
@@ -40,6 +43,8 @@ class Outcome(Frozen):
     text: str
     example: str = ""
     codes: Sequence[tuple[str, str]] = ()
+    headers: Sequence[tuple[str, str]] = ()
+    """Those that this endpoint names. What many answers have is told among the contents."""
 
 
 class Operation(Frozen):
@@ -150,7 +155,7 @@ def _filled_in(path: str, operation: Json) -> str:
     for one in operation.get("parameters", ()):
         if one["in"] == "path":
             path = path.replace(f"{{{one['name']}}}", str(one["example"]))
-        elif one["required"]:
+        elif one["in"] == "query" and one["required"]:
             query[one["name"]] = one["example"]
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -161,7 +166,9 @@ def _outcome(status: str, response: Json) -> Outcome:
         return Outcome(status, None, "", codes=[(code, one["summary"]) for code, one in media["examples"].items()])
     schema = media.get("schema", {})
     kind = kind_of(schema) if "$ref" in schema or "items" in schema else None
-    return Outcome(status, kind, media_type or "No body", pretty(media["example"]) if "example" in media else "")
+    headers = [(name, header["description"]) for name, header in response["headers"].items() if "$ref" not in header]
+    example = pretty(media["example"]) if "example" in media else ""
+    return Outcome(status, kind, media_type or "No body", example, headers=headers)
 
 
 def _media(holder: Json) -> tuple[str, Json]:

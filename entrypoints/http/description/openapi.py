@@ -6,16 +6,19 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.errors import Refusal, RetryLater, Unauthorized
+from core.domain.errors import Refusal
 from core.domain.identity.callers import Context
 from core.domain.secrets import Secret
+from core.frozen import replace
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
 from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.callers import Admitted
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS
-from entrypoints.http.machinery.errors import ErrorBody, status_of
+from entrypoints.http.machinery.errors import ErrorBody, header_named_by, status_of
+from entrypoints.http.machinery.headers import NO_STORE
+from entrypoints.http.machinery.named_headers import KEPT_FOR, AnswerHeader, RequestHeader
 
 Json = dict[str, Any]
 
@@ -55,11 +58,25 @@ TAGS: Final[Mapping[str, str]] = {
 _REFERENCES: Final = "#/components/schemas/"
 _ERROR: Final = {"$ref": f"{_REFERENCES}{ErrorBody.__name__}"}
 _JSON_TYPE: Final = "application/json"
-_RETRY_AFTER: Final = {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}}
-_CHALLENGE: Final = {"description": "What to present: a Bearer token (RFC 6750), or an API key.", "schema": {"type": "string"}}
+_REQUEST_ID: Final = "X-Request-Id"
+# What many answers have, beside those that declarations name. Headers that browsers, caches and connections look after are not described.
+_HEADERS: Final[Mapping[str, Json]] = {
+    _REQUEST_ID: {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": {
+        "description": "What to present: a Bearer token (RFC 6750), a client secret, or an API key. It says what was wrong with a token,"
+        " and for `REAUTHENTICATION_REQUIRED` how many seconds old a proof may be (`max_age`, RFC 9470).",
+        "schema": {"type": "string"},
+    },
+}
+_OF_ALL: Final = (_REQUEST_ID,)
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_GOOD_ANSWER: Final = "The request succeeded."
 _OTHER_ANSWER: Final = "The same kind of answer, with another outcome."
-_REQUEST_ID: Final = {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}}
+_ANSWERS: Final[Mapping[int, str]] = {
+    **dict.fromkeys((301, 302, 303), "The browser goes on at `Location`."),
+    304: "The version that you have is the current one.",
+}
 
 
 def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> Json:
@@ -68,7 +85,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
     paths: dict[str, Json] = {}
     for one in endpoints:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, described)
-    schemes = [one.caller.scheme for one in endpoints if one.caller.scheme is not None]
+    schemes = [scheme for one in endpoints for scheme in (one.caller.scheme, one.may_present) if scheme is not None]
     used = {tag for one in endpoints for tag in one.tags}
     return {
         "openapi": "3.1.0",
@@ -77,7 +94,9 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "title": "Postern",
             "version": version,
             "summary": "Single sign-on and identity",
-            "description": "Bodies are JSON in UTF-8. Moments are ISO 8601 in UTC.",
+            "description": "Bodies are JSON in UTF-8. Moments are ISO 8601 in UTC. Every request may bring an id of its own as"
+            " `X-Request-Id` (up to 128 letters, digits, dots, dashes or underscores), and every answer has it. `Accept-Language` says in"
+            " which language a person without a setting of their own gets pages and mails.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_url}],
@@ -85,10 +104,12 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
         "paths": paths,
         "components": {
             "schemas": described.components,
+            "headers": dict(_HEADERS),
             "securitySchemes": {scheme.name: scheme.definition for scheme in schemes},
             "responses": {
                 "Error": {
                     "description": "Any other failure. All failures have this body.",
+                    "headers": _ANY_FAILURE,
                     "content": {_JSON_TYPE: {"schema": _ERROR}},
                 }
             },
@@ -158,7 +179,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
         "operationId": one.handler.__name__,
         "summary": one.summary,
         "tags": list(one.tags),
-        "security": [] if one.caller.scheme is None else [{one.caller.scheme.name: []}],
+        "security": _security(one),
         "x-caller": one.caller.name,
         "responses": _responses(one, schemas),
     }
@@ -168,7 +189,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
         operation["x-sessions"] = {"contexts": contexts, "impersonated": admitted.impersonated}
     if one.description:
         operation["description"] = one.description
-    parameters = schemas.parameters(one.path_type, "path") + schemas.parameters(one.query_type, "query")
+    parameters = schemas.parameters(one.path_type, "path") + schemas.parameters(one.query_type, "query") + [*map(_parameter, one.reads)]
     if parameters:
         operation["parameters"] = parameters
     if one.body_type is not None:
@@ -182,6 +203,25 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
     return operation
 
 
+def _security(one: Endpoint) -> list[Json]:
+    """Each entry is enough. An empty one: the caller presents nothing, or what it presents is in the body."""
+    if one.caller.scheme is None:
+        return [] if one.may_present is None else [{}, {one.may_present.name: []}]
+    presented: list[Json] = [{one.caller.scheme.name: []}]
+    return [*presented, {}] if one.body_type is not None and getattr(one.caller, "also_in_body", False) else presented
+
+
+def _parameter(header: RequestHeader) -> Json:
+    return {
+        "name": header.name,
+        "in": "header",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": header.text,
+        "example": header.example,
+    }
+
+
 def _is_required(body: Any) -> bool:
     """A JSON body that is missing counts as an empty object."""
     return not (isinstance(body, type) and issubclass(body, msgspec.Struct)) or any(
@@ -190,9 +230,9 @@ def _is_required(body: Any) -> bool:
 
 
 def _responses(one: Endpoint, schemas: _Schemas) -> Json:
-    responses: Json = {str(one.status): _answer("The request succeeded.", one, one.answer_type, schemas)}
+    responses: Json = {str(one.status): _answer(one.status, _GOOD_ANSWER, one, one.answer_type, schemas)}
     for status, kind in one.also.items():
-        responses[str(status)] = _answer(_OTHER_ANSWER, one, kind, schemas)
+        responses[str(status)] = _answer(status, _OTHER_ANSWER, one, kind, schemas)
         if kind == one.answer_type:
             # The example is that of the good answer.
             responses[str(status)]["content"][one.produces].pop("example", None)
@@ -204,13 +244,29 @@ def _responses(one: Endpoint, schemas: _Schemas) -> Json:
     responses["default"] = (
         {"$ref": "#/components/responses/Error"}
         if one.errors is OURS
-        else {"description": "Any other failure.", "content": _other_failure(one, schemas)}
+        else {"description": "Any other failure.", "headers": _ANY_FAILURE, "content": _other_failure(one, schemas)}
     )
     return responses
 
 
-def _answer(description: str, one: Endpoint, kind: Any, schemas: _Schemas) -> Json:
-    answer: Json = {"description": description, "headers": {"X-Request-Id": _REQUEST_ID}}
+def _common(names: Iterable[str]) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+_ANY_FAILURE: Final = _common((*_OF_ALL, "Retry-After"))
+
+
+def _header(one: AnswerHeader) -> Json:
+    return {"description": one.text, "required": one.always, "schema": {"type": "string"}, "example": one.example}
+
+
+def _answer(status: int, description: str, one: Endpoint, kind: Any, schemas: _Schemas) -> Json:
+    kept = KEPT_FOR if one.cache != NO_STORE and status < 400 else None
+    own = [*one.sends.get(status, ()), *([replace(kept, example=one.cache)] if kept is not None else [])]
+    answer: Json = {
+        "description": _ANSWERS.get(status, description),
+        "headers": {**_common(_OF_ALL), **{header.name: _header(header) for header in own}},
+    }
     if kind is bytes:
         answer["content"] = {one.produces: {"schema": {"type": "string"} if one.produces != _JSON_TYPE else {}}}
     elif _has_schema(kind):
@@ -235,8 +291,6 @@ def _refusal(one: Endpoint, refusals: list[type[Refusal]], schemas: _Schemas) ->
             for refusal in refusals
         }
     answer: Json = {"description": "; ".join(f"`{refusal.code}`: {refusal.text}" for refusal in refusals), "content": content}
-    if any(issubclass(refusal, RetryLater) for refusal in refusals):
-        answer["headers"] = {"Retry-After": _RETRY_AFTER}
-    elif any(issubclass(refusal, Unauthorized) for refusal in refusals):
-        answer["headers"] = {"WWW-Authenticate": _CHALLENGE}
+    own = sorted({name for name in map(header_named_by, refusals) if name is not None})
+    answer["headers"] = _common((*_OF_ALL, *own))
     return answer

@@ -21,6 +21,10 @@ _CALLERS: Final = {
     "leaving": "Holders of an access token, even one that has expired",
     "client": "Services, by their client id and their secret or key, or as public clients by their id alone",
     "openid": "Applications with a session that somebody opened for them",
+    "buyer": "Members of the organization, and users of the service with a session in it",
+    "scim": "Directories, with a SCIM token of the organization",
+    "in_flow": "Everybody, with a browser",
+    "browser_or_nobody": "Everybody, with a browser",
     "preauthenticated": "Holders of a pre-auth token",
     "platform_owner": "Platform owners",
     "member": "Members of the organization",
@@ -116,7 +120,8 @@ def curl(method: str, url: str, operation: Json) -> str:
     media_type, body = next(iter(content.items()), ("", None))
     command = "curl" if method == ("GET" if body is None else "POST") else f"curl -X {method}"
     parts = [f"{command} {_quoted(url) if _FOR_THE_SHELL.search(url) else url}"]
-    schemes = {name for scheme in operation["security"] for name in scheme}
+    # The first way to say who one is.
+    schemes = set(next(iter(operation["security"]), ()))
     if "api_key" in schemes:
         parts.append('-H "X-Api-Key: $API_KEY"')
     elif "client" in schemes:

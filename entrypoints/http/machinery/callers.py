@@ -275,7 +275,7 @@ class _Leaving:
 
     async def admit(self, request: Request, postern: Postern) -> Leaving:
         session, user, impersonator = await postern.tenancy.callers.signed(bearer_token(request))
-        return Leaving(session, request.client.actor(user, impersonator))
+        return Leaving(session, request.sender.actor(user, impersonator))
 
 
 class _Client:
@@ -286,11 +286,18 @@ class _Client:
     name = "client"
     scheme = SecurityScheme(
         "client",
-        {"type": "http", "scheme": "basic", "description": "The client id and a client secret of a service, each form-urlencoded."},
+        {
+            "type": "http",
+            "scheme": "basic",
+            "description": "The client id and a client secret of a service, each form-urlencoded (`client_secret_basic`). Without the"
+            " header, the body says which client it is: `client_id` with `client_secret` (`client_secret_post`), `client_assertion`"
+            " (`private_key_jwt`), or, from a public client, `client_id` alone (`none`).",
+        },
         b'Basic realm="clients", charset="UTF-8"',
     )
     refuses: tuple[type[Refusal], ...] = (Unauthorized, OrganizationNotActive)
     reads: tuple[str, ...] = ()
+    also_in_body = True
 
     def owes_limit(self, _method: str) -> bool:
         return True
@@ -303,6 +310,8 @@ class _OpenId(_Session):
     """For applications with a session that somebody opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
     section 2.2), which is read later: then the handler passes that one on. Returns None when the header carries no token.
     """
+
+    also_in_body = True
 
     def __init__(self) -> None:
         super().__init__("openid", _IN_PERSON_OF_APPLICATION, platform_owner=False)
@@ -335,6 +344,7 @@ class _Preauthenticated:
     )
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
     reads: tuple[str, ...] = ()
+    also_in_body = True
 
     def owes_limit(self, _method: str) -> bool:
         """The header may carry nothing."""

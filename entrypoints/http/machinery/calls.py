@@ -15,6 +15,7 @@ from core.domain.rate_limits import RateLimit
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
 from entrypoints.http.machinery.limits import Limiter
+from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 
 # The defaults let a handler that needs none of these write plain `Call`.
 Body = TypeVar("Body", default=None)
@@ -28,11 +29,9 @@ UNMATCHED: Final = "unmatched"
 GONE: Final = 499
 """Stands in for the status. It is never sent: the client left, or the process ended and cut the request off."""
 
-# What a client was given at an earlier sign-in, and how it sends it back: a browser as a cookie, others as a header.
+# What a client was given at an earlier sign-in, as a browser sends it back; others send a header.
 DEVICE_COOKIE: Final = "postern_device"
-DEVICE_HEADER: Final = "X-Device-Token"
 DEVICE_TRUST_COOKIE: Final = "postern_device_trust"
-DEVICE_TRUST_HEADER: Final = "X-Device-Trust-Token"
 # The prefix of cookies that only our own host can have set, over https (RFC 6265bis section 4.1.3.2).
 HOST_PREFIX: Final = "__Host-"
 # Our tokens are far shorter; a longer one is not worth hashing.
@@ -118,6 +117,11 @@ class Request:
         """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
         return self._headers.get(name)
 
+    def says(self, header: RequestHeader) -> str | None:
+        """What a header says that the declaration names."""
+        stated = self._headers.get(header.key)
+        return None if stated is None else stated.decode("latin-1")
+
     @property
     def header_names(self) -> Iterable[bytes]:
         return self._headers
@@ -136,8 +140,18 @@ class Request:
         return self._cookies
 
     @property
+    def sender(self) -> Client:
+        """What the request tells about its sender, without the tokens that it keeps."""
+        return Client(self.client_address or None, self.user_agent, language=self.preferred_language)
+
+    @property
+    def device(self) -> Client:
+        """The same, with the token by which its device is known."""
+        return Client(self.client_address or None, self.user_agent, _kept_by_client(self, _DEVICE), language=self.preferred_language)
+
+    @property
     def client(self) -> Client:
-        """What the request tells about its sender."""
+        """The same, with that and the one by which its device is trusted."""
         return Client(
             self.client_address or None,
             self.user_agent,
@@ -164,11 +178,10 @@ class Request:
 
         It is made in this one place, so that no use case can leave the impersonator out.
         """
-        client = Client(self.client_address or None, self.user_agent, language=self.preferred_language)
-        caller = self.caller
+        sender, caller = self.sender, self.caller
         if caller is None:
-            return client.actor(key=self.acting_key)
-        return client.actor(caller.user, caller.impersonator)
+            return sender.actor(key=self.acting_key)
+        return sender.actor(caller.user, caller.impersonator)
 
 
 def _nothing() -> None:
@@ -209,8 +222,15 @@ class Call(Generic[Body, Query, Path, Who]):
         return self._caller
 
     @property
+    def sender(self) -> Client:
+        return self.request.sender
+
+    @property
+    def device(self) -> Client:
+        return self.request.device
+
+    @property
     def client(self) -> Client:
-        """What the request tells about its sender."""
         return self.request.client
 
     @property
@@ -236,13 +256,13 @@ class _Kept:
 
     __slots__ = ("cookies", "header")
 
-    def __init__(self, header: str, cookie: str) -> None:
-        self.header = header.lower().encode()
+    def __init__(self, header: RequestHeader, cookie: str) -> None:
+        self.header = header.key
         self.cookies = (f"{HOST_PREFIX}{cookie}".encode(), cookie.encode())
 
 
-_DEVICE: Final = _Kept(DEVICE_HEADER, DEVICE_COOKIE)
-_DEVICE_TRUST: Final = _Kept(DEVICE_TRUST_HEADER, DEVICE_TRUST_COOKIE)
+_DEVICE: Final = _Kept(DEVICE_TOKEN, DEVICE_COOKIE)
+_DEVICE_TRUST: Final = _Kept(DEVICE_TRUST_TOKEN, DEVICE_TRUST_COOKIE)
 
 
 def _kept_by_client(request: Request, kept: _Kept) -> Token | None:

@@ -6,7 +6,8 @@ from typing import Final
 from core.domain.identity.devices import Remembered
 from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import Headers
-from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_HEADER, DEVICE_TRUST_COOKIE, HOST_PREFIX
+from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX
+from entrypoints.http.machinery.named_headers import DEVICE_TOKEN
 
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _DEVICE_REMEMBERED: Final = timedelta(days=400)
@@ -19,7 +20,7 @@ def device_headers(remembered: Remembered, base_url: str) -> Headers:
     https = base_url.startswith("https://")
     headers = []
     if remembered.device_token is not None:
-        headers.append((DEVICE_HEADER.lower().encode(), remembered.device_token.reveal().encode()))
+        headers.append((DEVICE_TOKEN.key, remembered.device_token.reveal().encode()))
         headers.append(_cookie(DEVICE_COOKIE, remembered.device_token, _DEVICE_REMEMBERED, https=https))
     if remembered.trust_token is not None and remembered.trusted_for is not None:
         headers.append(_cookie(DEVICE_TRUST_COOKIE, remembered.trust_token, remembered.trusted_for, https=https))

@@ -18,18 +18,20 @@ from core.frozen import Frozen
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
-from entrypoints.http.machinery.callers import CallerRule
+from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
 from entrypoints.http.machinery.errors import STATUS
 from entrypoints.http.machinery.headers import NO_STORE, PagePolicy
+from entrypoints.http.machinery.named_headers import LOCATION, AnswerHeader, RequestHeader
 
 Handler = Callable[[Any, Any], Any]
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~-]+|\{[a-z_]+\}")
 _PARAMETER: Final = re.compile(r"\{([a-z_]+)\}")
 _WITHOUT_BODY = {"GET"}
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class InvalidDeclaration(Exception):
@@ -61,6 +63,12 @@ class Statement(TypedDict, total=False):
     """The media type when the handler answers with bytes."""
     also: Mapping[int, Any]
     """Other statuses of answers that are not errors, with their types."""
+    reads: tuple[RequestHeader, ...]
+    """The headers that the handler reads."""
+    sends: Mapping[int, tuple[AnswerHeader, ...]]
+    """The headers of its own that an answer has, by its status. Every redirect has its Location."""
+    may_present: SecurityScheme
+    """What a caller whom the rule asks for nothing presents where the operator wants it."""
     accepts: Accepts
     """The kind of body, and its own limit; JSON by default."""
     errors: ErrorShape
@@ -92,6 +100,9 @@ class Endpoint(Frozen, kw_only=True):
     cache: str
     produces: str
     also: Mapping[int, Any]
+    reads: tuple[RequestHeader, ...]
+    sends: Mapping[int, tuple[AnswerHeader, ...]]
+    may_present: SecurityScheme | None
     accepts: Accepts
     errors: ErrorShape
     policy: PagePolicy | None
@@ -232,6 +243,9 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             cache=stated.get("cache", NO_STORE),
             produces=stated.get("produces", "application/json"),
             also=stated.get("also", {}),
+            reads=stated.get("reads", ()),
+            sends=_sent(name, stated),
+            may_present=stated.get("may_present"),
             accepts=accepts,
             errors=stated.get("errors", OURS),
             policy=policy,
@@ -246,6 +260,14 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
         )
 
     return declared
+
+
+def _sent(name: str, stated: Statement) -> Mapping[int, tuple[AnswerHeader, ...]]:
+    statuses = {stated.get("status", 200), *stated.get("also", {})}
+    sends = stated.get("sends", {})
+    if not sends.keys() <= statuses:
+        raise InvalidDeclaration(f"{name} states headers of an answer that it does not give")
+    return {**dict.fromkeys(statuses & _REDIRECTS, (LOCATION,)), **sends}
 
 
 def _is_bound(body: Any) -> bool:

@@ -139,6 +139,13 @@ def status_of(refusal: type[Refusal] | Refusal) -> int:
     return STATUS[refusal.code]
 
 
+def header_named_by(refusal: type[Refusal]) -> str | None:
+    """The header of its own that an answer with such a refusal has, as `headers_of` gives it."""
+    if issubclass(refusal, RetryLater):
+        return "Retry-After"
+    return "WWW-Authenticate" if issubclass(refusal, Unauthorized | InsufficientScope) else None
+
+
 def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
     """`challenge` is what a 401 must tell a caller who has presented nothing (RFC 9110 section 11.6.1)."""
     if isinstance(refusal, RetryLater):

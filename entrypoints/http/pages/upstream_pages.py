@@ -105,7 +105,7 @@ class Returned(msgspec.Struct, frozen=True):
     policy=IN_POPUP,
     advice=advice,
     refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),
-    also={302: NoBody},
+    also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
 async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:

@@ -2,7 +2,7 @@
 
 from core.domain.errors import TokenInvalid, Unauthorized
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.callers import ANYONE, SecurityScheme
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -16,6 +16,9 @@ from entrypoints.http.machinery.limits import UNLIMITED
     quiet=True,
     produces="text/plain; version=0.0.4",
     refuses=(Unauthorized, TokenInvalid),
+    may_present=SecurityScheme(
+        "metrics", {"type": "http", "scheme": "bearer", "description": "The operator's `POSTERN_METRICS_TOKEN`, if there is one."}
+    ),
 )
 async def metrics(call: Call, postern: Postern) -> bytes:
     """Get the metrics in Prometheus' text format

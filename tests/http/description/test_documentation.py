@@ -154,6 +154,27 @@ async def test_code_in_a_description_is_shown_as_code(lonely_client: Client) -> 
         assert "`" not in (await lonely_client.get(path)).body.decode(), path
 
 
+async def test_headers_are_shown_with_what_is_read_and_with_each_answer(lonely_client: Client) -> None:
+    body = unescape((await lonely_client.get("/docs/scim")).body.decode())
+    change = body.partition('id="change_scim_user"')[2].partition("</details>")[0]
+    assert re.search(r'<code>If-Match</code> <span class="kind">string</span> <span class="aside">as a header</span>', change)
+    assert re.search(r'Header <code>ETag</code>: <span class="aside">The version', change)
+    assert "X-Request-Id" not in body, "what all answers have is told among the contents"
+    contents = (await lonely_client.get("/docs")).body.decode()
+    for name in ("X-Request-Id", "Retry-After", "WWW-Authenticate", "Accept-Language"):
+        assert f"<code>{name}</code>" in contents
+
+
+async def test_a_topic_that_is_called_by_letters_is_written_in_capitals(lonely_client: Client) -> None:
+    contents = unescape((await lonely_client.get("/docs")).body.decode())
+    titles = dict(re.findall(r'<a href="/docs/([^"#]+)">([^<]+)</a>', contents))
+    assert set(titles) == set(TAGS)
+    texts = " ".join(f"{one.summary} {one.description}" for one in ROUTES)
+    for tag, title in titles.items():
+        written = [word for word in title.split() if word.lower() == tag and re.search(rf"\b{tag.upper()}\b", texts)]
+        assert written in ([], [tag.upper()]), title
+
+
 async def test_the_first_screen_says_how_to_get_a_token_and_use_it(lonely_client: Client) -> None:
     body = unescape((await lonely_client.get("/docs")).body.decode())
     sign_in, user = f"curl {BASE_URL}/api/auth/login", f'curl {BASE_URL}/api/user \\\n  -H "Authorization: Bearer $TOKEN"'

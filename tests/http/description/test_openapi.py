@@ -30,12 +30,12 @@ def operation(document: Json, method: str, path: str) -> Json:
 
 
 def references(value: Any) -> Iterator[str]:
+    """In examples, too: there, some tools look for them as everywhere."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for name, inner in value.items():
-            if name != "example":
-                yield from references(inner)
+        for inner in value.values():
+            yield from references(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from references(inner)

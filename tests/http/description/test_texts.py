@@ -9,6 +9,9 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from core.domain.services.api_keys import Permission
+from core.domain.tenancy.roles import Capability
+from entrypoints.http.application import PAGES
 from entrypoints.http.description import openapi
 from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, limit_in_words, pretty
 from entrypoints.http.routes import ROUTES
@@ -17,7 +20,7 @@ from tests.http.people import BASE_URL
 
 Json = dict[str, Any]
 
-DOCUMENT = openapi.document(ROUTES, base_url=BASE_URL, version="1.2.3")
+DOCUMENT = openapi.document([*ROUTES, *PAGES], base_url=BASE_URL, version="1.2.3")
 SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
 OPERATIONS: dict[str, Json] = {one["operationId"]: one for methods in DOCUMENT["paths"].values() for one in methods.values()}
 operations = pytest.mark.parametrize("name", OPERATIONS)
@@ -28,7 +31,7 @@ UNCLEAR = re.compile(r"\b(the interface|whoever|whosoever|whichever|thereof)\b",
 def bodies(operation: Json) -> Iterator[tuple[str, Json]]:
     """Those of JSON that the declarations describe. Of a kind of answer with several outcomes, the good one has the example."""
     for place, holder in [("request", operation.get("requestBody", {})), *operation["responses"].items()]:
-        media = holder.get("content", {}).get("application/json", {})
+        media: Json = next((media for kind, media in holder.get("content", {}).items() if kind.endswith("json")), {})
         if media.get("schema") and "examples" not in media and place != "503":
             yield place, media
 
@@ -62,6 +65,16 @@ def test_every_parameter_has_a_description_and_those_that_are_needed_a_valid_exa
         assert "example" in one or not one["required"], one["name"]
         if "example" in one:
             assert list(faults(one["example"], one["schema"], SCHEMAS)) == [], one["name"]
+
+
+@operations
+def test_every_header_of_an_answer_has_a_description_and_a_valid_example(name: str) -> None:
+    for status, response in OPERATIONS[name]["responses"].items():
+        assert "$ref" in response or "X-Request-Id" in response["headers"], status
+        for header in response.get("headers", {}).values():
+            if "$ref" not in header:
+                assert header["description"].endswith(".")
+                assert list(faults(header["example"], header["schema"], SCHEMAS)) == []
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -100,7 +113,7 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
     assert words[0] == "curl"
     assert f"{BASE_URL}{path}" in words
     shown = [word for word in words if word.startswith(("Authorization:", "X-Api-Key:", "$CLIENT_ID:"))]
-    assert bool(shown) == bool(operation["security"])
+    assert bool(shown) == bool(operation["security"] and operation["security"][0])
     if "requestBody" in operation:
         ((media_type, media),) = operation["requestBody"]["content"].items()
         if "example" not in media:
@@ -132,6 +145,8 @@ def test_limits_are_told_in_words(seconds: float, words: str) -> None:
 @operations
 def test_who_may_call_is_told_in_words(name: str) -> None:
     words = caller_in_words(OPERATIONS[name])
+    permitted = re.search("permits? `(.+)`|permission `(.+)`", words)
+    assert permitted is None or {*permitted.groups()} & {*map(str, Capability), *map(str, Permission)}
     assert words.endswith(".")
     assert "_in_person" not in words
     assert "_of_inactive" not in words

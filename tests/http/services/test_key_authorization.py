@@ -60,7 +60,7 @@ def door(one: Endpoint) -> Endpoint:
     behind: dict[str, Any] = {"handler": arrive, "answer_type": Nothing}
     if one.caller in KEY_RULES:
         behind = {"handler": arrive_with_key, "answer_type": Arrived}
-    return replace(one, **behind, body_type=None, query_type=None, status=200, limits=())
+    return replace(one, **behind, body_type=None, query_type=None, status=200, limits=(), sends={})
 
 
 DOORS: Final = [door(one) for one in (*ROUTES, *STAND_INS)]

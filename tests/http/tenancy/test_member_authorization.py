@@ -37,7 +37,7 @@ async def arrive(_call: Call, _postern: Postern) -> Nothing:
 
 def door(one: Endpoint) -> Endpoint:
     """The endpoint with nothing behind its caller rule: a caller who is let in arrives, and changes nothing for those who come after."""
-    return replace(one, handler=arrive, body_type=None, query_type=None, answer_type=Nothing, status=200, limits=())
+    return replace(one, handler=arrive, body_type=None, query_type=None, answer_type=Nothing, status=200, limits=(), sends={})
 
 
 DOORS = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller in MEMBER_RULES]

@@ -93,7 +93,7 @@ async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> Dev
     if shown.method is not AuthenticationMethod.NONE:
         await postern.federation.clients.authenticate(shown)
     asking = AskingClient(id=shown.client, organization=said(fields.org), service=said(fields.service))
-    told = await postern.federation.device_flow.ask(asking, asked_scopes(said(fields.scope)), call.client)
+    told = await postern.federation.device_flow.ask(asking, asked_scopes(said(fields.scope)), call.sender)
     return DeviceCodes(
         device_code=told.device_code.reveal(),
         user_code=told.user_code.reveal(),

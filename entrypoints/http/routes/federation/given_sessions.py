@@ -124,7 +124,7 @@ async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
     client = await authenticated_by(await needed_credentials(call, postern), call, postern)
     if client.is_public:
         await call.request.count(AUTH)
-    await postern.federation.given_sessions.revoke(client, _token(call.body), call.client)
+    await postern.federation.given_sessions.revoke(client, _token(call.body), call.sender)
     return NOTHING
 
 

@@ -26,9 +26,11 @@ from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
+from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, AnswerHeader
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
+_PRAGMA: Final = AnswerHeader("Pragma", "Nothing keeps the answer (RFC 6749 section 5.1).", "no-cache")
 _KEPT_NOWHERE: Final = ((b"pragma", b"no-cache"),)
 _REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S105 - an example
 
@@ -77,6 +79,8 @@ _DECLARED: Final[Statement] = {
         *(BadRequest, InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType),
         *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied),
     ),
+    "reads": (DEVICE_TOKEN,),
+    "sends": {200: (_PRAGMA,)},
     "accepts": FormOrJson(),
     "errors": OAUTH,
     "origins": Origins.CLIENTS,
@@ -138,7 +142,7 @@ async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
     if not has_credential:
         await request.count(AUTH, DEVICE_FLOW)
     try:
-        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.client)
+        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device)
     except Unauthorized as refusal:
         if has_credential:
             await count_refusal(request, refusal)
@@ -155,7 +159,7 @@ async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
 async def _redeemed(call: Call[TokenFields], postern: Postern, shown: Credentials) -> IssuedTokens:
     """A code with a secret: the client is looked up together with its code, in one round trip."""
     try:
-        granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.client)
+        granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.device)
     except BadRequest:
         # Only a client that has shown who it is gets to hear this.
         call.request.count_client(OF_CLIENT)
@@ -170,7 +174,7 @@ async def _redeemed(call: Call[TokenFields], postern: Postern, shown: Credential
 
 
 async def _issued(call: Call[TokenFields], postern: Postern, client: AuthenticatedClient) -> IssuedTokens:
-    return await postern.federation.grants.exchange(_request(call.body), client, call.client)
+    return await postern.federation.grants.exchange(_request(call.body), client, call.device)
 
 
 def _request(fields: TokenFields) -> TokenRequest:

@@ -205,7 +205,7 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
     """Configure SAML by hand
 
     The service becomes an identity provider for one service provider. Make a certificate afterwards: nobody can sign in without one. Where
-    the service provider has metadata, upload these instead.
+    the service provider has metadata, upload these first; then send `enabled` and the attributes alone.
     """
     body = call.body
     change = ConfigurationChange(
@@ -246,10 +246,10 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
 
-    Entity id, assertion consumer services, single logout, name format and certificates are taken from the document; `enabled` and the
-    attributes stay as they are, and so does a configured name format that the document lists. The document can turn
-    `require_signed_requests` on, but not off: where it is on, metadata without a signing certificate are refused. The answer shows what
-    was understood. With a key for encryption in the metadata, assertions are encrypted.
+    Entity id, assertion consumer services, single logout, name format and certificates are taken from the document. A configured name
+    format that the document lists stays as it is. So do `enabled` and the attributes: send these to `POST …/saml` afterwards. The
+    document can turn `require_signed_requests` on, but not off: where it is on, metadata without a signing certificate are refused. The
+    answer shows what was understood. With a key for encryption in the metadata, assertions are encrypted.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from core.domain.errors import PreconditionFailed, Refusal
 from core.domain.federation.scim.errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
@@ -19,6 +20,7 @@ from entrypoints.http.machinery.error_shapes import SCIM
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.named_headers import AnswerHeader, RequestHeader
 from ports.federation.scim.users import SORTABLE, Order
 
 MEDIA_TYPE = "application/scim+json"
@@ -27,11 +29,28 @@ SEARCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 LIST_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 _LONGEST_BODY = 2 << 20
 _ID = "0199d3a0-0000-7000-8000-000000000001"
+_MOMENT = "2026-03-01T09:30:00Z"
+_ETAG = 'W/"3694e05e9dff590f3694e05e9dff590f"'
 
 
-def declared(*refuses: type[Refusal], status: int = 200, also: Mapping[int, Any] | None = None) -> Statement:
+IF_MATCH: Final = RequestHeader(
+    "If-Match", "The version that the change is meant for: if there is another by now, the answer is 412.", _ETAG
+)
+IF_NONE_MATCH: Final = RequestHeader("If-None-Match", "The version that you have: if it is the current one, the answer is 304.", _ETAG)
+ETAG: Final = AnswerHeader("ETag", "The version of the resource, to send as `If-Match` or `If-None-Match`.", _ETAG)
+
+
+def declared(
+    *refuses: type[Refusal],
+    status: int = 200,
+    also: Mapping[int, Any] | None = None,
+    reads: tuple[RequestHeader, ...] = (),
+    sends: Mapping[int, tuple[AnswerHeader, ...]] | None = None,
+) -> Statement:
     """What all endpoints of directories have in common."""
     return {
+        "reads": reads,
+        "sends": sends or {},
         "caller": DIRECTORY,
         "limit": UNLIMITED,
         "counts": (BY_TOKEN,),
@@ -135,18 +154,23 @@ class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """About a resource."""
+    """About a resource. Parts that you exclude are absent."""
 
-    resource_type: Annotated[str, example("User")]
+    resource_type: Annotated[Literal["User", "Group"], example("User")] | UnsetType = UNSET
     """`User` or `Group`."""
-    created: datetime
+    created: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When the directory, or the organization, first knew it."""
-    last_modified: datetime
+    last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When it was last changed."""
-    location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")]
+    location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET
     """Where it is."""
-    version: Annotated[str, example('W/"3694e05e9dff590f3694e05e9dff590f"')]
+    version: Annotated[str, example(_ETAG)] | UnsetType = UNSET
     """Its version, to send as `If-Match` or `If-None-Match`."""
+
+
+def meta_example(kind: str) -> msgspec.Meta:
+    place = f"https://id.example.org/scim/v2/{kind}s/{_ID}"
+    return example({"resourceType": kind, "created": _MOMENT, "lastModified": _MOMENT, "location": place, "version": _ETAG})
 
 
 class ScimList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -195,11 +219,9 @@ def start_of(start: int | None) -> int:
 
 def version_of(request: Request) -> str | None:
     """What `If-Match` says."""
-    stated = request.header(b"if-match")
-    return None if stated is None else stated.decode("latin-1")
+    return request.says(IF_MATCH)
 
 
 def known_version(request: Request) -> str | None:
     """What `If-None-Match` says."""
-    stated = request.header(b"if-none-match")
-    return None if stated is None else stated.decode("latin-1")
+    return request.says(IF_NONE_MATCH)

@@ -1,36 +1,188 @@
 """What SCIM clients read first: what is offered here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
 from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
 from core.domain.federation.scim.tokens import ScimHolder
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.federation.scim_bodies import ScimList, declared
 
+_BASE: Final = "https://id.example.org/scim/v2"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class ScimDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document of RFC 7643: it has more attributes than these."""
+class ScimDocumentMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """About a document."""
+
+    resource_type: Literal["ServiceProviderConfig", "ResourceType", "Schema"]
+    """What kind of document it is."""
+    location: Annotated[str, example(f"{_BASE}/ServiceProviderConfig")]
+    """Where it is."""
+
+
+class ScimSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether something is offered."""
+
+    supported: Annotated[bool, example(True)]
+    """Whether it is."""
+
+
+class ScimBulkSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whether bulk operations are offered."""
+
+    supported: Annotated[bool, example(False)]
+    """They are not."""
+    max_operations: Annotated[int, example(0)]
+    """How many operations may go together: none."""
+    max_payload_size: Annotated[int, example(0)]
+    """How many bytes they may have: none."""
+
+
+class ScimFilterSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whether filters are offered."""
+
+    supported: Annotated[bool, example(True)]
+    """They are."""
+    max_results: Annotated[int, example(1000)]
+    """How many resources a page has at most."""
+
+
+class ScimAuthenticationScheme(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A way in which a directory says who it is."""
+
+    type: Annotated[str, example("oauthbearertoken")]
+    """The kind of scheme, in the words of RFC 7643."""
+    name: Annotated[str, example("SCIM token")]
+    """What people call it."""
+    description: Annotated[str, example("A token of the organization, sent as a Bearer token (RFC 6750).")]
+    """What it is."""
+    spec_uri: Annotated[str, example("https://www.rfc-editor.org/info/rfc6750")]
+    """Where it is specified."""
+    primary: Annotated[bool, example(True)]
+    """Whether it is the one to use."""
+
+
+class ScimServiceProviderConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is offered (RFC 7643 section 5)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"])]
     """What this is."""
-    meta: Annotated[Mapping[str, Any], example({"resourceType": "ServiceProviderConfig"})]
+    patch: ScimSupport
+    """Changes by PATCH."""
+    bulk: ScimBulkSupport
+    """Many operations in one request."""
+    filter: ScimFilterSupport
+    """Filters."""
+    change_password: Annotated[ScimSupport, example({"supported": False})]
+    """Changes of passwords."""
+    sort: ScimSupport
+    """Sorting."""
+    etag: ScimSupport
+    """Versions of resources, as `ETag`."""
+    authentication_schemes: Sequence[ScimAuthenticationScheme]
+    """How a directory says who it is."""
+    meta: ScimDocumentMeta
     """About this document."""
 
 
-class ScimDocumentList(ScimList, frozen=True, kw_only=True, rename="camel"):
-    """A list of documents."""
+class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A type of resources (RFC 7643 section 6)."""
 
-    resources: Sequence[ScimDocument] = msgspec.field(name="Resources")
-    """The documents."""
+    schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ResourceType"])]
+    """What this is."""
+    id: Annotated[str, example("User")]
+    """`User` or `Group`."""
+    name: Annotated[str, example("User")]
+    """The same."""
+    endpoint: Annotated[str, example("/Users")]
+    """Where its resources are, below `/scim/v2`."""
+    description: Annotated[str, example("A person whom the directory manages in the organization.")]
+    """What its resources are."""
+    schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
+    """The schema of its resources."""
+    schema_extensions: Annotated[Sequence[dict[str, Any]], example([])]
+    """Always empty."""
+    meta: Annotated[ScimDocumentMeta, example({"resourceType": "ResourceType", "location": f"{_BASE}/ResourceTypes/User"})]
+    """About this document."""
+
+
+class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    name: Annotated[str, example("userName")]
+    """What the attribute is called."""
+    type: Literal["string", "boolean", "complex", "reference"]
+    """What kind of value it has."""
+    multi_valued: Annotated[bool, example(False)]
+    """Whether it is a list of such values."""
+    description: Annotated[str, example("The e-mail address that the person signs in with.")]
+    """What it says."""
+    required: Annotated[bool, example(True)]
+    """Whether it must be stated, or is always there."""
+    mutability: Literal["readWrite", "readOnly", "immutable"]
+    """Whether a directory may change it."""
+    returned: Literal["default"]
+    """Answers have it unless you exclude it."""
+    case_exact: Annotated[bool, example(False)] | UnsetType = UNSET
+    """Whether capitals matter. Only texts and references have this."""
+    uniqueness: Annotated[Literal["none", "server"], example("server")] | UnsetType = UNSET
+    """`server`: no two resources have the same. Only texts have this."""
+    canonical_values: Sequence[str] | UnsetType = UNSET
+    """The values that it may have, if they are few."""
+    reference_types: Sequence[str] | UnsetType = UNSET
+    """What a reference leads to."""
+
+
+class ScimSubAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
+    """A part of an attribute."""
+
+
+class ScimAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
+    """An attribute that is kept."""
+
+    sub_attributes: Sequence[ScimSubAttribute] | UnsetType = UNSET
+    """The parts of a `complex` one."""
+
+
+class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A schema: the attributes that a type of resources has (RFC 7643 section 7)."""
+
+    schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:Schema"])]
+    """What this is."""
+    id: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
+    """The name of the schema."""
+    name: Annotated[str, example("User")]
+    """`User` or `Group`."""
+    description: Annotated[str, example("A person")]
+    """What it is a schema of."""
+    attributes: Sequence[ScimAttribute]
+    """The attributes that are kept. Others that you send are not."""
+    meta: Annotated[
+        ScimDocumentMeta,
+        example({"resourceType": "Schema", "location": f"{_BASE}/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"}),
+    ]
+    """About this document."""
+
+
+class ScimResourceTypeList(ScimList, frozen=True, kw_only=True, rename="camel"):
+    """All types of resources."""
+
+    resources: Sequence[ScimResourceType] = msgspec.field(name="Resources")
+    """The types."""
+
+
+class ScimSchemaList(ScimList, frozen=True, kw_only=True, rename="camel"):
+    """All schemas."""
+
+    resources: Sequence[ScimSchema] = msgspec.field(name="Resources")
+    """The schemas."""
 
 
 class DiscoveryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +203,7 @@ class SchemaPath(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/scim/v2/ServiceProviderConfig", **declared())
-def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimDocument | bytes:
+def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimServiceProviderConfig | bytes:
     """Get what is offered
 
     Filters, sorting, PATCH and versions are; bulk operations and changes of passwords are not.
@@ -60,19 +212,19 @@ def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], post
 
 
 @endpoint.get("/scim/v2/ResourceTypes", **declared(Forbidden))
-def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimDocumentList | bytes:
+def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
     """List the types of resources"""
     return _all(call.query, resource_types(postern.foundation.public_url))
 
 
 @endpoint.get("/scim/v2/ResourceTypes/{name}", **declared(NotFound))
-def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimDocument | bytes:
+def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
     """Get a type of resources"""
     return _one(call.path.name, resource_types(postern.foundation.public_url))
 
 
 @endpoint.get("/scim/v2/Schemas", **declared(Forbidden))
-def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimDocumentList | bytes:
+def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
     """List the schemas
 
     They name every attribute that is kept.
@@ -81,13 +233,13 @@ def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], poster
 
 
 @endpoint.get("/scim/v2/Schemas/{urn}", **declared(NotFound))
-def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimDocument | bytes:
+def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
     """Get a schema"""
     return _one(call.path.urn, schemas(postern.foundation.public_url))
 
 
 @endpoint.post("/scim/v2/Bulk", **declared(NotImplementedHere))
-def scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> ScimDocument:
+def scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> NoBody:
     """Carry out many operations
 
     This is not offered, as `ServiceProviderConfig` says.

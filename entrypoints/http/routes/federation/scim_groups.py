@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere, TeamLimitExceeded
 from core.domain.federation.scim.errors import InvalidValue
@@ -22,6 +23,9 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
     SEARCH_REFUSALS,
     PatchBody,
     ScimList,
@@ -34,6 +38,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     declared,
     filter_of,
     known_version,
+    meta_example,
     order_of,
     require_schema,
     start_of,
@@ -44,6 +49,7 @@ from ports.federation.scim.users import FoundGroup
 _GROUPS: Final = "/scim/v2/Groups"
 _GROUP: Final = f"{_GROUPS}/{{group_id}}"
 _MEMBERS: Final = "members"
+_USER_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 _PIECE: Final = 64 << 10
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -51,11 +57,9 @@ _encode: Final = msgspec.json.Encoder().encode
 class ScimMember(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody in the group."""
 
-    value: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
+    value: Annotated[str, example(_USER_ID)]
     """The user's id."""
-    ref: Annotated[str, example("https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001")] | None = msgspec.field(
-        name="$ref", default=None
-    )
+    ref: str | None = msgspec.field(name="$ref", default=None)
     """Where the user is."""
     type: Annotated[str, example("User")] | None = None
     """Always `User`."""
@@ -74,20 +78,31 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Everybody who is to be in the group. State the list, even if it is empty."""
 
 
+class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who is in the group. Parts that you exclude are absent."""
+
+    value: Annotated[str, example(_USER_ID)] | UnsetType = UNSET
+    """The user's id."""
+    ref: str | UnsetType = msgspec.field(name="$ref", default=UNSET)
+    """Where the user is."""
+    type: Annotated[str, example("User")] | UnsetType = UNSET
+    """Always `User`."""
+
+
 class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The organization."""
+    """The organization. Attributes that you exclude are absent."""
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
     """What this is."""
     id: UUID
     """The organization's id."""
-    meta: ScimMeta
+    meta: Annotated[ScimMeta, meta_example("Group")] | UnsetType = UNSET
     """About this resource."""
-    display_name: Annotated[str, example("Acme")]
+    display_name: Annotated[str, example("Acme")] | UnsetType = UNSET
     """The name of the organization."""
-    external_id: Annotated[str, example("b7f2")] | msgspec.UnsetType = msgspec.UNSET
+    external_id: Annotated[str, example("b7f2")] | UnsetType = UNSET
     """What the directory calls the group; absent if it has not said so."""
-    members: Sequence[ScimMember]
+    members: Annotated[Sequence[ScimGroupMember], example([{"value": _USER_ID, "type": "User"}])] | UnsetType = UNSET
     """Everybody in the group."""
 
 
@@ -130,7 +145,7 @@ def create_scim_group(_call: Call[None, None, None, ScimHolder], _postern: Poste
     raise refuse_creation()
 
 
-@endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}))
+@endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
 async def scim_group(
     call: Call[None, Shown, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
@@ -146,7 +161,7 @@ async def scim_group(
     return await _answer(found, want, postern)
 
 
-@endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, TeamLimitExceeded, NotFound))
+@endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
 async def replace_scim_group(
     call: Call[ScimGroupBody, Shown, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
@@ -163,7 +178,7 @@ async def replace_scim_group(
     return await _changed(call, change, want, postern)
 
 
-@endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound))
+@endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
 async def change_scim_group(call: Call[PatchBody, Shown, ScimGroupPath, ScimHolder], postern: Postern) -> Answer[ScimGroup] | Answer[bytes]:
     """Add and remove members
 

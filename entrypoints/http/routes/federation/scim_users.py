@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 import trio
+from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
 from core.domain.federation.scim.filters import OF_USERS
@@ -19,8 +20,12 @@ from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, example
+from entrypoints.http.machinery.named_headers import AnswerHeader
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
     SEARCH_REFUSALS,
     PatchBody,
     ScimList,
@@ -33,6 +38,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     declared,
     filter_of,
     known_version,
+    meta_example,
     order_of,
     require_schema,
     start_of,
@@ -41,6 +47,9 @@ from entrypoints.http.routes.federation.scim_bodies import (
 
 _USERS: Final = "/scim/v2/Users"
 _USER: Final = f"{_USERS}/{{user_id}}"
+_CREATED: Final = AnswerHeader(
+    "Location", "Where the user is.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
+)
 _encode: Final = msgspec.json.Encoder().encode
 # Resources that are made and written in one turn of the event loop.
 _PART: Final = 50
@@ -103,25 +112,25 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A person whom the directory knows."""
+    """A person whom the directory knows. Attributes that you exclude are absent."""
 
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
     """What this is."""
     id: UUID
     """The id. It never changes."""
-    external_id: Annotated[str, example("00u1ab2cd3")] | None
-    """What the directory calls the person."""
-    meta: ScimMeta
+    external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
+    """What the directory calls the person; null if it has not said so."""
+    meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET
     """About this resource."""
-    user_name: EmailText
+    user_name: EmailText | UnsetType = UNSET
     """The e-mail address that the person signs in with."""
-    name: ScimName | msgspec.UnsetType = msgspec.UNSET
+    name: ScimName | UnsetType = UNSET
     """The parts of the person's name; absent if none was given."""
-    display_name: Annotated[str, example("Ada Lovelace")] | msgspec.UnsetType = msgspec.UNSET
+    display_name: Annotated[str, example("Ada Lovelace")] | UnsetType = UNSET
     """The name to show; absent if none was given."""
-    emails: Sequence[ScimEmail]
+    emails: Annotated[Sequence[ScimEmail], example([{"value": "ada@example.org", "type": "work", "primary": True}])] | UnsetType = UNSET
     """The work address."""
-    active: Annotated[bool, example(True)]
+    active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
 
 
@@ -163,7 +172,7 @@ async def search_scim_users(call: Call[SearchBody, None, None, ScimHolder], post
     return await _listed(call.caller, search, asked.wanted, postern)
 
 
-@endpoint.post(_USERS, **declared(*CHANGE_REFUSALS, Conflict, TeamLimitExceeded, status=201))
+@endpoint.post(_USERS, **declared(*CHANGE_REFUSALS, Conflict, TeamLimitExceeded, status=201, sends={201: (ETAG, _CREATED)}))
 async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
     """Create a user
 
@@ -176,7 +185,7 @@ async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], po
     return _answer(created, want, postern, status=201)
 
 
-@endpoint.get(_USER, **declared(NotFound, also={304: NoBody}))
+@endpoint.get(_USER, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
 async def scim_user(
     call: Call[None, Shown, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
@@ -192,7 +201,9 @@ async def scim_user(
     return _answer(found, want, postern)
 
 
-@endpoint.put(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
+@endpoint.put(
+    _USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
+)
 async def replace_scim_user(
     call: Call[ScimUserBody, Shown, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
@@ -208,7 +219,9 @@ async def replace_scim_user(
     return _answer(replaced, want, postern)
 
 
-@endpoint.patch(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound))
+@endpoint.patch(
+    _USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
+)
 async def change_scim_user(call: Call[PatchBody, Shown, ScimUserPath, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
     """Change a user
 
@@ -223,7 +236,7 @@ async def change_scim_user(call: Call[PatchBody, Shown, ScimUserPath, ScimHolder
     return _answer(changed, want, postern)
 
 
-@endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204))
+@endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204, reads=(IF_MATCH,)))
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
     """Delete a user
 

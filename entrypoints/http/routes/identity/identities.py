@@ -19,10 +19,18 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.named_headers import AnswerHeader
 from entrypoints.http.machinery.own_forms import is_of_another_origin
 from entrypoints.http.pages.link_request_pages import address
 
 _TAGS: Final = ("account",)
+_COOKIE: Final = AnswerHeader(
+    "Set-Cookie",
+    "By this cookie the browser that comes back is known to be the one that left. It is absent if the request"
+    " brought one, and where the address is a page of ours.",
+    "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
+    always=False,
+)
 _IDENTITIES: Final = "/api/user/identities"
 _ProviderName = Annotated[str, example("codehost")]
 
@@ -67,6 +75,7 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest, NotFound, OAuthError),
+    sends={200: (_COOKIE,)},
     tags=_TAGS,
 )
 async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:

@@ -22,6 +22,7 @@ from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, CreatedAt, ExpiresIn, Id, Name, RefreshTokenText, Slug, Total, example
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN
+from entrypoints.http.machinery.named_headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.passkeys import (
     AssertionCredential,
     PasskeyCreationOptions,
@@ -181,6 +182,8 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
     caller=ANYONE,
     limit=(AUTH, LOGIN),
     refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, ProviderRequired, NotFound),
+    reads=(DEVICE_TOKEN,),
+    sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
 )
 async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> Answer[PasskeyTokens]:
@@ -192,7 +195,7 @@ async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> A
     """
     body = call.body
     service = service_named(body.org_slug or "", body.service_slug or "")
-    signed_in = await postern.identity.sign_in.with_passkey(body.credential.assertion(), call.client, service)
+    signed_in = await postern.identity.sign_in.with_passkey(body.credential.assertion(), call.device, service)
     pair = signed_in.tokens
     tokens = PasskeyTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
     return Answer(tokens, 200, device_headers(signed_in.remembered, postern.foundation.public_url))

@@ -14,6 +14,7 @@ from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import AUTH, LOGIN
+from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN
 from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 
 
@@ -33,6 +34,7 @@ class Reauthentication(msgspec.Struct, frozen=True):
     caller=OWN_PERSON,
     limit=(AUTH, LOGIN),
     refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
+    reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
     tags=("sign-in",),
 )
 async def reauthenticate(call: Call[Reauthentication], postern: Postern) -> Message:

@@ -13,6 +13,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, example
 from entrypoints.http.machinery.limits import AUTH
+from entrypoints.http.machinery.named_headers import DEVICE_TOKEN
 
 
 class Refresh(msgspec.Struct, frozen=True):
@@ -37,6 +38,7 @@ class RefreshedTokens(msgspec.Struct, frozen=True):
     caller=ANYONE,
     limit=AUTH,
     refuses=(BadRequest, Unauthorized, Forbidden, OrganizationNotActive, SecondFactorRequired),
+    reads=(DEVICE_TOKEN,),
     tags=("sign-in",),
 )
 async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTokens:
@@ -46,7 +48,7 @@ async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTok
     token. If an old refresh token returns later, or from elsewhere, the session ends. An application with a client secret or keys
     refreshes at the token endpoint, where it shows who it is.
     """
-    pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.client)
+    pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.device)
     return RefreshedTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
 
 

@@ -18,6 +18,7 @@ from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
 from entrypoints.http.machinery.limits import AUTH, LOGIN, MFA_VERIFY
+from entrypoints.http.machinery.named_headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN
 
 # RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
 _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
@@ -100,6 +101,8 @@ class Tokens(msgspec.Struct, frozen=True):
         RateLimited,
         Overloaded,
     ),
+    reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
+    sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
@@ -128,6 +131,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     caller=PREAUTHENTICATED,
     limit=(AUTH, MFA_VERIFY),
     refuses=(BadRequest, OrganizationNotActive, RateLimited),
+    reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
+    sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
 )
 async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[Tokens]:

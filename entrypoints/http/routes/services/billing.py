@@ -15,11 +15,19 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, Uri, example
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
+from entrypoints.http.machinery.named_headers import RequestHeader
 
 # An event with a subscription of many items, and room to grow.
 _LARGEST_EVENT: Final = 256 << 10
 # The provider's own name for its header comes last: whoever forwards its news may have signed them anew.
-_SIGNATURES: Final = (b"billing-signature", b"stripe-signature")
+_SIGNATURES: Final = tuple(
+    RequestHeader(
+        name,
+        f"`t=<seconds>,v1=<hex>`: HMAC-SHA256 of `<seconds>.<body>` under one of the secrets. Send this or `{other}`.",
+        "t=1780000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
+    )
+    for name, other in (("Billing-Signature", "Stripe-Signature"), ("Stripe-Signature", "Billing-Signature"))
+)
 
 
 class CheckoutPath(msgspec.Struct, frozen=True):
@@ -123,6 +131,7 @@ async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], p
     limit=BILLING_WEBHOOK,
     accepts=Raw("application/json", _LARGEST_EVENT),
     refuses=(BadRequest, Unauthorized),
+    reads=_SIGNATURES,
     tags=("billing",),
 )
 async def take_billing_news(call: Call[bytes], postern: Postern) -> Taken:
@@ -133,8 +142,8 @@ async def take_billing_news(call: Call[bytes], postern: Postern) -> Taken:
     name for the header will also do. Events may come in any order and more than once. Types that Postern does not know are taken and have
     no effect.
     """
-    given = next((header for name in _SIGNATURES if (header := call.request.header(name)) is not None), None)
-    news = await postern.services.billing.take(None if given is None else given.decode("latin-1"), call.body)
+    signature = next((stated for header in _SIGNATURES if (stated := call.request.says(header)) is not None), None)
+    news = await postern.services.billing.take(signature, call.body)
     if news is not None:
         await postern.services.billing_turns.apply(news)
     return Taken()

@@ -661,3 +661,17 @@ async def test_somebody_who_registers_at_this_moment_is_brought_in(directory: Di
     created = await directory.create(ADA)
     assert created["id"] == str(registered[0].user)
     assert len(directory.people.rows("select from users where email_key = %s", ADA)) == 1
+
+
+@pytest.mark.parametrize(
+    "shown", ["attributes=userName", "attributes=meta.version,emails.type", "excludedAttributes=meta,emails,active,userName"]
+)
+async def test_any_part_of_a_user_or_the_group_is_as_it_is_told(directory: Directory, shown: str) -> None:
+    """`Client` compares each answer with the document."""
+    user = (await directory.create(ADA, name={"givenName": "Ada"}, displayName="Ada"))["id"]
+    of_group = shown.replace("userName", "displayName").replace("emails", "members")
+    for target in (f"{USERS}/{user}?{shown}", f"{USERS}?{shown}", f"{directory.group}?{of_group}", f"{GROUPS}?{of_group}"):
+        body = (await directory.ask("GET", target)).ok()
+        (found,) = body.get("Resources", [body])[-1:]
+        assert {"schemas", "id"} <= set(found)
+        assert not {"active", "groups"} & set(found)
