@@ -24,7 +24,7 @@ class MailTemplates(Protocol):
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
-    | identity_linked, identity_unlinked | `provider`: its name |
+    | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, mfa_disabled, new_device, unusual_sign_in | none |
 

@@ -90,6 +90,7 @@ async def test_an_identity_is_connected_listed_and_disconnected(house: House, ad
     assert await listed(house, token) == []
     (mail,) = await postbox.empty()
     assert mail.subject == "Google is no longer connected to your account"
+    assert "All other devices were signed out." in " ".join(mail.text.split())
     answer = await house.unlimited.request("DELETE", f"{PATH}/websuite", token=token)
     assert refused(answer) == (404, "NOT_FOUND")
     events = [one["name"] for one in house.told("audit_log") if one["name"].startswith("user.identity")]
@@ -250,7 +251,7 @@ async def test_errors_come_back_as_words(house: House, ada: Person) -> None:
     assert told_in(answer.header("location"))[1]["error"] == "provider_failed"
 
 
-async def test_an_application_sees_and_changes_what_is_used_in_its_service(house: House) -> None:
+async def test_an_application_sees_and_changes_what_is_used_in_its_service(house: House, postbox: Postbox) -> None:
     other = house.application(house.acme, "other", "https://other.example.com/callback")
     house.sits()
     await house.go(house.browser(), house.direct())
@@ -269,8 +270,15 @@ async def test_an_application_sees_and_changes_what_is_used_in_its_service(house
     assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=there)).status == 204
     assert (len(await listed(house, there)), len(await listed(house, here)), len(house.identities())) == (0, 1, 1)
     house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
+    elsewhere = await house.people.token(house.people.session_of(ada))
+    await postbox.empty()
     assert (await house.unlimited.request("DELETE", f"{PATH}/websuite", token=here)).status == 204
     assert house.identities() == []
+    # An application signs nobody out elsewhere, and the mail does not say so.
+    assert (await house.unlimited.get("/api/user", token=elsewhere)).status == 200
+    (mail,) = await postbox.empty()
+    assert mail.subject == "Google is no longer connected to your account"
+    assert "signed out" not in mail.text
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ class Identities:
         return True
 
     async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
-        """All other sessions end, as with a new password: somebody may have come in by it. An application takes away only what came through
-        it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, and `LastWayIn`.
+        """All other sessions end, as with a new password: somebody may have come in by it. An application ends none, and takes away only
+        what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, and `LastWayIn`.
         """
         key = provider_key(provider)
         async with self._unit_of_work() as uow:
@@ -139,6 +139,7 @@ class Identities:
                 account=caller.user,
                 language=caller.language or actor.language,
                 provider=self._providers.name(key, identity.provider_name),
+                signed_out=service is None,
                 when=now,
                 address=actor.address,
             )

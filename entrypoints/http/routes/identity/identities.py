@@ -110,8 +110,8 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern) -> NoBody:
     """Disconnect an account at a provider
 
-    Your other sessions end. Your only way to sign in stays. With a token for a service, what you use elsewhere, too, is disconnected from
-    that service alone.
+    Your other sessions end. Your only way to sign in stays. With a token for a service, no session ends, and what you use elsewhere, too,
+    is disconnected from that service alone.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY
