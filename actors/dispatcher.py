@@ -35,6 +35,9 @@ _POLL: Final = 5.0
 # A destination that keeps up may go on for as long as this before it makes room for others. No attempt begins later: what a member has
 # changed meanwhile, the secret, the URL or that it is disabled, holds from then on.
 _TURN: Final = 1.0
+# Between two claims that found as many as they might: those with much to send take a few slots each, and write down together what
+# became of it. That is much cheaper than one each for more of them.
+_SETTLING: Final = 0.01
 # For a destination that we failed over ourselves.
 _AFTER_MISHAP: Final = timedelta(minutes=5)
 # To give leases back at shutdown.
@@ -83,7 +86,8 @@ class _Slots:
         return list(self._held[failing].elements())
 
     def may_add(self, organization: OrganizationId, *, failing: bool) -> bool:
-        return self._held[failing][organization] < self.free(failing=failing)
+        """One more for a destination in hand: only while more than twice as many are free as the organization has."""
+        return 2 * self._held[failing][organization] < self.free(failing=failing)
 
     @contextmanager
     def kept_free(self, number: int, *, failing: bool) -> Iterator[None]:
@@ -149,8 +153,7 @@ class Dispatcher(Generic[To, Due]):
             while True:
                 self._look = trio.Event()
                 for failing in (False, True):
-                    while await self._claim(nursery, failing=failing):
-                        pass
+                    await self._claim_all(nursery, failing=failing)
                 with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
                     await self._look.wait()
 
@@ -158,6 +161,12 @@ class Dispatcher(Generic[To, Due]):
         while True:
             await self._doorbell.wait(self._topic)
             self._look.set()
+
+    async def _claim_all(self, nursery: trio.Nursery, *, failing: bool) -> None:
+        while True:
+            if not await self._claim(nursery, failing=failing):
+                return
+            await trio.sleep(_SETTLING)
 
     async def _claim(self, nursery: trio.Nursery, *, failing: bool) -> bool:
         """Whether there may be more."""

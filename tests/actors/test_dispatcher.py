@@ -70,6 +70,8 @@ class Queue:
         claimed = [one for _, one in islice(sorted(ready, key=lambda each: each[0]), limit)]
         for one in claimed:
             one.leased = True
+        # Claims go round.
+        self.receivers = [one for one in self.receivers if one not in claimed] + list(claimed)
         return claimed
 
     async def due(self, receiver: To) -> Sequence[UUID]:
@@ -188,8 +190,9 @@ async def test_slow_receivers_of_others_leave_slots(crowds: int, failing: bool) 
             await trio.sleep(1.3)
     assert queue.most <= slots
     assert max(queue.most_at_once.values()) <= slots // 2
-    # Nobody rings here, so one that finds a free slot waits for the next look.
-    assert max(waited) < 5.5
+    # Nobody rings here, so one that finds a free slot waits for the next look. Where there are about as many crowds as slots, it is next
+    # when an attempt ends.
+    assert max(waited) < (5.5 if crowds < slots / 2 else 9.5)
 
 
 async def test_one_alone_has_several_slots_and_no_more() -> None:
