@@ -277,7 +277,8 @@ OWES_SECOND_FACTOR: Final[LiteralString] = f"coalesce({second_factor_due(ACTING)
 # A secret that is enabled is left alone, and nothing is returned.
 _PUT_PENDING: Final = """
     insert into mfa_secrets as secret (user_id, sealed_secret, created_at, session_id)
-    select %(user)s, %(sealed_secret)s, %(at)s, %(session)s
+    select account.id, %(sealed_secret)s, %(at)s, %(session)s
+      from (select id from users where id = %(user)s for key share) as account
      where %(beside_passkeys)s
         or not exists (select from passkeys where user_id = %(user)s and second_factor_since is not null)
         on conflict (user_id) do update

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, RateLimited
+from core.domain.errors import BadRequest, RateLimited, Unauthorized
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -79,6 +79,8 @@ class Mfa:
         async with self._unit_of_work() as uow:
             stored = await uow.mfa.put_pending(caller.user, caller.session, sealed, self._clock.now(), beside_passkeys=proved)
             if not stored and not await self._has_authenticator(uow, caller.user):
+                if not await uow.accounts.find_all({caller.user}):
+                    raise Unauthorized("The session has ended", words="session_ended")
                 raise BesidePasskeys
             if stored:
                 await uow.mfa.log(MfaEvent.SETUP_INITIATED, caller.user, actor, success=True)
@@ -119,6 +121,8 @@ class Mfa:
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
+            # The codes name the account: before the secret, as whoever deletes or forgets it takes them.
+            await uow.accounts.hold(caller.user)
             now = self._clock.now()
             refused = await self._try_to_enable(uow, caller, code, now, proved=proved)
             await self._log_check(uow, caller.user, actor, refused)
@@ -212,6 +216,7 @@ class Mfa:
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
+            await uow.accounts.hold(caller.user)
             # Held, so that nobody disables it before the codes are stored.
             if not await uow.mfa.hold(caller.user):
                 raise _refusal(Refused.NOT_ENABLED)

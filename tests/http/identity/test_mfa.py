@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -18,7 +19,9 @@ from entrypoints.http.application import build_application
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
+from tests.http.locks import behind
 from tests.http.people import People, Person
+from tests.meanwhile import meanwhile
 
 STATUS, SET_UP, VERIFY = "/api/user/mfa/status", "/api/user/mfa/setup", "/api/user/mfa/verify"
 DISABLE, RENEW = "/api/user/mfa", "/api/user/mfa/backup-codes/regenerate"
@@ -336,3 +339,26 @@ async def test_round_trips(unlimited: Client, people: People, log: CapturedLog) 
             assert line["status"] == 200
             measured[method, path] = line["db_round_trips"]
     assert measured == ROUND_TRIPS
+
+
+@pytest.mark.parametrize("step", ["enabled", "new codes"])
+async def test_the_account_is_held_before_its_second_factor(unlimited: Client, people: People, database_url: str, step: str) -> None:
+    """As whoever deletes or forgets it takes the two: the backup codes name it."""
+    person = people.add()
+    ada = await walker(unlimited, people, person)
+    await ada.set_up()
+    if step == "new codes":
+        assert (await ada.verify()).status == 200
+    request = ada.verify if step == "enabled" else partial(ada.call, "POST", RENEW)
+    first = ("select from users where id = %s for update", person.user)
+    then = ("select from mfa_secrets where user_id = %s for update", person.user)
+    assert (await behind(people, database_url, first, then, request)).status == 200
+
+
+async def test_whoever_is_deleted_meanwhile_sets_nothing_up(
+    unlimited: Client, postern: Postern, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = people.add()
+    ada = await walker(unlimited, people, person)
+    meanwhile(monkeypatch, postern.identity.mfa._totp, "qr_code", lambda: people.change("delete from users where id = %s", person.user))
+    assert refused(await ada.set_up())[:2] == (401, "UNAUTHORIZED")

@@ -12,6 +12,7 @@ import pyotp
 import pytest
 import trio
 
+from adapters.postgres.identity.accounts import AccountRows
 from core.domain.identity.devices import Client as Visitor
 from core.domain.identity.passkeys import NOBODY, PasskeyRefused, relying_party
 from entrypoints.bootstrap import Postern
@@ -23,6 +24,7 @@ from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, PASSWORD, Browser, unlimited
 from tests.http.tenants import Tenants
+from tests.meanwhile import meanwhile
 
 OPTIONS, PASSKEYS = "/api/user/passkeys/options", "/api/user/passkeys"
 SIGN_IN_OPTIONS, SIGN_IN = "/api/auth/passkeys/options", "/api/auth/passkeys"
@@ -389,6 +391,15 @@ async def test_whoever_removes_one_waits_for_whoever_removes_another(ada: Owner,
             await ada.people.somebody_waits()
             meanwhile.commit()
     assert [answer.status for answer in answers] == [400]
+
+
+async def test_whoever_is_deleted_meanwhile_adds_none(ada: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    credential = Passkey.made().create(await ada.options())
+    gone = "delete from users where id = %s"
+    meanwhile(monkeypatch, AccountRows, "hold", lambda: ada.people.change(gone, ada.person.user))
+    # Before anything is held: the statement that holds travels with the next one.
+    assert (await ada.send(credential)).status == 409
+    assert ada.people.rows("select from passkeys") == []
 
 
 async def test_of_the_last_two_at_once_one_stays(ada: Owner) -> None:

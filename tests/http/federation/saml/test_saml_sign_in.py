@@ -190,6 +190,16 @@ async def test_an_api_client_signs_in_for_a_request(provider: Providing) -> None
     assert plain.status == 400
 
 
+async def test_an_api_client_whose_account_is_deleted_at_its_end_does_not(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    place = (await provider.browser().request("GET", asking())).header("location") or ""
+    gone = "delete from users where id = %s"
+    meanwhile(monkeypatch, provider.postern.identity.sign_in, "with_password", lambda: provider.people.change(gone, person.user))
+    login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
+    assert (await provider.unlimited.post("/api/auth/login", login)).status == 400
+
+
 @pytest.mark.parametrize("again", [False, True])
 async def test_an_api_client_with_a_second_factor_does_too(provider: Providing, *, again: bool) -> None:
     """It may say once more what it signs in for."""
