@@ -22,8 +22,8 @@ from adapters.postgres.identity.impersonation import ImpersonationRows
 from adapters.postgres.identity.login_events import LoginEventRows
 from adapters.postgres.identity.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.mfa import MfaRows
+from adapters.postgres.identity.parting.privacy import PrivacyRows
 from adapters.postgres.identity.passkeys import PasskeyRows
-from adapters.postgres.identity.privacy import PrivacyRows
 from adapters.postgres.identity.realms.providers import ProviderOutageRows
 from adapters.postgres.identity.sessions import SessionRows
 from adapters.postgres.identity.sign_in import SignInRows

@@ -16,9 +16,9 @@ from adapters.postgres.identity.flows import PostgresFlows
 from adapters.postgres.identity.login_events import PostgresLoginEvents
 from adapters.postgres.identity.mfa import PostgresMfa
 from adapters.postgres.identity.own_sessions import PostgresOwnSessions
+from adapters.postgres.identity.parting.privacy import PostgresPrivacy
 from adapters.postgres.identity.passkeys import PostgresPasskeys
 from adapters.postgres.identity.presence import PostgresPresence
-from adapters.postgres.identity.privacy import PostgresPrivacy
 from adapters.postgres.identity.proofs import PostgresProofs
 from adapters.postgres.identity.realms.domains import PostgresRealms
 from adapters.postgres.identity.realms.providers import PostgresRealmProviders

@@ -19,9 +19,8 @@ from entrypoints.http.machinery.callers import ANYONE, key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH, SCIM
-from entrypoints.http.machinery.headers import PagePolicy
+from entrypoints.http.machinery.headers import AnswerHeader, PagePolicy
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.named_headers import AnswerHeader
 from entrypoints.http.pages.declaring import page
 
 TAGS = ("operations",)

@@ -8,9 +8,9 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.forgetting import HOLDS
-from adapters.postgres.identity.holding import held_by
-from adapters.postgres.identity.privacy import REMEMBER
+from adapters.postgres.identity.parting.forgetting import HOLDS
+from adapters.postgres.identity.parting.holding import held_by
+from adapters.postgres.identity.parting.privacy import REMEMBER
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.mfa import second_factor_due
+from adapters.postgres.identity.parting.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask

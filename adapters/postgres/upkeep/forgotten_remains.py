@@ -8,7 +8,7 @@ from uuid import UUID
 import trio
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.forgetting import CREDENTIALS, PARTS
+from adapters.postgres.identity.parting.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.jobs import SealedJobs
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, tell

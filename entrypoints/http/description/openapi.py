@@ -17,8 +17,7 @@ from entrypoints.http.machinery.callers import Admitted
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS
 from entrypoints.http.machinery.errors import ErrorBody, header_named_by, status_of
-from entrypoints.http.machinery.headers import NO_STORE
-from entrypoints.http.machinery.named_headers import KEPT_FOR, AnswerHeader, RequestHeader
+from entrypoints.http.machinery.headers import KEPT_FOR, NO_STORE, AnswerHeader, RequestHeader
 
 Json = dict[str, Any]
 

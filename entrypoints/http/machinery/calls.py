@@ -14,8 +14,8 @@ from core.domain.languages import DEFAULT, Language, chosen_language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
+from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
-from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 
 # The defaults let a handler that needs none of these write plain `Call`.
 Body = TypeVar("Body", default=None)

@@ -7,7 +7,7 @@ from core.domain.identity.devices import Remembered
 from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX
-from entrypoints.http.machinery.named_headers import DEVICE_TOKEN
+from entrypoints.http.machinery.headers import DEVICE_TOKEN
 
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _DEVICE_REMEMBERED: Final = timedelta(days=400)

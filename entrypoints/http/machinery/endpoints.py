@@ -23,8 +23,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
 from entrypoints.http.machinery.errors import STATUS
-from entrypoints.http.machinery.headers import NO_STORE, PagePolicy
-from entrypoints.http.machinery.named_headers import LOCATION, AnswerHeader, RequestHeader
+from entrypoints.http.machinery.headers import LOCATION, NO_STORE, AnswerHeader, PagePolicy, RequestHeader
 
 Handler = Callable[[Any, Any], Any]
 

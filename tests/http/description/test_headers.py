@@ -19,8 +19,8 @@ from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, InvalidDeclaration, endpoint
 from entrypoints.http.machinery.errors import header_named_by, headers_of
+from entrypoints.http.machinery.headers import LOCATION, AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.named_headers import LOCATION, AnswerHeader, RequestHeader
 from entrypoints.http.routes import ROUTES
 from tests.fake_providers import settings_of
 from tests.http import told

@@ -14,7 +14,7 @@ import trio
 from actors.job_worker import Workplace
 from actors.purger import Purger
 from adapters.postgres.embedded import BINARIES
-from adapters.postgres.identity.forgetting import NOBODY
+from adapters.postgres.identity.parting.forgetting import NOBODY
 from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from core.domain.email import Email
 from core.domain.errors import NotFound

@@ -14,7 +14,7 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.holding import HELD_BY_NOTHING_ELSE
+from adapters.postgres.identity.parting.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.identity.revoking import revoking
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text

@@ -24,9 +24,9 @@ from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
+from entrypoints.http.machinery.headers import DEVICE_TOKEN, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
-from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, AnswerHeader
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.

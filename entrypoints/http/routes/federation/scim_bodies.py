@@ -18,9 +18,9 @@ from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.endpoints import Statement
 from entrypoints.http.machinery.error_shapes import SCIM
 from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.headers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.named_headers import AnswerHeader, RequestHeader
 from ports.federation.scim.users import SORTABLE, Order
 
 MEDIA_TYPE = "application/scim+json"

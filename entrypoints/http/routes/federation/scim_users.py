@@ -20,7 +20,7 @@ from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, example
-from entrypoints.http.machinery.named_headers import AnswerHeader
+from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,

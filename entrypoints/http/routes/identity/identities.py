@@ -18,8 +18,8 @@ from entrypoints.http.machinery.callers import USER, USER_IN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.named_headers import AnswerHeader
 from entrypoints.http.machinery.own_forms import is_of_another_origin
 from entrypoints.http.pages.link_request_pages import address
 

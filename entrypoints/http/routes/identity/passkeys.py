@@ -21,8 +21,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, CreatedAt, ExpiresIn, Id, Name, RefreshTokenText, Slug, Total, example
+from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN
-from entrypoints.http.machinery.named_headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.passkeys import (
     AssertionCredential,
     PasskeyCreationOptions,

@@ -13,8 +13,8 @@ from entrypoints.http.machinery.answers import Message
 from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN
 from entrypoints.http.machinery.limits import AUTH, LOGIN
-from entrypoints.http.machinery.named_headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN
 from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 
 

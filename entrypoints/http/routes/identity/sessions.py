@@ -12,8 +12,8 @@ from entrypoints.http.machinery.callers import ANYONE, LEAVING, Leaving
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, example
+from entrypoints.http.machinery.headers import DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH
-from entrypoints.http.machinery.named_headers import DEVICE_TOKEN
 
 
 class Refresh(msgspec.Struct, frozen=True):

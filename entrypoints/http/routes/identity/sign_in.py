@@ -17,8 +17,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
+from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, LOGIN, MFA_VERIFY
-from entrypoints.http.machinery.named_headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN
 
 # RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
 _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]

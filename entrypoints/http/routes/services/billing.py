@@ -14,8 +14,8 @@ from entrypoints.http.machinery.callers import ANYONE, BUYER, OWNER_IN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, Uri, example
+from entrypoints.http.machinery.headers import RequestHeader
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
-from entrypoints.http.machinery.named_headers import RequestHeader
 
 # An event with a subscription of many items, and room to grow.
 _LARGEST_EVENT: Final = 256 << 10

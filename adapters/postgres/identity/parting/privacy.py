@@ -9,9 +9,9 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
-from adapters.postgres.identity.holding import TIES
 from adapters.postgres.identity.mfa import second_factor_due_in
+from adapters.postgres.identity.parting.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
+from adapters.postgres.identity.parting.holding import TIES
 from adapters.postgres.record.going import IS_GOING
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
