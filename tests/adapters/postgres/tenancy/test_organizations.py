@@ -206,10 +206,13 @@ _FILL: Final = """
     insert into users (id, email, email_key) select gen_random_uuid(), 'u' || n, 'u' || n from generate_series(1, 2000) as n;
     insert into organizations (id, slug, name, status, created_at, updated_at)
     select gen_random_uuid(), 'o-' || n, 'O ' || n, 'active', now(), now() from generate_series(1, 10000) as n;
-    insert into memberships (id, org_id, user_id, role, created_at)
-    select gen_random_uuid(), o.id, u.id, 'member', now()
+    insert into roles (id, org_id, slug, name, created_at, updated_at)
+    select gen_random_uuid(), id, 'auditor', 'Auditor', now(), now() from all_organizations;
+    insert into memberships (id, org_id, user_id, role, role_id, created_at)
+    select gen_random_uuid(), o.id, u.id, 'auditor', roles.id, now()
       from (select id, row_number() over () as n from all_organizations) as o
-      join (select id, row_number() over () as n from users) as u on u.n % 500 = o.n % 500;
+      join (select id, row_number() over () as n from users) as u on u.n % 500 = o.n % 500
+      join roles on roles.org_id = o.id;
     insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
     select gen_random_uuid(), id, 'shop', 'Shop', 'web', gen_random_uuid(), now(), now() from all_organizations;
 """
@@ -246,14 +249,14 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(sto
     for statement in _FILL.split(";"):
         if statement.strip():
             await store.query(statement)
-    await store.settle("users", "all_organizations", "memberships", "all_services")
+    await store.settle("users", "all_organizations", "roles", "memberships", "all_services")
     (row,) = await store.query("select user_id, org_id from memberships limit 1")
     user, organization = UserId(row["user_id"]), OrganizationId(row["org_id"])
     lookup = PostgresOrganizations(store.pool)
     assert len(await lookup.list(user)) == 20
     found = await lookup.get(organization, user)
     assert found is not None
-    assert (found.organization.id, found.member_count, found.service_count) == (organization, 4, 1)
+    assert (found.organization.id, found.member_count, found.service_count, found.role_name) == (organization, 4, 1, "Auditor")
     for statement, most in ((LIST, 20), (GET, 1)):
         parameters = {"user": user, "organization": organization, "most": MOST_LISTED}
         (row,) = await store.query(f"explain (analyze, format json) {statement}", parameters)
