@@ -392,6 +392,7 @@ class UpstreamSignIn:
             language=account.language or actor.language,
             provider=upstream.name,
             when=self._clock.now(),
+            signed_out=False,
             address=actor.address,
         )
         await uow.jobs.add(mail.as_job())
