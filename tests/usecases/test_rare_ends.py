@@ -1,0 +1,134 @@
+"""Ends that take a mishap or a stubborn rival: what nobody foresaw about one piece of work, and what stays contended."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import Unavailable
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.passkeys import PasskeyRefused
+from core.domain.identity.upstream.identities import Connecting
+from core.domain.identity.upstream.sign_in import UsedState
+from core.domain.secrets import Token
+from core.usecases.federation.logout_notices import LogoutNotices
+from core.usecases.federation.saml.configurations import Saml
+from core.usecases.identity.browser_sessions import BrowserSessions
+from core.usecases.identity.passkeys import Passkeys
+from core.usecases.identity.upstream import identities
+from core.usecases.identity.upstream.identities import Identities
+from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
+from core.usecases.services.billing_reconciliation import BillingReconciliation
+from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
+from tests.conftest import CapturedLog
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ID = UUID(int=7)
+
+
+def answering(value: Any) -> Callable[..., Awaitable[Any]]:
+    async def answer(*_: Any, **__: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return answer
+
+
+class Told:
+    """Whatever is told it, by any name."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *given: self.calls.append((name, given))
+
+
+def of(kind: type[Any], **parts: Any) -> Any:
+    """One with these parts alone."""
+    made = object.__new__(kind)
+    for name, value in parts.items():
+        setattr(made, f"_{name}", value)
+    return made
+
+
+@pytest.mark.parametrize("kind", [LogoutNotices, WebhookDeliveries])
+def test_an_attempt_that_breaks_is_a_failure_that_is_counted(kind: type[Any]) -> None:
+    metrics = Told()
+    due = SimpleNamespace(id=ID, attempts=0, waited=timedelta(seconds=1))
+    outcome = of(kind, metrics=metrics, clock=SimpleNamespace(now=lambda: NOW), spread=lambda: 0.0).broken(due, lambda: 0.5)
+    assert not outcome.delivered
+    assert metrics.calls
+
+
+async def test_a_service_whose_address_cannot_be_read_is_put_off(log: CapturedLog) -> None:
+    log.allow("logout_address_unreadable")
+    released: list[Any] = []
+
+    async def release(*given: Any) -> None:
+        released.append(given)
+
+    claimed = SimpleNamespace(uri=None, service=ID)
+    queue = SimpleNamespace(claim=answering([claimed]), release=release)
+    assert await of(LogoutNotices, queue=queue).claim(1, failing=False) == []
+    assert [one[0] for one in released] == [claimed]
+
+
+@pytest.mark.parametrize(("mishap", "told"), [(ValueError("odd"), 0), (Unavailable(retry_after=1), None)])
+async def test_a_warning_that_fails_keeps_no_other_from_being_told(mishap: Exception, told: int | None, log: CapturedLog) -> None:
+    log.allow("saml_warning_failed")
+    certificate = SimpleNamespace(id=ID, valid_until=NOW + timedelta(days=1))
+    made = of(
+        Saml,
+        clock=SimpleNamespace(now=lambda: NOW),
+        lookup=SimpleNamespace(expiring=answering([SimpleNamespace(certificate=certificate, warned_days=None)])),
+        metrics=Told(),
+        warn=answering(mishap),
+    )
+    if told is None:
+        with pytest.raises(Unavailable):
+            await made.warn_of_ends(10)
+    else:
+        assert await made.warn_of_ends(10) == told
+
+
+async def test_a_look_waits_for_what_is_away() -> None:
+    made = of(BillingReconciliation, billing=SimpleNamespace(observe=answering(Unavailable(retry_after=1))), metrics=Told())
+    with pytest.raises(Unavailable):
+        await made._observe("sub_1", SimpleNamespace(), SimpleNamespace(at=NOW))
+
+
+async def test_a_sign_in_that_was_none_is_not_repeated() -> None:
+    visit = SimpleNamespace(flow=SimpleNamespace(awaits_second_factor=False))
+    with pytest.raises(FlowOver):
+        await of(BrowserSessions, repeated=answering(None)).sign_in_once_more(visit, Token("x"))
+
+
+async def test_a_passkey_that_is_refused_was_not_just_added() -> None:
+    made = of(Passkeys, authenticators=SimpleNamespace(read_registration=answering(PasskeyRefused("odd"))))
+    made.require_relying_party = lambda: None
+    assert not await made.was_just_added(ID, SimpleNamespace())
+
+
+async def test_an_identity_that_stays_contended_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "connecting", lambda *_, **__: Connecting.ALREADY)
+    met = SimpleNamespace(identity=None, require_provider=lambda: None)
+    made = of(
+        Identities,
+        devices=SimpleNamespace(observe=answering(None)),
+        upstream=SimpleNamespace(meet=answering(met)),
+        connect=answering(False),
+    )
+    vouched = SimpleNamespace(upstream=SimpleNamespace(key="websuite", organization=None), asserted=None)
+    with pytest.raises(Unavailable):
+        await made.connect(SimpleNamespace(user=ID), vouched, None)
+
+
+async def test_who_comes_back_second_does_not_wait_for_ever() -> None:
+    lookup = SimpleNamespace(used=answering(UsedState(flow=None, led_to="")))
+    with pytest.raises(FlowOver):
+        await RepeatedReturns(lookup, answering(None)).wait("websuite", Token("state"), Token("browser"))
