@@ -1,6 +1,7 @@
 """Ends that take a mishap or a stubborn rival: what nobody foresaw about one piece of work, and what stays contended."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.errors import Unavailable
+from core.domain.errors import Unauthorized, Unavailable
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.passkeys import PasskeyRefused
 from core.domain.identity.upstream.identities import Connecting
@@ -126,6 +127,22 @@ async def test_an_identity_that_stays_contended_is_tried_again_later(monkeypatch
     vouched = SimpleNamespace(upstream=SimpleNamespace(key="websuite", organization=None), asserted=None)
     with pytest.raises(Unavailable):
         await made.connect(SimpleNamespace(user=ID), vouched, None)
+
+
+async def test_nothing_is_connected_to_an_account_that_has_ended() -> None:
+    @asynccontextmanager
+    async def unit_of_work() -> AsyncIterator[Any]:
+        yield SimpleNamespace(
+            accounts=SimpleNamespace(hold=answering(None)),
+            sessions=SimpleNamespace(lives=answering(True)),
+            sign_ins=SimpleNamespace(confirm_since=answering(None)),
+        )
+
+    made = of(Identities, unit_of_work=unit_of_work, clock=SimpleNamespace(now=lambda: NOW))
+    vouched = SimpleNamespace(upstream=None, asserted=SimpleNamespace(email=None))
+    taken = SimpleNamespace(session=ID, way=SimpleNamespace(service=None))
+    with pytest.raises(Unauthorized):
+        await made._connect(taken, vouched, ID, None, None)
 
 
 async def test_who_comes_back_second_does_not_wait_for_ever() -> None:
