@@ -55,8 +55,6 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-log = structlog.get_logger()
-
 # How long others may keep metadata that are signed.
 METADATA_VALID: Final = timedelta(days=7)
 _SERIAL_BYTES: Final = 16
