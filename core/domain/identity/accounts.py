@@ -1,7 +1,6 @@
 """Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
 
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -10,13 +9,12 @@ from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
+from core.domain.repeats import is_just_past
 from core.domain.secrets import Password
 from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
-# For this long a form with a new password that is sent twice is answered twice, for a person who clicks twice.
-GRACE: Final = timedelta(seconds=10)
 
 # Per account, from all addresses together. Someone with a stolen session must not learn the password by trying.
 PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)
@@ -38,7 +36,7 @@ class Account(Frozen):
 
     def is_new(self, now: datetime) -> bool:
         """It was registered a moment ago, perhaps by the first of two equal forms."""
-        return now - self.created_at <= GRACE
+        return is_just_past(self.created_at, now)
 
 
 def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
@@ -56,7 +54,7 @@ class AccountPassword(Frozen):
 
     def is_new(self, now: datetime) -> bool:
         """It was chosen a moment ago, perhaps by the first of two equal forms."""
-        return self.encoded is not None and self.changed_at is not None and now - self.changed_at <= GRACE
+        return self.encoded is not None and is_just_past(self.changed_at, now)
 
 
 class EmailChange(Frozen):

@@ -15,12 +15,11 @@ from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, Sess
 from core.domain.identity.proofs import Proved
 from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
+from core.domain.repeats import is_just_past
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 LIFETIME: Final = timedelta(hours=1)
-# For this long a form that is sent twice is answered twice, for a person who clicks twice.
-GRACE: Final = timedelta(seconds=10)
 
 
 class FlowOver(BadRequest):
@@ -137,16 +136,11 @@ class Flow(Frozen):
         return self.preauthentication is not None and self.signed_in_at is None
 
     def has_just_ended(self, now: datetime) -> bool:
-        return self.completed_at is not None and now - self.completed_at <= GRACE
+        return is_just_past(self.completed_at, now)
 
     def is_repeat(self, digest: bytes, now: datetime) -> bool:
         """The same form once more: its first answer may never have arrived."""
-        return (
-            self.signed_in_at is not None
-            and self.proof_digest is not None
-            and now - self.signed_in_at <= GRACE
-            and hmac.compare_digest(self.proof_digest, digest)
-        )
+        return self.proof_digest is not None and is_just_past(self.signed_in_at, now) and hmac.compare_digest(self.proof_digest, digest)
 
 
 def proof_digest(browser: Secret, proof: Secret) -> bytes:

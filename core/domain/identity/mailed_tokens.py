@@ -9,7 +9,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import GRACE
+from core.domain.repeats import is_just_past
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
@@ -57,7 +57,7 @@ class MailedToken(Frozen):
 
     def was_just_used(self, now: datetime) -> bool:
         """Perhaps by the first of two equal forms."""
-        return self.used_at is not None and now - self.used_at <= GRACE
+        return is_just_past(self.used_at, now)
 
 
 def mailed_token(token: Token, purpose: MailedTokenPurpose, user: UserId, email: Email, now: datetime) -> MailedToken:

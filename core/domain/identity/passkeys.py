@@ -13,11 +13,11 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, Unauthorized
 from core.domain.identifiers import PasskeyId, SessionId, UserId
-from core.domain.identity.accounts import GRACE
 from core.domain.identity.devices import device_name
 from core.domain.identity.mfa import MfaMethod
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
+from core.domain.repeats import is_just_past
 from core.frozen import Frozen
 
 PASSKEY_PROVIDER: Final = "passkey"
@@ -167,7 +167,7 @@ class Passkey(Frozen, kw_only=True):
 
     def is_new(self, now: datetime) -> bool:
         """It was added a moment ago, perhaps by the first of two equal forms."""
-        return now - self.created_at <= GRACE
+        return is_just_past(self.created_at, now)
 
     @property
     def method(self) -> MfaMethod:

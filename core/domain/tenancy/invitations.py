@@ -11,9 +11,10 @@ from core.domain.branding import Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
-from core.domain.identity.accounts import GRACE, Account
+from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.repeats import is_just_past
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
 from core.domain.tenancy.sign_in_rules import is_invitable
 from core.domain.tenancy.tiers import UserLimit
@@ -69,7 +70,7 @@ class Invitation(Frozen, kw_only=True):
 
     def has_just_become(self, status: InvitationStatus, now: datetime) -> bool:
         """Perhaps by the first of two equal forms."""
-        return self.status is status and self.closed_at is not None and now - self.closed_at <= GRACE
+        return self.status is status and is_just_past(self.closed_at, now)
 
     def is_overdue(self, now: datetime) -> bool:
         """Its time has passed, but nobody has closed it yet."""

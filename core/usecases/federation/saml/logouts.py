@@ -27,9 +27,10 @@ from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_
 from core.domain.identifiers import FlowId, SamlSessionId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import GRACE, Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
+from core.domain.repeats import MOMENT
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
@@ -194,7 +195,7 @@ class SamlLogouts:
 
     async def begun(self, browser: Token) -> Flow | None:
         """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""
-        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - GRACE + FLOW_LIFETIME)
+        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - MOMENT + FLOW_LIFETIME)
 
     async def go_on(self, flow: Flow) -> Next:
         """From where a sign-out is. Raises `FlowOver`."""

@@ -1,0 +1,12 @@
+"""Repeats: the same form sent twice, by somebody who clicks twice, or whose first answer never arrived. For a moment after the first, the
+second is answered like it.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+MOMENT: Final = timedelta(seconds=10)
+
+
+def is_just_past(at: datetime | None, now: datetime) -> bool:
+    return at is not None and now - at <= MOMENT
