@@ -11,13 +11,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
+from entrypoints.numbers import is_number
 
 T = TypeVar("T")
 
 _DURATION: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-# Python refuses to read a number that is thousands of digits long.
-_MOST_DIGITS: Final = 20
 _SIZE: Final = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?")
 _BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # In a URL, user:password@ up to the last @, since a password that somebody forgot to encode may contain any character. In libpq's key=value
@@ -82,7 +81,7 @@ def _address(text: str) -> Address:
             raise Malformed(sentence)
     elif ":" in host:
         raise Malformed(sentence)
-    if not colon or not host or not port.isascii() or not port.isdigit() or len(port) > _MOST_DIGITS or int(port) > 65_535:
+    if not colon or not host or not is_number(port) or int(port) > 65_535:
         raise Malformed(sentence)
     return Address(host, int(port))
 
@@ -193,7 +192,7 @@ def _path(text: str) -> Path:
 
 def whole(least: int, most: int) -> Form[int]:
     def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS or not least <= int(text) <= most:
+        if not is_number(text) or not least <= int(text) <= most:
             raise Malformed(f"a whole number from {least} to {most}")
         return int(text)
 

@@ -10,13 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TextIO
 
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
+from entrypoints.numbers import is_number
 
 if TYPE_CHECKING:
     from core.domain.record.audit_chains import Head
 
 _INTERRUPTED: Final = 130
-# Python refuses to read a number that is thousands of digits long.
-_MOST_DIGITS: Final = 20
 # How many new objects the garbage collector waits for. Python's 700 are those of one or two requests under way, which are still in use: it
 # would look through them several times in each.
 _YOUNG: Final = 5_000
@@ -290,15 +289,11 @@ def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
 
 def _up_to(most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if not _is_number(text) or int(text) > most:
+        if not is_number(text) or int(text) > most:
             raise argparse.ArgumentTypeError(f"must be a number up to {most}, not {text!r}")
         return int(text)
 
     return number
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def _limit(text: str) -> str:
@@ -308,7 +303,7 @@ def _limit(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    if not _is_number(text) or not 1 <= int(text) <= 256:
+    if not is_number(text) or not 1 <= int(text) <= 256:
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, not {text!r}")
     return int(text)
 
