@@ -44,6 +44,7 @@ BARS: Final[Mapping[str, float]] = {
     "introspection": 1.15,
     "client credentials": 1.25,
     "code to tokens": 4.0,
+    "code to tokens with ES256": 4.0,
 }
 CPU: Final = attrgetter("server")
 
@@ -72,6 +73,7 @@ async def tokens(options: Options) -> Sequence[Figure]:
         persons = await people(server, PEOPLE)
         shop = await trio.to_thread.run_sync(make_shop, server, persons)
         given = await application_tokens(server, shop, persons)
+        quick = await trio.to_thread.run_sync(partial(make_shop, server, persons, "quick", id_token_algorithm=IdTokenAlgorithm.ES256))
         bearers = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
         side = Side(server.pid, "postern", postgres)
         load = partial(_by_wrk, server, side, seconds)
@@ -91,9 +93,10 @@ async def tokens(options: Options) -> Sequence[Figure]:
         # By our own generator, because each code is good for one request.
         asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), CONNECTIONS, seconds))
         redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), CONNECTIONS, seconds))
-        await take_turns([asking, redeeming], TURNS)
-    everything = (*contestants, asking, redeeming)
-    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking)]
+        redeeming_quick = Contestant("code to tokens with ES256", side, each_once(codes(server, quick, persons), CONNECTIONS, seconds))
+        await take_turns([asking, redeeming, redeeming_quick], TURNS)
+    everything = (*contestants, asking, redeeming, redeeming_quick)
+    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking), (redeeming_quick, asking)]
     return [
         *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in everything),
         *(

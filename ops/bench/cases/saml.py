@@ -45,7 +45,8 @@ _PATH: Final = "/api/organizations/acme/services/shop/saml"
 
 async def saml(options: Options) -> Sequence[Figure]:
     """A request from a browser that is signed in, answered by a form with response and assertion signed: against two bare RSA-2048
-    signatures in the same run. Then two hundred at once, and what somebody else waits for meanwhile.
+    signatures in the same run. Then two hundred at once, and what somebody else waits for meanwhile: here, and at a process beside this one
+    that has nothing to do.
     """
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
@@ -53,6 +54,9 @@ async def saml(options: Options) -> Sequence[Figure]:
         data_dir = place / "postern"
         data_dir.mkdir()
         server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
+        bystanders = place / "bystander"
+        bystanders.mkdir()
+        bystander = await stack.enter_async_context(serving(bystanders, database_url=postgres.create("bystander")))
         persons = await people(server, PEOPLE)
         shop = await trio.to_thread.run_sync(make_shop, server, persons)
         await trio.to_thread.run_sync(_owned, server.database_url, shop.organization, persons[0])
@@ -70,6 +74,7 @@ async def saml(options: Options) -> Sequence[Figure]:
         strangers = await _beside(repeat(server.target("/not-there")), Tally(), health, seconds)
         answered = Tally()
         beside = await _beside(exchanges, answered, health, seconds)
+        next_door = await _beside(exchanges, answered, bystander.target("/health/live"), seconds)
     spent = contestant.median(CPU)
     return [
         Figure("an exchange, CPU", spent, "µs", beside=contestant.described()),
@@ -80,6 +85,14 @@ async def saml(options: Options) -> Sequence[Figure]:
         Figure(f"beside {AT_ONCE} at once for a page that is not there", strangers.p99 * 1e3, "ms"),
         Figure(f"beside {AT_ONCE} exchanges at once", beside.p99 * 1e3, "ms", beside=f"p50 {number(beside.p50 * 1e3)} ms"),
         Figure("beside exchanges against alone", beside.p99 / alone.p99, bar=at_most(3)),
+        # What the machine alone makes of it: nobody else asks this process for anything.
+        Figure(
+            "/health/live of an idle process, beside the same exchanges",
+            next_door.p99 * 1e3,
+            "ms",
+            beside=f"p50 {number(next_door.p50 * 1e3)} ms",
+        ),
+        Figure("beside exchanges against the idle process", beside.p99 / next_door.p99, bar=at_most(3)),
         Figure("exchanges at once that were answered with a form", answered.requests, bar=at_least(AT_ONCE)),
         Figure("requests that failed", contestant.failures + answered.summary().failures, bar=at_most(0)),
     ]
