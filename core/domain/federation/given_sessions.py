@@ -63,9 +63,8 @@ def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
 
 def repeated(claims: Mapping[str, Json], username: str | None = None) -> Mapping[str, Json]:
     """What is told about an active access token."""
-    told: dict[str, Json] = {"active": True, "token_type": "Bearer", **claims}
-    for name in claims.keys() - _REPEATED:
-        del told[name]
+    told = {name: value for name, value in claims.items() if name in _REPEATED}
+    told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
     if username is not None:
         told["username"] = username
     acting = claims.get("act")
