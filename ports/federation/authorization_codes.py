@@ -16,9 +16,10 @@ class Overtaken(Exception):
 class AuthorizationCodeStore(Protocol):
     """Part of the unit of work."""
 
-    async def demand(self, code: NewCode, registered: Sequence[str]) -> None:
-        """Adds it. The commit raises `Overtaken` when the account or the service has ended, or the service has registered other addresses.
-        Nothing can be asked in between.
+    async def demand(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> None:
+        """Adds it. The commit raises `Overtaken` when the account or the service has ended, or the service has registered other addresses;
+        `by_trust`, also when the person is no member any more, or the organization no longer trusts the service. Nothing can be asked in
+        between.
         """
 
 

@@ -104,7 +104,7 @@ class AuthorizationCodeRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def demand(self, code: NewCode, registered: Sequence[str]) -> None:
+    async def demand(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> None:
         approved = code.approved
         await self._transaction.demand(
             IdRow,
@@ -118,6 +118,7 @@ class AuthorizationCodeRows:
                 "parent": approved.parent,
                 "redirect_uri": approved.redirect_uri,
                 "registered": list(registered),
+                "by_trust": by_trust,
                 "code_challenge": approved.code_challenge,
                 "nonce": None if approved.nonce is None else storable_text(approved.nonce),
                 "scopes": list(approved.scopes),
@@ -188,6 +189,9 @@ _ADD: Final[LiteralString] = f"""
               cross join services
               where users.id = %(user)s and users.deactivated_at is null
                 and services.id = %(service)s and services.redirect_uris = %(registered)s::text[]
+                and (not %(by_trust)s::boolean or services.trusted and exists (
+                        select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
+                    ))
           returning id
          )
   select added.id

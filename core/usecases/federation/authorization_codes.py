@@ -58,15 +58,17 @@ class AuthorizationCodes:
         self._ids = ids
         self._secrets = secrets
 
-    async def issue(self, uow: UnitOfWork, approved: Approved, registered: Sequence[str]) -> Token:
+    async def issue(self, uow: UnitOfWork, approved: Approved, registered: Sequence[str], *, by_trust: bool = False) -> Token:
         """Runs within the caller's unit of work, without a round trip of its own. The code counts once that is committed, which raises
-        `Overtaken` when the account or the service has ended, or the service's addresses are no longer those that were `registered`;
-        nothing is asked any more before.
+        `Overtaken` when the account or the service has ended, or the service's addresses are no longer those that were `registered`; and
+        `by_trust`, without the person's own consent, when they are no member of an organization that trusts the service. Nothing is asked
+        any more before.
         """
         code = self._secrets.token()
         await uow.authorization_codes.demand(
             NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now()),
             registered,
+            by_trust=by_trust,
         )
         return code
 

@@ -233,8 +233,9 @@ class Authorizations:
                 raise FlowOver
             if actor is not None:
                 await self._consent(uow, Consent(signed_in.user, application.service, request.scopes, self._clock.now()), actor)
-            code = await self._codes.issue(uow, approved, application.registered.redirect_uris)
-            if actor is None and relies_on_consent(application, signed_in):
+            by_trust = actor is None and not relies_on_consent(application, signed_in)
+            code = await self._codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
+            if actor is None and not by_trust:
                 await uow.consents.demand(signed_in.user, application.service, request.scopes)
             await uow.commit()
         return request.recipient.answered(self._issuer, {"code": code.reveal()})

@@ -244,6 +244,27 @@ async def test_whoever_is_gone_on_the_way_allows_nothing(house: Arriving, ada: P
     assert house.codes() == house.people.rows("select * from consents") == house.told() == []
 
 
+@pytest.mark.parametrize("change", ["delete from memberships", "update all_services set trusted = false"])
+@pytest.mark.parametrize("consented", [False, True])
+async def test_whose_organization_stops_answering_for_them_on_the_way_is_asked(
+    house: Arriving, monkeypatch: pytest.MonkeyPatch, change: str, *, consented: bool
+) -> None:
+    """The request has seen a member of the organization that trusts the service. What the person has allowed is enough in its place."""
+    member = house.resident(house.acme, "member")
+    house.set(house.app, trusted=True)
+    if consented:
+        house.allow(member)
+    browser = house.signed_in(member)
+    house.code(told(await browser.request("GET", house.asking()))["code"])
+    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", lambda: house.people.change(change))
+    answer = await browser.request("GET", house.asking())
+    if consented:
+        house.code(told(answer)["code"])
+    else:
+        assert (answer.header("location") or "").startswith(f"{CONSENT}?flow=")
+    assert len(house.codes()) == 1 + consented
+
+
 async def test_no_code_goes_to_an_address_that_was_taken_back_on_the_way(
     house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
