@@ -42,7 +42,7 @@ class FlowStore(Protocol):
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         """The flow has led where it should, once. Of two at once, one gets True."""
 
-    async def demand_completion(self, flow: FlowId, at: datetime) -> None:
+    async def demand_completion(self, flow: FlowId, at: datetime, *, refused: bool = False) -> None:
         """`complete` without a round trip of its own: the commit raises `FlowOver`, and nothing has happened, where `complete` would return
-        False.
+        False. `refused`: the person did not want to.
         """

@@ -23,6 +23,8 @@ _SIGNED_IN_BY: Final = "signed_in_by"
 """In what is kept of the sign-in: the way in which the person did."""
 _PROVIDER: Final = "signed_in_at_provider"
 """And the provider that vouched for them."""
+_REFUSED: Final = "refused"
+"""And whether they refused what it led to."""
 
 
 class FlowRow(Frozen):
@@ -67,6 +69,7 @@ class FlowRow(Frozen):
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
+            refused=self.flow_wanted.get(_REFUSED, False),
             branding=POSTERN if self.flow_brand is None else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
@@ -161,8 +164,9 @@ class FlowRows:
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
 
-    async def demand_completion(self, flow: FlowId, at: datetime) -> None:
-        await self._transaction.demand(IdRow, _DEMAND_COMPLETION, FlowOver, {"id": flow, "at": at})
+    async def demand_completion(self, flow: FlowId, at: datetime, *, refused: bool = False) -> None:
+        how = Jsonb({_REFUSED: True} if refused else {})
+        await self._transaction.demand(IdRow, _DEMAND_COMPLETION, FlowOver, {"id": flow, "at": at, "how": how})
 
 
 def flow_columns(organizations: LiteralString) -> LiteralString:
@@ -227,11 +231,16 @@ _SIGN_IN_TO: Final = """
 
 _KEEP: Final = "update flows set session_id = %(session)s where id = %(id)s"
 
-_COMPLETE: Final[LiteralString] = """
+_COMPLETE: Final = """
     update flows set completed_at = %(at)s where id = %(id)s and completed_at is null and expires_at > %(at)s returning id
 """
 
 _DEMAND_COMPLETION: Final[LiteralString] = f"""
-    with completed as ({_COMPLETE})
+    with completed as (
+             update flows
+                set completed_at = %(at)s, wanted = wanted || %(how)s
+              where id = %(id)s and completed_at is null and expires_at > %(at)s
+          returning id
+         )
     {demanding("select id from completed")}
 """

@@ -121,6 +121,8 @@ class Flow(Frozen):
     proof_digest: bytes | None = None
     """Of what the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None
+    refused: bool = False
+    """It ended with the person's no."""
     repeats: bool = False
     """The form that led out of it was sent again. A browser drops the first answer then, so there is another one."""
     branding: Branding = POSTERN

@@ -155,10 +155,10 @@ class Authorizations:
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
-        request = _kept(flow)
+        request = _kept(flow, refusing=True)
         await self._met_again(request, None)
         if not flow.repeats:
-            await self._complete(flow)
+            await self._complete(flow, refused=True)
         return self._refused(request.recipient, AuthorizationRefused(Word.ACCESS_DENIED, "The person has refused"))
 
     async def checked(self, parameters: Parameters, application: Application, answers_to: Recipient) -> AuthorizationRequest:
@@ -275,9 +275,9 @@ class Authorizations:
             raise NotFound("This application does not exist any more", words="application_unknown")
         await uow.record(consent_given(consent, organization, actor))
 
-    async def _complete(self, flow: Flow) -> None:
+    async def _complete(self, flow: Flow, *, refused: bool = False) -> None:
         async with self._unit_of_work() as uow:
-            await uow.flows.demand_completion(flow.id, self._clock.now())
+            await uow.flows.demand_completion(flow.id, self._clock.now(), refused=refused)
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
@@ -333,9 +333,13 @@ def _require_registered(request: AuthorizationRequest, registered: Registered) -
         raise unregistered()
 
 
-def _kept(flow: Flow) -> AuthorizationRequest:
-    """Raises `FlowOver` for a flow that has led somewhere already: going back in the browser brings its pages up again."""
+def _kept(flow: Flow, *, refusing: bool = False) -> AuthorizationRequest:
+    """Raises `FlowOver` for a flow that has led somewhere already: going back in the browser brings its pages up again. The same answer may
+    come again, another one may not.
+    """
     if flow.purpose is not FlowPurpose.AUTHORIZE or (flow.completed_at is not None and not flow.repeats):
+        raise FlowOver
+    if flow.repeats and flow.refused is not refusing:
         raise FlowOver
     kept: Mapping[str, Any] = flow.request
     return restored(kept)

@@ -136,6 +136,21 @@ async def test_a_double_click_on_deny_says_so_twice(house: Arriving, ada: Person
     assert house.codes() == []
 
 
+@pytest.mark.parametrize(("first", "second"), [("allow", "deny"), ("deny", "allow")])
+async def test_another_answer_right_after_the_first_is_no_double_click(house: Arriving, ada: Person, first: str, second: str) -> None:
+    """What the application is told is what is on record."""
+    house.allow(ada)
+    tab = await house.signed_in(ada).tab().open(house.asking(prompt="consent"))
+    form = tab.page.forms[0].fields
+    before = left(await tab.send(answer=first))
+    codes = len(house.codes())
+    is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": second}), 400, "out of date")
+    # The first one still counts.
+    again = await tab.tabs.request("POST", CONSENT, {**form, "answer": first})
+    assert set(answer_in(PageReader(again.body).refresh)) == set(before)
+    assert len(house.codes()) == 2 * codes
+
+
 async def test_a_double_click_on_an_account_leads_to_the_application(house: Arriving, ada: Person) -> None:
     house.allow(ada)
     tab = await house.signed_in(ada).tab().open(house.asking(prompt="select_account"))
