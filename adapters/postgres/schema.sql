@@ -1006,7 +1006,8 @@ create table saml_requests (
 create index saml_requests_of_service on saml_requests (service_id, id);
 create index saml_requests_expiry     on saml_requests (expires_at);
 
--- The service providers that somebody was sent to in a browser's session. A sign-out tells them. The id is the SessionIndex.
+-- The service providers that somebody was sent to in a browser's session. A sign-out tells them. The id is the SessionIndex. `audience` is
+-- the entity id of the one that has the name: null where a process that did not keep it has written the row.
 create table saml_sessions (
     id             uuid        primary key,
     session_id     uuid        not null references sessions on delete cascade,
@@ -1014,6 +1015,7 @@ create table saml_sessions (
     name_id        text        not null,
     name_id_format text        not null,
     created_at     timestamptz not null,
+    audience       text,
     unique (session_id, service_id)
 );
 create index saml_sessions_of_service on saml_sessions (service_id, id);

@@ -298,7 +298,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "authorization_codes.redirect_uri",
         ),
         *("former_services.name", "plans.name", "plans.features", "plans.billing_price_id"),
-        *("saml_configurations.entity_id", "saml_configurations.acs_url", "saml_configurations.slo_url"),
+        *("saml_configurations.entity_id", "saml_sessions.audience", "saml_configurations.acs_url", "saml_configurations.slo_url"),
         *("saml_configurations.slo_response_url", "saml_configurations.attribute_mapping", "saml_configurations.acs_endpoints"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),

@@ -77,7 +77,10 @@ class Participant(Frozen, kw_only=True):
     service_slug: str
     name_id: NameId
     """The latest that the service provider was given in this session."""
+    audience: str | None
+    """Which one that was, by its entity id. None: it is not known."""
     slo_url: str | None
+    """Where it is told of a sign-out. None: it cannot be told, or another one has taken its place."""
 
 
 class Expiring(Frozen, kw_only=True):

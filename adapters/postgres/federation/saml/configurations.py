@@ -47,6 +47,7 @@ class _Participant(Frozen, kw_only=True):
     service_slug: str
     name_id: str
     name_id_format: str
+    audience: str | None
     slo_url: str | None
 
     def participant(self) -> Participant:
@@ -59,6 +60,7 @@ class _Participant(Frozen, kw_only=True):
             organization_slug=self.organization_slug,
             service_slug=self.service_slug,
             name_id=NameId(text=self.name_id, format=NameIdFormat(self.name_id_format)),
+            audience=self.audience,
             slo_url=self.slo_url,
         )
 
@@ -285,10 +287,10 @@ _ENTERED: Final[LiteralString] = f"""
                     ))
          ),
          kept as (
-             insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
-             select %(session_index)s, parent.id, place.id, %(name_id)s, %(name_id_format)s, %(at)s from parent, place
+             insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, audience, created_at)
+             select %(session_index)s, parent.id, place.id, %(name_id)s, %(name_id_format)s, %(audience)s, %(at)s from parent, place
                  on conflict (session_id, service_id) do update
-                set name_id = excluded.name_id, name_id_format = excluded.name_id_format
+                set name_id = excluded.name_id, name_id_format = excluded.name_id_format, audience = excluded.audience
           returning id
          ),
          logged as (
@@ -358,7 +360,10 @@ _DROP_PAST: Final = """
 _PARTICIPANT: Final = """
            saml_sessions.id, saml_sessions.session_id, sessions.user_id, users.email, saml_sessions.service_id,
            organizations.slug as organization_slug, services.slug as service_slug, saml_sessions.name_id, saml_sessions.name_id_format,
-           case when saml.enabled and organizations.status = 'active' then saml.slo_url end as slo_url
+           saml_sessions.audience,
+           case when saml.enabled and organizations.status = 'active' and coalesce(saml_sessions.audience = saml.entity_id, true)
+                then saml.slo_url
+           end as slo_url
       from saml_sessions
       join sessions on sessions.id = saml_sessions.session_id
       join users on users.id = sessions.user_id

@@ -24,6 +24,8 @@ class Stop(Frozen):
     place: ServiceName
     name_id: NameId
     session_index: str
+    audience: str | None = None
+    """The entity id of the one that knows the name. None: it is not known."""
 
 
 class Origin(Frozen):
@@ -72,6 +74,7 @@ class Route(Frozen):
                     "name_id": stop.name_id.text,
                     "format": stop.name_id.format.value,
                     "session_index": stop.session_index,
+                    "audience": stop.audience,
                 }
                 for stop in self.stops
             ],
@@ -97,6 +100,7 @@ def restored(kept: Mapping[str, Any]) -> Route:
                 ServiceName(one["organization"], one["service"]),
                 NameId(text=one["name_id"], format=NameIdFormat(one["format"])),
                 one["session_index"],
+                one.get("audience"),
             )
             for one in kept["stops"]
         ),

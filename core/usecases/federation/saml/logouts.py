@@ -330,6 +330,9 @@ class SamlLogouts:
             return None
         if configured is None or configuration.slo_url is None:
             return None
+        if stop.audience not in {None, configuration.entity_id}:
+            # Another one has taken its place, and has never heard of the person.
+            return None
         message = OurLogoutRequest(
             id=message_id(flow.id, route.done),
             issuer=identity_provider(self._issuer, stop.place.organization, stop.place.service),
@@ -414,7 +417,7 @@ def _has_name(participant: Participant, name: str, key: bytes) -> bool:
 
 def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
     return tuple(
-        Stop(ServiceName(one.organization_slug, one.service_slug), one.name_id, str(one.session_index))
+        Stop(ServiceName(one.organization_slug, one.service_slug), one.name_id, str(one.session_index), one.audience)
         for one in participants
         if one.slo_url is not None
     )

@@ -3,10 +3,14 @@
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.http.browsing import Tabs
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
+    ACS,
     SLO,
+    SP,
     Providing,
     Response,
     asking,
@@ -295,6 +299,46 @@ async def test_two_clicks_sign_out_and_tell_the_service_providers(provider: Prov
         sent(await browser.request("GET", place or ""), SLO, "SAMLRequest")
     provider.people.change("update flows set expires_at = expires_at - interval '11 seconds'")
     assert await send() == "/ui/signed-out"
+
+
+@pytest.mark.parametrize("in_between", [False, True])
+@pytest.mark.parametrize("by_metadata", [False, True])
+async def test_another_service_provider_is_not_told_of_people_whom_the_one_before_knew(
+    provider: Providing, *, in_between: bool, by_metadata: bool
+) -> None:
+    """Also when it takes the place of the other while the sign-out is on its way."""
+    other = "https://other.example/saml"
+
+    async def replace() -> None:
+        if by_metadata:
+            (await provider.upload(metadata(entity=other, slo=redirect_logout(f"{other}/slo")))).ok()
+        else:
+            await provider.configure(entity_id=other, acs_url=ACS, slo_url=f"{other}/slo")
+
+    await provider.ready(slo_url=SLO)
+    browser = provider.signed_in(provider.people.add())
+    await _entered(browser)
+    tab = await browser.tab().open("/ui")
+    (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
+    if not in_between:
+        await replace()
+    place = (await browser.request("POST", "/ui/sign-out", form.fields)).header("location") or ""
+    if in_between:
+        await replace()
+    is_page(await browser.request("GET", place), 200, "some applications could not be told")
+    # Whom it knows itself, it is told of, in the session that the other knew, too.
+    grace = provider.signed_in(provider.people.add())
+    await provider.configure(entity_id=SP, acs_url=ACS, slo_url=SLO)
+    await _entered(grace)
+    await replace()
+    request = authn_request(Destination=None, issuer=other)
+    sent(await grace.request("GET", asking(request)))
+    tab = await grace.tab().open("/ui")
+    (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
+    place = (await grace.request("POST", "/ui/sign-out", form.fields)).header("location") or ""
+    told = await grace.request("GET", place)
+    found = redirected(told, f"{other}/slo", "SAMLRequest") if by_metadata else sent(told, f"{other}/slo", "SAMLRequest")
+    assert found.root.find("{*}NameID") is not None
 
 
 async def test_answers_go_where_the_metadata_say(provider: Providing) -> None:
