@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
-from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
@@ -113,7 +113,8 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
            sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
            tokens.rotated_at is null and {IS_LIVE}
            and (services.sign_in_policy = 'anyone' or memberships.role is not null)
-           and not {OWES_SECOND_FACTOR} as is_open
+           and not {OWES_SECOND_FACTOR}
+           and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open
       from refresh_tokens as tokens
       join sessions on sessions.id = tokens.session_id
       join users on users.id = sessions.user_id

@@ -96,6 +96,9 @@ async def test_what_was_given_to_an_application_that_showed_who_it_is_goes_to_no
         assert oauth(await relying.refresh(relying.page, tokens["refresh_token"])) == (400, "invalid_grant")
         answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
         assert refused(answer) == (401, "UNAUTHORIZED")
+    asks = relying.application(relying.acme, "asks", secret=True)
+    assert await relying.introspect(asks, tokens["refresh_token"]) == {"active": False}
+    assert (await relying.introspect(asks, tokens["access_token"]))["active"]
     # Nobody can end a session by trying either. What the application is given as a public one goes on.
     assert relying.living() == 1
     relying.people.change("update services set credential_removed_at = credential_removed_at - interval '1 minute'")
@@ -103,6 +106,7 @@ async def test_what_was_given_to_an_application_that_showed_who_it_is_goes_to_no
     (await relying.refresh(relying.page, later["refresh_token"])).ok()
     # With a new credential it has both.
     secret = relying.secret_of(relying.page.service)
+    assert (await relying.introspect(asks, tokens["refresh_token"]))["active"]
     (await relying.refresh(relying.page, tokens["refresh_token"], client_secret=secret)).ok()
 
 
