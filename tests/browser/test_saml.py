@@ -11,7 +11,19 @@ from tests.browser.conftest import Site
 from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
-from tests.http.federation.providing import ACS, SLO, Providing, asking, authn_request, in_form, logout_request, slo, sso
+from tests.http.federation.providing import (
+    ACS,
+    SLO,
+    Providing,
+    asking,
+    authn_request,
+    in_form,
+    logout_request,
+    metadata,
+    redirect_logout,
+    slo,
+    sso,
+)
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import PASSWORD
 
@@ -75,6 +87,29 @@ async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider:
     assert provider.people.rows("select * from sessions where revoked_at is null and user_id = %s", person.user) == []
     await page.open(asking())
     assert "Sign in to App" in await page.text()
+
+
+async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: Providing) -> None:
+    """“Sign out” is a form, which may not redirect to another site."""
+    await provider.ready()
+    (await provider.upload(metadata(slo=redirect_logout()))).ok()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    await page.open(asking())
+    await page.fill("E-mail address", person.email)
+    await page.fill("Password", PASSWORD)
+    if page.scripts:
+        await page.click("Sign in")
+    else:
+        await page.follow("Sign in")
+    await _arrived(page, site, ACS, "SAMLResponse")
+    await page.open("/ui")
+    if page.scripts:
+        await page.click("Sign out")
+    else:
+        await page.follow("Sign out")
+    await page.arrived(SLO)
+    method, _, query = site.visits[-1].partition(" ")
+    assert (method, "SAMLRequest=" in query, page.violations) == ("GET", True, [])
 
 
 async def test_the_sign_in_works_by_keyboard(plain_page: Page, provider: Providing) -> None:

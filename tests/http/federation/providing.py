@@ -242,7 +242,18 @@ def sent(answer: Received, action: str = ACS, name: str = "SAMLResponse") -> Res
 def redirected(answer: Received, url: str, name: str) -> Response:
     """What an address brings it."""
     assert answer.status == 302, (answer.status, answer.body)
-    location = answer.header("location") or ""
+    return _in_address(answer.header("location") or "", url, name)
+
+
+def led(answer: Received, url: str, name: str) -> Response:
+    """The same, where a page of ours leads there: behind a form, a redirect may not."""
+    assert answer.status == 200, (answer.status, answer.header("location"), answer.body)
+    page = PageReader(answer.body)
+    assert page.refresh in page.links, page.text
+    return _in_address(page.refresh or "", url, name)
+
+
+def _in_address(location: str, url: str, name: str) -> Response:
     assert location.startswith(f"{url}?"), location
     fields = {one: values[0] for one, values in parse_qs(urlsplit(location).query, strict_parsing=True).items()}
     document = zlib.decompress(b64decode(fields[name]), -15)

@@ -108,7 +108,7 @@ async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Poster
     return told(call, outcome, headers)
 
 
-@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES, also={302: NoBody})
+@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Tell the service providers of a session that it has ended"""
     try:
@@ -141,11 +141,13 @@ def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     if isinstance(outcome, Onward):
         return redirect(f"{SIGN_OUT_ONWARD}?flow={outcome.flow}")
     if isinstance(outcome, Told):
-        if not outcome.fields:
-            return redirect(outcome.url, 302)
-        title = text("saml.signing_out", service=outcome.service_name)
-        content = pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=text("common.continue"))
-        return Answer(content, 200)
+        title, label = text("saml.signing_out", service=outcome.service_name), text("common.continue")
+        if outcome.fields:
+            return Answer(pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=label), 200)
+        if call.request.path == SIGN_OUT_ONWARD or call.request.method == "POST":
+            # No redirect: browsers apply the `form-action` of the page before, which may be ours, to the whole chain.
+            return Answer(pages.page("leave.html", call.language, title=title, label=label, address=outcome.url), 200)
+        return redirect(outcome.url, 302)
     partial = not isinstance(outcome, Bounced) and outcome.partial
     explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
     return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)

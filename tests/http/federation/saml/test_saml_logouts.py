@@ -17,6 +17,7 @@ from tests.http.federation.providing import (
     authn_request,
     in_form,
     in_query,
+    led,
     logout_request,
     metadata,
     now,
@@ -272,7 +273,7 @@ async def test_a_person_signs_out_here(provider: Providing) -> None:
     assert browser.session is None
     asked = sent(tab.shown, SLO, "SAMLRequest")
     answer = await browser.request("POST", slo(), in_form(_answer(asked, "app"), name="SAMLResponse"))
-    told = redirected(answer, f"{SLO}/wiki", "SAMLRequest")
+    told = led(answer, f"{SLO}/wiki", "SAMLRequest")
     assert told.fields["SigAlg"].endswith("rsa-sha256")
     assert told.fields["Signature"]
     last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
@@ -337,7 +338,7 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
     (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
     place = (await grace.request("POST", "/ui/sign-out", form.fields)).header("location") or ""
     told = await grace.request("GET", place)
-    found = redirected(told, f"{other}/slo", "SAMLRequest") if by_metadata else sent(told, f"{other}/slo", "SAMLRequest")
+    found = led(told, f"{other}/slo", "SAMLRequest") if by_metadata else sent(told, f"{other}/slo", "SAMLRequest")
     assert found.root.find("{*}NameID") is not None
 
 
