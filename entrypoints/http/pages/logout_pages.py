@@ -12,7 +12,6 @@ from core.domain.identity.callers import Caller
 from core.usecases.federation.logouts import Farewell
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, SIGNING_OUT, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -22,6 +21,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
+from entrypoints.http.pages.saml.logout_pages import sign_out_here
 
 _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
 _SIGNED_OUT: Final = "/ui/signed-out"
@@ -68,14 +68,15 @@ async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Po
 
     The end of the session in the person's browser, and with it of all sessions that services opened from it, except those with
     `offline_access`. Without a matching `id_token_hint` the person is asked first. Afterwards the person is sent to
-    `post_logout_redirect_uri`, with `state`, or stays on a page that says that they are signed out.
+    `post_logout_redirect_uri`, with `state`, or stays on a page that says that they are signed out; service providers of SAML that the
+    session was used at are told on the way.
     """
     asked = logout_request(pairs(call.request.query_string))
     farewell = await postern.federation.logouts.look(asked, call.presented)
     if call.presented is not None and farewell.must_ask:
         return Answer(_question(call, postern, call.presented, farewell, asked), 200)
-    headers = await _sign_out(call, postern)
-    return Answer(*_plain(redirect(farewell.way_back or _SIGNED_OUT), headers))
+    onward, headers = await sign_out_here(call, postern, farewell.way_back)
+    return Answer(*_plain(redirect(onward or farewell.way_back or _SIGNED_OUT), headers))
 
 
 @page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
@@ -98,19 +99,11 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
         [("client_id", form.client_id), ("post_logout_redirect_uri", form.post_logout_redirect_uri), ("state", form.state)]
     )
     farewell = await postern.federation.logouts.look(asked, call.presented)
-    headers = await _sign_out(call, postern)
-    if farewell.way_back is None:
-        return Answer(*_plain(redirect(_SIGNED_OUT), headers))
+    onward, headers = await sign_out_here(call, postern, farewell.way_back)
+    if onward is not None or farewell.way_back is None:
+        return Answer(*_plain(redirect(onward or _SIGNED_OUT), headers))
     # No redirect: browsers apply the `form-action` of our page to it.
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
-
-
-async def _sign_out(call: Call[None, LogoutQuery, None, Caller | None] | AnyCall, postern: Postern) -> Headers:
-    caller: Caller | None = call.request.caller
-    if caller is None:
-        return ()
-    await postern.identity.browser_sessions.sign_out(caller, call.client)
-    return forget_session(postern.foundation.public_url)
 
 
 def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:

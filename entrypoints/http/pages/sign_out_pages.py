@@ -5,15 +5,13 @@ from typing import Final
 from core.domain.identity.callers import Caller
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session
 from entrypoints.http.machinery.browsers import SIGN_IN, SIGNING_OUT, BoundForm
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import browser_secret
-from entrypoints.http.pages.saml.logout_pages import SIGN_OUT_ONWARD
+from entrypoints.http.pages.saml.logout_pages import sign_out_here
 
 _SIGNED_OUT: Final = "/ui/signed-out"
 
@@ -21,16 +19,9 @@ _SIGNED_OUT: Final = "/ui/signed-out"
 @page.post("/ui/sign-out", caller=SIGNING_OUT, limit=UNLIMITED)
 async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
     """Sign out, here and in all applications that were signed in to from here"""
-    place, headers = _SIGNED_OUT, forget_session(postern.foundation.public_url)
-    browser, kept = browser_secret(call, postern)
-    logouts = postern.federation.saml_logouts
-    flow = None if call.presented is None else await logouts.sign_out(call.presented, call.client, browser)
-    # Of two clicks, the second finds nobody or nothing to end, and its answer is the one that counts.
-    flow = flow or await logouts.begun(browser)
-    if flow is not None:
-        # The form of another page may not lead to another site: a page of ours tells the service providers.
-        place, headers = f"{SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept)
-    answer = redirect(place)
+    # The form of another page may not lead to another site: a page of ours tells the service providers.
+    onward, headers = await sign_out_here(call, postern)
+    answer = redirect(onward or _SIGNED_OUT)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 

@@ -47,6 +47,8 @@ class Route(Frozen):
     """Somebody could not be told, or said that it did not work."""
     people: Sequence[UserId] = ()
     """Whose browser may carry it on, while it is not known yet which browser that is."""
+    way_back: str | None = None
+    """Where the application that signed the person out wants them in the end. None: they stay here."""
 
     @property
     def current(self) -> Stop | None:
@@ -88,6 +90,7 @@ class Route(Frozen):
             },
             "done": self.done,
             "partial": self.partial,
+            "way_back": self.way_back,
         }
 
 
@@ -110,6 +113,7 @@ def restored(kept: Mapping[str, Any]) -> Route:
         done=kept["done"],
         partial=kept["partial"],
         people=tuple(UserId(UUID(user)) for user in kept.get("people", ())),
+        way_back=kept.get("way_back"),
     )
 
 

@@ -61,6 +61,8 @@ class Finished(Frozen):
     """Everybody was told, and nobody waits for an answer."""
 
     partial: bool
+    way_back: str | None = None
+    """Where the person goes now. None: they stay here."""
 
 
 class Bounced(Frozen):
@@ -178,9 +180,10 @@ class SamlLogouts:
             raise FlowOver
         return flow, is_its_browser
 
-    async def sign_out(self, caller: Caller, client: Client, browser: Token) -> Flow | None:
-        """The person signs out here. Ends their session and all that was opened from it. Returns the sign-out's way through the service
-        providers; None when there are none. May be repeated.
+    async def sign_out(self, caller: Caller, client: Client, browser: Token, way_back: str | None = None) -> Flow | None:
+        """The person signs out here, or at an application, which has its `way_back`. Ends their session and all that was opened from it.
+        Returns the sign-out's way through the service providers; None when there are none, or none can be told and the person does not
+        stay here. May be repeated.
         """
         async with self._unit_of_work() as uow:
             participants = await uow.saml.participants(caller.session)
@@ -188,8 +191,10 @@ class SamlLogouts:
             flow = None
             if participants:
                 await uow.saml.end([one.session_index for one in participants])
-                flow = self._flow(Route(_stops(participants), partial=_untold(participants)))
-                await uow.flows.add(flow, browser.digest())
+                route = Route(_stops(participants), partial=_untold(participants), way_back=way_back)
+                if route.stops or way_back is None:
+                    flow = self._flow(route)
+                    await uow.flows.add(flow, browser.digest())
             await uow.commit()
         return flow
 
@@ -320,7 +325,7 @@ class SamlLogouts:
         if route.origin is not None:
             return await self._answer(flow, route.origin, route.status)
         await self._flows.complete(flow)
-        return Finished(route.partial)
+        return Finished(route.partial, route.way_back)
 
     async def _tell(self, flow: Flow, route: Route, stop: Stop) -> Told | None:
         configured = await self._lookup.public(stop.place.organization, stop.place.service, fetched=None)

@@ -13,10 +13,10 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.logouts import Bounced, Next, Onward, Told
+from core.usecases.federation.saml.logouts import Bounced, Finished, Next, Onward, Told
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import session_token
+from entrypoints.http.machinery.browser_cookies import forget_session, session_token
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -29,7 +29,7 @@ from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, a
 from entrypoints.http.pages.saml.sign_in_pages import SamlPath, advice, has_cookies, own_caller
 
 _SLO: Final = "/saml/{org_slug}/{service_slug}/slo"
-SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"
+_SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"
 _REFUSES: Final = (MessageRefused, FlowOver, NotFound, OrganizationNotActive, Overloaded)
 
 
@@ -108,7 +108,24 @@ async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Poster
     return told(call, outcome, headers)
 
 
-@page.get(SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
+    """Ends the session of this browser. The page that tells the service providers, if there are any, which leads to `way_back` in the end;
+    and the headers of the answer.
+    """
+    caller: Caller | None = call.request.caller
+    logouts = postern.federation.saml_logouts
+    browser, kept = browser_secret(call, postern)
+    flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back)
+    if flow is None and not kept:
+        # Of two clicks, the second finds nobody or nothing to end, and its answer is the one that counts.
+        flow = await logouts.begun(browser)
+    base_url = postern.foundation.public_url
+    # Whose browser has sent none, as with what another site loads, keeps what it has.
+    headers = () if session_token(call.request, base_url) is None else forget_session(base_url)
+    return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
+
+
+@page.get(_SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Tell the service providers of a session that it has ended"""
     try:
@@ -139,18 +156,26 @@ def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
     if isinstance(outcome, Onward):
-        return redirect(f"{SIGN_OUT_ONWARD}?flow={outcome.flow}")
+        return redirect(f"{_SIGN_OUT_ONWARD}?flow={outcome.flow}")
     if isinstance(outcome, Told):
         title, label = text("saml.signing_out", service=outcome.service_name), text("common.continue")
         if outcome.fields:
             return Answer(pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=label), 200)
-        if call.request.path == SIGN_OUT_ONWARD or call.request.method == "POST":
-            # No redirect: browsers apply the `form-action` of the page before, which may be ours, to the whole chain.
-            return Answer(pages.page("leave.html", call.language, title=title, label=label, address=outcome.url), 200)
-        return redirect(outcome.url, 302)
+        return _at(call, outcome.url, 302, title)
+    if isinstance(outcome, Finished) and outcome.way_back is not None:
+        return _at(call, outcome.way_back, 303, text("signed_out.title"))
     partial = not isinstance(outcome, Bounced) and outcome.partial
     explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
     return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
+
+
+def _at(call: AnyCall, address: str, status: int, title: str) -> Answer[bytes] | Answer[NoBody]:
+    """No redirect behind a form: browsers apply the `form-action` of its page, which may be ours, to the whole chain."""
+    if call.request.path != _SIGN_OUT_ONWARD and call.request.method != "POST":
+        return redirect(address, status)
+    pages = shipped_pages()
+    label = pages.text(call.language)("common.continue")
+    return Answer(pages.page("leave.html", call.language, title=title, label=label, address=address), 200)
 
 
 async def _nowhere(_call: AnyCall, _postern: Postern, _flow: Flow, _caller: Caller) -> Page:

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.http.browsing import Tabs
+from tests.http.browsing import PageReader, Tabs
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
     ACS,
@@ -340,6 +340,68 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
     told = await grace.request("GET", place)
     found = led(told, f"{other}/slo", "SAMLRequest") if by_metadata else sent(told, f"{other}/slo", "SAMLRequest")
     assert found.root.find("{*}NameID") is not None
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("goes_back", [False, True])
+async def test_an_application_that_signs_the_person_out_leads_past_the_service_providers(
+    provider: Providing, *, asks: bool, goes_back: bool
+) -> None:
+    """And then to where it wants the person, with two clicks, too."""
+    after = "https://app.example.com/signed-out"
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    (await provider.upload(metadata(slo=redirect_logout(f"{SLO}/wiki")), service="wiki")).ok()
+    shop = provider.tenants.service(provider.acme, "shop")
+    provider.people.change("update all_services set post_logout_redirect_uris = %s where id = %s", [after], shop.id)
+    (row,) = provider.people.rows("select client_id from services where id = %s", shop.id)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    await _entered(browser)
+    await _entered(browser, "wiki")
+    claims: dict[str, Any] = {"iss": BASE_URL, "sub": str(ada.user), "aud": str(row["client_id"]), "exp": 1000, "iat": 1}
+    hint = {} if asks else {"id_token_hint": await provider.postern.foundation.token_signer.sign_id(claims)}
+    back = {"post_logout_redirect_uri": after, "state": "s"} if goes_back else {}
+    asked = f"/oauth/logout?{urlencode({'client_id': row['client_id'], **back, **hint})}"
+    browser.cookies["__Host-postern_flow"] = provider.postern.foundation.secrets.token().reveal()
+    cookies = dict(browser.cookies)
+    form = PageReader((await browser.request("GET", asked)).body).forms[0].fields if asks else {}
+
+    async def clicked() -> str:
+        browser.cookies = dict(cookies)
+        answer = await (
+            browser.request("POST", "/oauth/logout/confirm", {**form, "answer": "yes"}) if asks else browser.request("GET", asked)
+        )
+        assert _is_over(provider, ada)
+        assert browser.session is None
+        return answer.header("location") or ""
+
+    (place,) = {await clicked(), await clicked()}
+    assert place.startswith("/ui/saml/sign-out?flow=")
+    told = sent(await browser.request("GET", place), SLO, "SAMLRequest")
+    told = led(await browser.request("POST", slo(), in_form(_answer(told, "app"), name="SAMLResponse")), f"{SLO}/wiki", "SAMLRequest")
+    last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
+    if goes_back:
+        assert (last.status, last.header("location")) == (303, f"{after}?state=s")
+    else:
+        is_page(last, 200, "You are signed out")
+
+
+async def test_an_application_gets_its_person_back_at_once_where_no_service_provider_can_be_told(provider: Providing) -> None:
+    after = "https://app.example.com/signed-out"
+    await provider.ready()
+    provider.people.change("update all_services set post_logout_redirect_uris = %s", [after])
+    (row,) = provider.people.rows("select client_id from services")
+    asked = f"/oauth/logout?{urlencode({'client_id': row['client_id'], 'post_logout_redirect_uri': after})}"
+    browser = provider.signed_in(provider.people.add())
+    await _entered(browser)
+    tab = await (await browser.tab().open(asked)).send(answer="yes")
+    assert tab.page.refresh == after
+    # It is a page that says so, where the person stays here.
+    browser = provider.signed_in(provider.people.add())
+    await _entered(browser)
+    tab = await (await browser.tab().open("/oauth/logout")).send(answer="yes")
+    is_page(tab.shown, 200, "some applications could not be told")
 
 
 async def test_answers_go_where_the_metadata_say(provider: Providing) -> None:
