@@ -41,9 +41,7 @@ def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: st
 
 
 def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: WayIn) -> Answer[bytes] | None:
-    """The answer to a form: a page that leaves by itself, since no redirect behind a form may end at another site. None where people may
-    choose.
-    """
+    """A page that leaves by itself, since no redirect behind a form may end at another site. None where people may choose."""
     if way.realm is None or not way.is_required:
         return None
     text = shipped_pages().text(call.language)

@@ -143,9 +143,9 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
     if not flow.email:
         return to(SIGN_IN, flow)
     way = await _way_in(postern, flow.email)
-    if way.realm is not None and way.is_required:
-        return redirect(provider_address(way.realm, flow, flow.email))
-    return Answer(password_page(call, postern, flow, flow.email, way=way), 200)
+    # Also a form may lead here, by pages of ours that know the address already.
+    elsewhere = to_provider(call, postern, flow, flow.email, way)
+    return elsewhere or Answer(password_page(call, postern, flow, flow.email, way=way), 200)
 
 
 @page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
