@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import Configuration
@@ -25,6 +25,9 @@ from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
+
+# As are found at a time.
+MOST_PARTICIPANTS: Final = 100
 
 
 class Configured(Frozen, kw_only=True):
@@ -128,13 +131,16 @@ class SamlStore(Protocol):
         """Puts these of one service on record, and drops what is older than the last fifty. Nobody waits for it."""
 
     async def participants(self, session: SessionId) -> Sequence[Participant]:
-        """Of a session and what was opened from it; those that can be told of a sign-out have an address for it."""
+        """At most `MOST_PARTICIPANTS` of a session and what was opened from it. Those that can be told of a sign-out have an address for
+        it.
+        """
 
     async def participants_indexed(self, service: ServiceId, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
-        """Of a service, in those of these sessions that live."""
+        """At most `MOST_PARTICIPANTS` of a service, in those of these sessions that live."""
 
     async def participants_named(self, service: ServiceId, name_id: str, *, persistent: bool) -> Sequence[Participant]:
-        """Of a service, in all living sessions, those whose latest name or address this is. With `persistent`, also those that may have
+        """Of a service, in all living sessions, those whose latest name or address this is: of each of the two at most
+        `MOST_PARTICIPANTS`. With `persistent`, also those that may have
         been given it earlier, as their latest name has another format: the caller computes whose it is.
         """
 

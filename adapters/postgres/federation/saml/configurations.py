@@ -29,7 +29,7 @@ from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
-from ports.federation.saml.configurations import Entering, NotEntered, Participant
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, NotEntered, Participant
 from ports.tenancy.webhooks import Owner
 
 
@@ -145,10 +145,11 @@ class SamlRows:
         await self._transaction.tell_along(_DROP_PAST, {"service": exchanges[0].service, "kept": kept})
 
     async def participants(self, session: SessionId) -> Sequence[Participant]:
-        return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS, {"session": session})]
+        parameters = {"session": session, "most": MOST_PARTICIPANTS}
+        return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS, parameters)]
 
     async def participants_indexed(self, service: ServiceId, indexes: Sequence[SamlSessionId]) -> Sequence[Participant]:
-        parameters = {"service": service, "indexes": list(indexes)}
+        parameters = {"service": service, "indexes": list(indexes), "most": MOST_PARTICIPANTS}
         return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS_INDEXED, parameters)]
 
     async def participants_named(self, service: ServiceId, name_id: str, *, persistent: bool) -> Sequence[Participant]:
@@ -158,6 +159,7 @@ class SamlRows:
             "email_key": Email(storable_text(name_id)).key,
             "persistent": persistent,
             "persistent_format": NameIdFormat.PERSISTENT.value,
+            "most": MOST_PARTICIPANTS,
         }
         return [row.participant() for row in await self._transaction.ask(_Participant, _PARTICIPANTS_NAMED, parameters)]
 
@@ -380,7 +382,7 @@ _PARTICIPANTS: Final[LiteralString] = f"""
     select {_PARTICIPANT}
      where saml_sessions.session_id = any (array(select id from line))
      order by saml_sessions.id
-     limit 100
+     limit %(most)s
 """
 
 _PARTICIPANTS_INDEXED: Final[LiteralString] = f"""
@@ -388,7 +390,7 @@ _PARTICIPANTS_INDEXED: Final[LiteralString] = f"""
      where saml_sessions.service_id = %(service)s and saml_sessions.id = any (%(indexes)s::uuid[])
        and sessions.revoked_at is null and sessions.expires_at > now()
      order by saml_sessions.id
-     limit 100
+     limit %(most)s
 """
 
 # Each way to find them has an index of its own. Of those that only may have the name, the newest, a few hundred at most: the name of each
@@ -401,9 +403,9 @@ _PARTICIPANTS_NAMED: Final[LiteralString] = f"""
               where saml_sessions.service_id = %(service)s and sessions.revoked_at is null and sessions.expires_at > now()
          ),
          meant as (
-             (select id from living where name_id = %(name_id)s order by id limit 100)
+             (select id from living where name_id = %(name_id)s order by id limit %(most)s)
               union
-             (select id from living where user_id = (select id from users where email_key = %(email_key)s) order by id limit 100)
+             (select id from living where user_id = (select id from users where email_key = %(email_key)s) order by id limit %(most)s)
               union
              (select id from living where %(persistent)s and name_id_format <> %(persistent_format)s order by id desc limit 300)
          )

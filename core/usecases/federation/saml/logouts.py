@@ -39,7 +39,7 @@ from core.usecases.federation.saml.sign_in import FLOW_LIFETIME, NAME_IDS
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.federation.saml.configurations import Configured, Participant, SamlLookup
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Configured, Participant, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
 from ports.secrets import Secrets
@@ -260,7 +260,9 @@ class SamlLogouts:
                 succeeded=not unknown,
             )
             await self._recorder.record(uow, exchange)
-            route = Route(_stops(others), origin, partial=_untold(others), people=tuple(people))
+            # Whoever has more sessions than are found at a time can be signed out again.
+            partial = _untold(others) or len(found) >= MOST_PARTICIPANTS
+            route = Route(_stops(others), origin, partial=partial, people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
             flow = self._flow(route)

@@ -257,6 +257,33 @@ async def test_one_that_cannot_be_told_makes_it_partial_too(provider: Providing)
     assert got.status == "PartialLogout"
 
 
+async def test_a_person_with_more_sessions_than_end_at_a_time_is_signed_out_in_part_and_then_for_good(provider: Providing) -> None:
+    await provider.ready()
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    ada = provider.people.add()
+    name, _ = await _entered(provider.signed_in(ada))
+    provider.people.rows(
+        """
+        with opened as (
+                 insert into sessions (id, user_id, created_at, last_seen_at, expires_at)
+                 select gen_random_uuid(), user_id, created_at, last_seen_at, expires_at from sessions, generate_series(1, 110)
+                  where id = %s
+              returning id
+             )
+        insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, audience, created_at)
+        select gen_random_uuid(), opened.id, service_id, name_id, name_id_format, audience, created_at from saml_sessions, opened
+        returning id
+        """,
+        ada.session,
+    )
+    told = []
+    for number in range(3):
+        asked = in_query(logout_request(name, ID=f"_{number}"), signer=pair())
+        told.append(sent(await provider.browser().request("GET", f"{slo()}?{asked}"), SLO).status)
+    assert told == ["PartialLogout", "Success", "Success"]
+    assert provider.people.rows("select from sessions where user_id = %s and revoked_at is null", ada.user) == []
+
+
 async def test_a_person_signs_out_here(provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
     await _second(provider)
