@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyotp
@@ -17,6 +18,7 @@ from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, link_in
 from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, SAFARI, Browser, unlimited
 from tests.http.tenants import Tenants
+from tests.meanwhile import meanwhile
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -211,3 +213,26 @@ async def test_an_operator_who_resets_leaves_a_thief_with_nothing(postern: Poste
     entered = await client.post("/api/auth/login", {"email": ada.email, "password": CHANGE["new_password"]})
     assert (await client.get("/api/user", token=entered.json()["access_token"])).json()["email"] == ada.email
     assert people.rows("select from passkeys") == []
+
+
+async def test_nor_with_what_was_under_way_when_the_operator_did(stolen: Stolen, postern: Postern, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thief has a fresh proof, and each request has been let in before the sessions end."""
+    people, accounts, mfa = stolen.people, postern.identity.accounts, postern.identity.mfa
+    people.change("update sessions set proved_at = now()")
+    secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
+    reset = partial(postern.platform.account_administration.reset_password, Email(stolen.ada.email), "grace", by_mail=False)
+    meanwhile(monkeypatch, accounts._buckets, "take", reset)
+    meanwhile(monkeypatch, mfa, "_new_backup_codes", reset)
+    for method, path, body in (
+        ("PATCH", "/api/user", {"email": "thief@evil.example"}),
+        ("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()}),
+    ):
+        people.change("update sessions set revoked_at = null")
+        assert (await stolen.thief(method, path, body)).status == 401, path
+    assert [mail for mail in await Postbox(postern).empty() if mail.to == "thief@evil.example"] == []
+    assert people.rows("select from users where pending_email is not null") == []
+    assert people.rows("select from mfa_secrets where enabled_at is not null") == []
+    people.change("update mfa_secrets set enabled_at = now() - interval '1 minute'")
+    people.change("update sessions set revoked_at = null, second_factor_at = now()")
+    assert (await stolen.thief("POST", "/api/user/mfa/backup-codes/regenerate")).status == 401
+    assert people.rows("select from backup_codes") == []

@@ -4,8 +4,17 @@ of devices that its owner has just let in. Every change of the owner of an accou
 
 from datetime import datetime
 
+from core.domain.errors import Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from ports.unit_of_work import UnitOfWork
+
+
+async def require_living(uow: UnitOfWork, session: SessionId) -> None:
+    """For whatever gives the account another way in, or another proof: who has ended the session since the request came in wanted an end to
+    this, too. Called with the account held. Raises `Unauthorized`.
+    """
+    if not await uow.sessions.lives(session):
+        raise Unauthorized("The session has ended", words="session_ended")
 
 
 async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: SessionId | None = None) -> None:

@@ -10,7 +10,7 @@ from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import replace
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -65,8 +65,7 @@ class AccountPasswords:
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             # An operator who has just ended all ways in leaves no password either.
-            if not await uow.sessions.lives(session):
-                raise Unauthorized
+            await require_living(uow, session)
             if not await uow.account_passwords.replace(user, None, encoded, self._clock.now()):
                 raise BadRequest("The account already has a password: change it instead", words="has_password")
             await end_access(uow, user, self._clock.now(), but=session)

@@ -2,7 +2,7 @@
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
-from core.domain.identifiers import UserId
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
@@ -12,7 +12,7 @@ from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import replace
-from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.account_access import hand_over, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from ports.clock import Clock
 from ports.identity.sign_in import Destinations
@@ -130,9 +130,10 @@ class Accounts:
             raise refusal_of(found)
         return found.purpose
 
-    async def ask_for_email(self, user: UserId, email: Email, actor: Actor) -> EmailChange:
+    async def ask_for_email(self, user: UserId, session: SessionId, email: Email, actor: Actor) -> EmailChange:
         """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once where the
-        installation says so. Asking for the current address withdraws a pending change.
+        installation says so. Asking for the current address withdraws a pending change. Raises `RateLimited`, `BadRequest` for the address,
+        `NotFound` when the account has ended, and `Unauthorized` when the session has in which it is asked for.
         """
         wait = await self._buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
@@ -145,6 +146,7 @@ class Accounts:
             current = await uow.accounts.await_email(user, email, now)
             if current is None:
                 raise NotFound("There is no such account", words="account_unknown")
+            await require_living(uow, session)
             if current.email.address == email.address:
                 await self._withdraw(uow, user)
                 change = EmailChange(current.email, pending=None)

@@ -36,6 +36,7 @@ from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import replace
+from core.usecases.identity.account_access import require_living
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.mfa import BackupCodes, MfaLookup, Totp
@@ -117,12 +118,13 @@ class Mfa:
         only for a while, to those who sent it: see `shown_codes`.
 
         Raises `BadRequest` when MFA is not set up in this session, is already enabled, or the code is wrong; `RateLimited` after too many
-        codes; and `BesidePasskeys` as `set_up` does.
+        codes; `BesidePasskeys` as `set_up` does; and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
             # The codes name the account: before the secret, as whoever deletes or forgets it takes them.
             await uow.accounts.hold(caller.user)
+            await require_living(uow, caller.session)
             now = self._clock.now()
             refused = await self._try_to_enable(uow, caller, code, now, proved=proved)
             await self._log_check(uow, caller.user, actor, refused)
@@ -146,13 +148,14 @@ class Mfa:
     async def enable_by_passkeys(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
         """From now on one of the person's passkeys is asked for after the password. Returns the backup codes, as `enable` does. The caller
         has a fresh proof: whoever has only found an open session must not get backup codes. Raises `BadRequest` when the person has no
-        passkey, or a second factor already.
+        passkey, or a second factor already, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         user, now = caller.user, self._clock.now()
         async with self._unit_of_work() as uow:
             # Held, so that nobody removes the last passkey before the codes are stored.
             await uow.accounts.hold(user)
+            await require_living(uow, caller.session)
             if not await uow.passkeys.become_second_factor(user, now):
                 raise _refusal(Refused.ALREADY_ENABLED if await uow.mfa.is_enabled(user) else Refused.NO_PASSKEY)
             await uow.mfa.replace_backup_codes(user, digests)
@@ -212,11 +215,12 @@ class Mfa:
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
         """The earlier codes end, used or not. Returns the new ones, which are shown only once; with a `form`, as `enable` does. Raises
-        `BadRequest` when MFA is not enabled.
+        `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
+            await require_living(uow, caller.session)
             # Held, so that nobody disables it before the codes are stored.
             if not await uow.mfa.hold(caller.user):
                 raise _refusal(Refused.NOT_ENABLED)

@@ -822,7 +822,7 @@ async def test_round_trips_of_turning_it_on(carol: Protected, log: CapturedLog) 
     await carol.client.request("DELETE", DISABLE, token=carol.token)
     log.entries.clear()
     assert (await carol.turn_on()).status == 200
-    assert [entry["db_round_trips"] for entry in log.events("request")] == [4]
+    assert [entry["db_round_trips"] for entry in log.events("request")] == [5]
 
 
 async def test_an_app_that_is_confirmed_while_passkeys_are_turned_on_does_not_slip_in(carol: Protected) -> None:

@@ -53,6 +53,16 @@ async def rows(postern: Postern, query: str) -> list[dict[str, Any]]:
         return await (await connection.cursor(row_factory=dict_row).execute(query.encode())).fetchall()
 
 
+async def session_of(postern: Postern, user: UserId) -> SessionId:
+    async with postern.foundation.database._pool.connection() as connection:
+        await connection.execute(
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at) "
+            "values (%s, %s, now(), now(), now() + interval '1 hour', now() + interval '1 hour')",
+            [user, user],
+        )
+    return SessionId(user)
+
+
 async def mails(postern: Postern) -> list[dict[str, Any]]:
     return [dict(job.payload) for job in await postern.foundation.jobs.claim([MAIL_JOB], 10, timedelta(seconds=9))]
 
@@ -74,11 +84,7 @@ async def disown(postern: Postern, user: UserId) -> bool:
 async def test_a_person_who_registered_an_address_without_proving_it_leaves_nothing_behind(postern: Postern, ada: UserId) -> None:
     """SECURITY 6: the password of a stranger must not outlive the arrival of the address's owner."""
     link = await token(postern, AccountMail.RESET, ada)
-    async with postern.foundation.database._pool.connection() as connection:
-        await connection.execute(
-            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at) "
-            "select id, id, now(), now(), now() + interval '1 hour', now() + interval '1 hour' from users"
-        )
+    await session_of(postern, ada)
     assert await disown(postern, ada)
     assert (await rows(postern, "select password_hash from users")) == [{"password_hash": None}]
     assert await rows(postern, "select from sessions where revoked_at is null") == []
@@ -113,11 +119,12 @@ async def test_where_changes_are_immediate_the_new_address_is_in_force_at_once(e
     async with open_postern(read(settings(emptied_database_url, tmp_path, POSTERN_EMAIL_CHANGE="immediate"))) as postern:
         user = await postern.identity.accounts.register(EMAIL, GOOD, "", SYSTEM)
         await postern.identity.accounts.register(Email("taken@example.org"), GOOD, "", SYSTEM)
-        change = await postern.identity.accounts.ask_for_email(user, OTHER, SYSTEM)
+        session = await session_of(postern, user)
+        change = await postern.identity.accounts.ask_for_email(user, session, OTHER, SYSTEM)
         assert (change.email, change.pending) == (OTHER, None)
         assert [(mail["to"], mail["subject"]) for mail in await mails(postern)] == [("ada@example.org", "Your e-mail address was changed")]
         with pytest.raises(BadRequest):
-            await postern.identity.accounts.ask_for_email(user, Email("taken@example.org"), SYSTEM)
+            await postern.identity.accounts.ask_for_email(user, session, Email("taken@example.org"), SYSTEM)
         assert {row["email"] for row in await rows(postern, "select email from users")} == {"new@example.org", "taken@example.org"}
 
 
@@ -132,10 +139,10 @@ class TestBetweenTwoSteps:
         with pytest.raises(NotFound):
             await postern.identity.account_passwords.change(ada, session, GOOD, NEW, SYSTEM)
         with pytest.raises(NotFound):
-            await postern.identity.accounts.ask_for_email(ada, OTHER, SYSTEM)
+            await postern.identity.accounts.ask_for_email(ada, session, OTHER, SYSTEM)
 
     async def test_a_change_of_address_that_was_withdrawn(self, postern: Postern, ada: UserId) -> None:
-        await postern.identity.accounts.ask_for_email(ada, OTHER, SYSTEM)
+        await postern.identity.accounts.ask_for_email(ada, await session_of(postern, ada), OTHER, SYSTEM)
         link = next(mail for mail in await mails(postern) if mail["to"] == OTHER.address)
         await rows(postern, "update users set pending_email = null returning id")
         with pytest.raises(LinkRefused):

@@ -79,7 +79,17 @@ class Bench:
         async with self.unit_of_work() as uow:
             assert await uow.accounts.add(account, None)
             await uow.commit()
-        return Caller(user, account.email, SessionId(self.ids.new()), is_platform_owner=False)
+        return Caller(user, account.email, await self.session(user), is_platform_owner=False)
+
+    async def session(self, user: UserId) -> SessionId:
+        session = SessionId(self.ids.new())
+        await self.rows(
+            "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at)"
+            " values (%s, %s, now(), now(), now() + interval '1 day', now() + interval '1 day') returning id",
+            session,
+            user,
+        )
+        return session
 
     async def organization(self, slug: str, member: UserId | None = None) -> OrganizationId:
         organization = OrganizationId(self.ids.new())

@@ -71,7 +71,7 @@ def show_email_form(call: Call, postern: Postern) -> bytes:
     return _form(call, postern)
 
 
-@page.post(_EMAIL, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
+@page.post(_EMAIL, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(Unauthorized, NotFound))
 async def send_email_form(call: Call[EmailForm], postern: Postern) -> Page:
     """Change the e-mail address
 
@@ -80,7 +80,7 @@ async def send_email_form(call: Call[EmailForm], postern: Postern) -> Page:
     given = call.body.email.strip()
     try:
         email = _address(given, postern)
-        change = await postern.identity.accounts.ask_for_email(call.caller.user, email, call.actor)
+        change = await postern.identity.accounts.ask_for_email(call.caller.user, call.caller.session, email, call.actor)
     except (BadRequest, RateLimited) as refusal:
         return Answer(_form(call, postern, given, refusal), 429 if isinstance(refusal, RateLimited) else 400)
     if change.pending is not None:

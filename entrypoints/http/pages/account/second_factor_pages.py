@@ -104,7 +104,7 @@ async def show_set_up(call: Call[None, SetUpLink], postern: Postern) -> Page:
     return Answer(_set_up(call, postern, pending, call.query.to), 200)
 
 
-@page.post(_SET_UP, caller=BROWSER, limit=(MFA_VERIFY, MFA_CHANGES), policy=WITH_FORM, refuses=(RateLimited,))
+@page.post(_SET_UP, caller=BROWSER, limit=(MFA_VERIFY, MFA_CHANGES), policy=WITH_FORM, refuses=(Unauthorized, RateLimited))
 async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
     """Turn on two-step sign-in with a first code
 
@@ -130,7 +130,7 @@ def ask_to_turn_on_by_passkeys(call: Call[None, SetUpLink], postern: Postern) ->
     return _ask_for_passkeys(call, postern, call.query.to)
 
 
-@page.post(_BY_PASSKEYS, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.ACCOUNT)
+@page.post(_BY_PASSKEYS, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(Unauthorized,))
 async def turn_on_by_passkeys(call: Call[PasskeysForm], postern: Postern) -> Page:
     """Turn on two-step sign-in with passkeys
 
@@ -168,7 +168,7 @@ def ask_for_renewal(call: Call, postern: Postern) -> bytes:
     )
 
 
-@page.post(_RENEW, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)
+@page.post(_RENEW, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR, refuses=(Unauthorized,))
 async def renew_own_backup_codes(call: Call[RenewForm], postern: Postern) -> Page:
     """Replace the backup codes"""
     try:

@@ -144,7 +144,7 @@ async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile
         return Profile(caller.user, caller.email.address, caller.organization, caller.service)
     await require_fresh_proof(call.request, postern, StepUp.ACCOUNT)
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    change = await postern.identity.accounts.ask_for_email(caller.user, email, call.actor)
+    change = await postern.identity.accounts.ask_for_email(caller.user, caller.session, email, call.actor)
     pending = change.pending.address if change.pending is not None else msgspec.UNSET
     return Profile(caller.user, change.email.address, caller.organization, caller.service, pending)
 

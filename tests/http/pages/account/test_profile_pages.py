@@ -3,6 +3,7 @@
 import pytest
 
 from tests.http.pages.account.conftest import Home
+from tests.meanwhile import meanwhile
 
 EMAIL = "/ui/profile/email"
 
@@ -65,6 +66,16 @@ async def test_at_once_where_the_installation_says_so(home: Home) -> None:
     await home.open(EMAIL)
     await home.send(email="new@example.org")
     assert home.tab.place == "/ui/profile?done=kept"
+
+
+async def test_not_in_a_session_that_ends_meanwhile(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    await home.open(EMAIL)
+    ends = "update sessions set revoked_at = now()"
+    meanwhile(monkeypatch, home.postern.identity.accounts._buckets, "take", lambda: home.people.change(ends))
+    await home.send(email="new@example.org")
+    assert home.tab.status == 401
+    assert "Your session has ended: sign in again" in home.tab.page.text
+    assert home.people.rows("select from users where pending_email is not null") == []
 
 
 async def test_without_a_fresh_proof_it_is_asked_for_first(home: Home) -> None:
