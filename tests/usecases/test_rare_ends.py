@@ -140,7 +140,7 @@ async def test_nothing_is_connected_to_an_account_that_has_ended() -> None:
 
     made = of(Identities, unit_of_work=unit_of_work, clock=SimpleNamespace(now=lambda: NOW))
     vouched = SimpleNamespace(upstream=None, asserted=SimpleNamespace(email=None))
-    taken = SimpleNamespace(session=ID, way=SimpleNamespace(service=None))
+    taken = SimpleNamespace(sessions=[ID], way=SimpleNamespace(service=None))
     with pytest.raises(Unauthorized):
         await made._connect(taken, vouched, ID, None, None)
 

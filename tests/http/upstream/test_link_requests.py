@@ -11,6 +11,7 @@ from tests.http.federation.arriving import CALLBACK, VERIFIER, is_page, left
 from tests.http.people import BASE_URL, Person
 from tests.http.signing_in import PASSWORD
 from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
+from tests.http.upstream.test_races import looking_meanwhile
 
 OUT_OF_DATE = "This page is out of date"
 EVIL = "https://evil.example/callback"
@@ -210,6 +211,18 @@ async def test_a_request_ends_with_what_made_it(house: House, ada: Person, chang
     house.people.change(change)
     is_page(await adas.request("GET", place), 400, OUT_OF_DATE)
     is_page(await adas.request("GET", fake.consent(tab.page.refresh)), 400, OUT_OF_DATE)
+    assert house.identities() == []
+
+
+@pytest.mark.parametrize("change", CHANGES[:2])
+async def test_it_also_ends_while_the_provider_is_asked(house: House, ada: Person, change: str) -> None:
+    """Which may take its time."""
+    fake = house.sits()
+    adas = house.signed_in(house.people.session_of(ada))
+    tab = await pressed(adas, await asked(house, await in_application(house, ada)))
+    looking_meanwhile(house, lambda: house.people.change(change))
+    answer = await adas.request("GET", fake.consent(tab.page.refresh))
+    assert told_in(answer.header("location"))[1]["error"] == "session_ended"
     assert house.identities() == []
 
 

@@ -31,7 +31,7 @@ class TakenRow:
         flow = {name: flow_and_way.pop(name) for name in _FLOW}
         self._flow = None if flow_id is None or flow["flow_purpose"] is None else FlowRow(**flow).flow(FlowId(flow_id))
         self._user = None if user_id is None else UserId(user_id)
-        self._session = None if session_id is None else SessionId(session_id)
+        self._session = session_id
         self._asked_in = asked_in
         self._client_id = client_id
         self._asked_consent = asked_consent
@@ -47,7 +47,7 @@ class TakenRow:
             provider=provider,
             flow=self._flow,
             user=self._user,
-            session=self._session,
+            sessions=tuple(SessionId(one) for one in (self._session, self._asked_in) if one is not None),
             client_id=self._client_id,
             asked_consent=self._asked_consent,
             way=self._way,

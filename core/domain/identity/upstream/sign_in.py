@@ -149,7 +149,8 @@ class TakenState(Frozen, kw_only=True):
     flow: Flow | None
     """None: an identity is connected to the account of `user`; or the flow is over, or another browser's."""
     user: UserId | None
-    session: SessionId | None
+    sessions: tuple[SessionId, ...]
+    """In which that person went there, and in which they asked for it, where that is another: each must still live."""
     client_id: str
     asked_consent: bool
     way: WayThrough

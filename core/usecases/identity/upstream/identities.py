@@ -19,7 +19,7 @@ from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -65,7 +65,7 @@ class Identities:
 
     async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
         """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
-        `ProviderOff`, and `Unauthorized` when the account or the session has ended.
+        `ProviderOff`, and `Unauthorized` when the account has ended, or a session that this belongs to.
         """
         user, upstream = taken.user, vouched.upstream
         assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
@@ -91,9 +91,9 @@ class Identities:
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
-            # The provider took its time. Whoever has ended the session meanwhile wanted an end to this, too.
-            if taken.session is None or not await uow.sessions.lives(taken.session):
-                raise Unauthorized
+            # The provider took its time.
+            for session in taken.sessions:
+                await require_living(uow, session)
             confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
             if confirmed is None:
                 raise Unauthorized
