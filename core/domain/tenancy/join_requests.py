@@ -118,6 +118,8 @@ class Asking(Frozen, kw_only=True):
         # The organization must not learn what became of an account.
         if self.account.deactivated_at is not None:
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is deactivated")
+        if self.account.is_platform_owner:
+            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is a platform owner's by now")
         if not _has_proved(self.account, self.request.email):
             # Somebody else may have the account by now: a service or a directory that made it has moved it.
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")

@@ -580,6 +580,16 @@ async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: Hous
     assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
 
 
+async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(house: House) -> None:
+    """They would come under the rules of a tenant, and nobody has asked them."""
+    house.route("ask")
+    person, request = await house.asked()
+    house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert house.belongs(person) is None
+    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+
+
 async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: House) -> None:
     house.route("ask")
     views = BuiltInRole.MEMBER.capabilities
