@@ -22,6 +22,7 @@ from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
 from entrypoints.http.machinery.calls import Request
 
 SIGN_IN: Final = "/ui/sign-in"
+ANOTHER: Final = "another"
 HOME: Final = "/ui"
 PROVE: Final = "/ui/prove"
 SECOND_FACTOR: Final = "/ui/second-factor"
@@ -157,9 +158,9 @@ def sign_in_first(request: Request) -> SeeOther:
     return SeeOther(f"{SIGN_IN}?to={quote(place, safe='/')}")
 
 
-def sign_in_again(place: str) -> str:
-    """Where somebody who is signed in signs in once more, and comes back to the place."""
-    return f"{SIGN_IN}?to={quote(place, safe='/')}&again=yes"
+def sign_in_again(place: str, again: str = "yes") -> str:
+    """Where somebody who is signed in signs in once more, or with `ANOTHER` account, and comes back to the place."""
+    return f"{SIGN_IN}?to={quote(place, safe='/')}&again={again}"
 
 
 def prove_first(request: Request, asked: StepUp) -> SeeOther:

@@ -77,14 +77,15 @@ async def begin(
     *,
     service: ServiceId | None = None,
     expected: UserId | None = None,
+    another: bool = False,
 ) -> Page:
     """Leads the person to where they sign in as wanted, and then to the purpose's continuation; or there at once, when they have already.
-    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up. Where one person is `expected`, the form is not
-    filled in with the address of another who is signed in.
+    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up. Where one person is `expected`, or
+    `another` than who is signed in, the form is not filled in with the address of that one.
     """
     caller: Caller | None = call.request.caller
     browser, headers = browser_secret(call, postern)
-    somebody_else = caller is not None and expected not in {None, caller.user}
+    somebody_else = another or (caller is not None and expected not in {None, caller.user})
     known = "" if caller is None or somebody_else or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
     flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=wanted.login_hint or known)
     if caller is not None and wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):

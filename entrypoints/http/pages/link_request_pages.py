@@ -17,7 +17,7 @@ from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm, sign_in_again, token_for
+from entrypoints.http.machinery.browsers import ANOTHER, BROWSER, BoundForm, sign_in_again, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
@@ -98,6 +98,6 @@ def _another_account(call: Call[Any, None, LinkRequestPath]) -> Answer[bytes]:
         good=False,
         title=text("link_request.another_title"),
         explained=text("link_request.another_text", email=call.caller.email.address),
-        onward=sign_in_again(call.request.path),
+        onward=sign_in_again(call.request.path, ANOTHER),
     )
     return Answer(content, 403)

@@ -27,7 +27,7 @@ from core.usecases.identity.admission import SignInEnded
 from core.usecases.identity.proofs import EmailNotVerified
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
@@ -70,7 +70,7 @@ class SignInLink(msgspec.Struct, frozen=True):
     to: str = ""
     """The page to come back to, where there is no flow yet."""
     again: str = ""
-    """Also for somebody who is signed in."""
+    """Also for somebody who is signed in: `yes`, or `another` where it is to be another account."""
 
 
 class FlowLink(msgspec.Struct, frozen=True):
@@ -105,7 +105,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
             return redirect(own_place(link.to))
         # Whoever has a second factor must show it: there is no weaker proof that would be enough everywhere.
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
-        return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted)
+        request = {"to": own_place(link.to)}
+        return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
     browser, headers = browser_secret(call, postern)
     parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=_have_passkeys(postern))
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)

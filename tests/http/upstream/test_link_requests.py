@@ -9,6 +9,7 @@ from tests.http.browsing import Tab, Tabs
 from tests.http.client import refused
 from tests.http.federation.arriving import CALLBACK, VERIFIER, is_page, left
 from tests.http.people import BASE_URL, Person
+from tests.http.routing import route
 from tests.http.signing_in import PASSWORD
 from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
 from tests.http.upstream.test_races import looking_meanwhile
@@ -116,6 +117,27 @@ async def test_the_page_names_application_provider_and_account_and_leads_back(ho
     (one,) = house.identities()
     assert (one["user_id"], one["subject"]) == (ada.user, "hers")
     assert house.people.rows("select came_through from identities") == [{"came_through": house.app.id}]
+
+
+@pytest.mark.parametrize("led", [False, True])
+async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house: House, led: bool) -> None:
+    """Also from an account that is led to a provider, which would sign them in to the same one again."""
+    ada = await house.people.with_password(PASSWORD, ADA)
+    other = house.people.add("ada@work.example")
+    house.people.change("update users set email_verified_at = now() where id = %s", other.user)
+    if led:
+        route(house.people, house.acme, "work.example")
+    adas = house.signed_in(other)
+    place = await asked(house, await in_application(house, ada))
+    tab = await adas.tab().open(place)
+    assert tab.status == 403
+    (onward,) = [link for link in tab.page.links if link.startswith("/ui/sign-in")]
+    tab = await adas.tab().open(onward)
+    assert tab.page.inputs["email"].get("value", "") == "", "the address of the account that is not meant"
+    tab = await tab.send(email=ADA)
+    tab = await tab.send(password=PASSWORD)
+    assert (tab.place, tab.status) == (place, 200)
+    assert await house.who(adas) == ada.user
 
 
 async def test_a_session_of_a_service_does_not_leave_at_once_either(house: House, ada: Person) -> None:
