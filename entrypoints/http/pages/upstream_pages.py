@@ -4,6 +4,7 @@ person is signed in: that is the flow's affair, and this page knows nothing of i
 """
 
 from typing import Annotated, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -22,7 +23,7 @@ from core.usecases.identity.upstream.sign_in import Vouched
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
-from entrypoints.http.machinery.browsers import IN_FLOW
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, USER_CODES
@@ -174,12 +175,22 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     except FlowOver:
         return await once_over(call, postern, flow)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
-        await postern.identity.repeated_returns.tell(state)
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
-            answered = await postern.federation.authorizations.deny(flow)
-            return redirect(answered.url, 302)
+            return await _denied(postern, flow, state)
+        # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
+        await postern.identity.repeated_returns.tell(state, f"{SIGN_IN}?{urlencode({'flow': str(flow.id)})}")
         return sign_in_again(call, postern, flow, refusal)
     return await _onward(call, postern, flow, entered)
+
+
+async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:
+    try:
+        answered = await postern.federation.authorizations.deny(flow)
+    except Refusal:
+        await postern.identity.repeated_returns.tell(state)
+        raise
+    await postern.identity.repeated_returns.tell(state, answered.url)
+    return redirect(answered.url, 302)
 
 
 async def _again(

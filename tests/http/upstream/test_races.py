@@ -11,10 +11,10 @@ from core.domain.errors import Unavailable
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
-from tests.http.browsing import Tabs
+from tests.http.browsing import PageReader, Tabs
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
-from tests.http.federation.arriving import SESSION_COOKIE, is_page
+from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page
 from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
 from tests.http.upstream.test_identities import Connecting
@@ -523,14 +523,29 @@ async def test_both_lead_to_the_second_factor(house: House) -> None:
     assert house.people.rows("select count(*) from preauthentications") == [{"count": 1}]
 
 
-async def test_neither_waits_for_one_that_failed(house: House) -> None:
+async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(house: House) -> None:
     fake = house.sits()
     tabs = house.browser()
-    place = fake.consent(await house.leave(tabs))
+    fake.consent(await house.leave(tabs, house.direct()))
+    with trio.fail_after(5):
+        answers = await twice_at_once(tabs, fake.back(fake.asked, error="access_denied"))
+    places = {one.header("location") for one in answers}
+    assert ([one.status for one in answers], len(places)) == ([302] * 2, 1)
+    assert answer_in(places.pop())["error"] == "access_denied"
+
+
+async def test_neither_waits_for_one_that_failed(house: House) -> None:
+    """And the second goes on where the first has said why: on the way to the application."""
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs, house.direct()))
     fake.fails = True
     with trio.fail_after(5):
-        assert [one.status for one in await twice_at_once(tabs, place)] == [400, 400]
-    assert house.people.rows("select from oauth_states") == []
+        first, second = sorted(await twice_at_once(tabs, place), key=lambda one: one.status, reverse=True)
+    assert (first.status, second.status) == (400, 302)
+    tab = await tabs.tab().open(second.header("location") or "")
+    assert tab.place.partition("?")[0] == "/ui/sign-in"
+    assert tab.page.forms[0].fields["flow"] == PageReader(first.body).forms[0].fields["flow"]
     # Nor for one of which nothing is heard any more.
     fake.fails = False
     place = fake.consent(await house.leave(tabs))
