@@ -21,8 +21,9 @@ async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: Sessio
     """Needs no round trip of its own. `but` is the caller's session. It goes on, and so do the sessions that it was opened from and those
     that were opened from it.
 
-    The order of locks is fixed: the account, the mailed links and unfinished sign-ins, devices, sessions. A sign-in, the revocation of a
-    device and the deletion of an account take them in this order too, so no two of them wait for each other.
+    The order of locks is fixed: the account, its connected accounts if they end, the mailed links and unfinished sign-ins, devices,
+    sessions. A sign-in, the revocation of a device and the deletion of an account take them in this order too, so no two of them wait for
+    each other.
     """
     await _end_all_but_sessions(uow, user, at)
     await uow.sessions.end_all(user, but=but)
@@ -32,8 +33,8 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
     """For an account that goes to somebody else, who proves its address: besides, every way in that its earlier holder may have added. The
     password is the caller's affair.
     """
-    await end_access(uow, user, at)
     await _end_ways_in(uow, user)
+    await end_access(uow, user, at)
 
 
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
@@ -44,12 +45,13 @@ async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> in
 
 async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
     """The same, for callers that wait for the number of ended sessions."""
-    sessions = await end_access_counting(uow, user, at)
     await _end_ways_in(uow, user)
-    return sessions
+    return await end_access_counting(uow, user, at)
 
 
 async def _end_ways_in(uow: UnitOfWork, user: UserId) -> None:
+    """Before the rest: with a connected account goes what awaits a second factor after it, also where its provider is deleted."""
+    await uow.accounts.hold(user)
     await uow.passkeys.remove_all(user)
     await uow.identities.remove_all(user)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
@@ -15,6 +16,7 @@ from tests.http.browsing import PageReader, Tabs
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page
+from tests.http.locks import behind
 from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
 from tests.http.upstream.test_identities import Connecting
@@ -558,3 +560,23 @@ async def test_neither_waits_for_one_that_failed(house: House) -> None:
     use_case.sign_in_with_proof = breaks
     with trio.fail_after(5):
         assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]
+
+
+@pytest.mark.parametrize("how", ["handed over", "forgotten"])
+async def test_an_account_loses_what_is_connected_before_what_awaits_a_second_factor(house: House, database_url: str, how: str) -> None:
+    """As whoever disconnects it, or deletes its provider, takes the two."""
+    ada = house.verified()
+    governor = house.people.add("governor@example.net", platform_owner=True)
+    await enable_mfa(house.unlimited, house.people, ada)
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    assert house.people.rows("select count(*) from preauthentications where identity_id is not null") == [{"count": 1}]
+    reset = partial(house.postern.platform.account_administration.reset_password, Email(ADA), "grace", by_mail=True)
+    token = await house.people.token(governor)
+    forget = partial(house.unlimited.request, "DELETE", f"/api/privacy/forget/{ada.user}", token=token)
+    first = ("select from identities where user_id = %s for update", ada.user)
+    then = ("select from preauthentications where user_id = %s for update", ada.user)
+    request: Any = reset if how == "handed over" else forget
+    await behind(house.people, database_url, first, then, request)
+    assert house.identities() == []

@@ -19,6 +19,7 @@ NOBODY: Final = "anonymized@deleted.local"
 # In the order in which other code locks them: changing the second factor takes it before the devices whose trust it ends, revoking a device
 # takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
 HOLDS: Final[tuple[LiteralString, ...]] = (
+    "select from identities where user_id = %(user)s order by id for update",
     "select from mfa_secrets where user_id = %(user)s for update",
     "select from passkeys where user_id = %(user)s order by id for update",
     "select from devices where user_id = %(user)s order by id for update",
