@@ -87,7 +87,7 @@ _COULD_JOIN: Final[LiteralString] = f"""
                select
                  from join_requests
                 where join_requests.org_id = realms.org_id and join_requests.user_id = users.id
-                  and (join_requests.status <> 'pending' or (realms.join_policy = 'ask' and join_requests.email = users.email))
+                  and (join_requests.status <> 'pending' or realms.join_policy = 'ask')
            )"""
 
 _OF_REALM: Final = """
