@@ -38,6 +38,9 @@ _TURN: Final = 1.0
 # Between two claims that found as many as they might: those with much to send take a few slots each, and write down together what
 # became of it. That is much cheaper than one each for more of them.
 _SETTLING: Final = 0.01
+# Those whose last attempt failed come after the others, but once in so long before them: in a rush of the others, no slot would ever be
+# left.
+_FAILING_FIRST: Final = 1.0
 # For a destination that we failed over ourselves.
 _AFTER_MISHAP: Final = timedelta(minutes=5)
 # To give leases back at shutdown.
@@ -142,18 +145,18 @@ class Dispatcher(Generic[To, Due]):
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
         self._slots = _Slots()
+        self._failing_asked = 0.0
         self._look = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         # Those of an earlier life, if there was one, ended with it.
-        self._slots = _Slots()
+        self._slots, self._failing_asked = _Slots(), 0.0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._heed_bell)
             task_status.started()
             while True:
                 self._look = trio.Event()
-                for failing in (False, True):
-                    await self._claim_all(nursery, failing=failing)
+                await self._claim_all(nursery)
                 with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
                     await self._look.wait()
 
@@ -162,11 +165,16 @@ class Dispatcher(Generic[To, Due]):
             await self._doorbell.wait(self._topic)
             self._look.set()
 
-    async def _claim_all(self, nursery: trio.Nursery, *, failing: bool) -> None:
-        while True:
-            if not await self._claim(nursery, failing=failing):
-                return
-            await trio.sleep(_SETTLING)
+    async def _claim_all(self, nursery: trio.Nursery) -> None:
+        for failing in (True, False) if self._is_turn_of_failing() else (False, True):
+            while await self._claim(nursery, failing=failing):
+                await trio.sleep(_SETTLING)
+                if not failing and self._is_turn_of_failing():
+                    self._look.set()
+                    break
+
+    def _is_turn_of_failing(self) -> bool:
+        return trio.current_time() >= self._failing_asked + _FAILING_FIRST
 
     async def _claim(self, nursery: trio.Nursery, *, failing: bool) -> bool:
         """Whether there may be more."""
@@ -174,6 +182,8 @@ class Dispatcher(Generic[To, Due]):
         most = (self._slots.free(failing=failing) + 1) // 2
         if not most:
             return False
+        if failing:
+            self._failing_asked = trio.current_time()
         claim = partial(self._deliveries.claim, most, failing=failing, busy=self._slots.held(failing=failing))
         with self._slots.kept_free(most, failing=failing):
             claimed = await self._outage.wait_out(claim)

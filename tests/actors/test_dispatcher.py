@@ -213,3 +213,22 @@ async def test_nothing_is_claimed_that_has_no_slot() -> None:
         assert len([one for one in queue.receivers if one.begun]) == SLOTS
         await trio.sleep(20)
     assert all(len(one.outcomes) == 1 for one in queue.receivers)
+
+
+@pytest.mark.parametrize("takes", [0.05, 3.0])
+async def test_a_rush_leaves_slots_to_those_whose_last_attempt_failed(takes: float) -> None:
+    """More organizations than there are slots have something to send, and there is no end to it."""
+    rush = [To(organization(), due=100_000, takes=takes) for _ in range(2 * SLOTS)]
+    queue = Queue(*rush)
+    async with dispatching(queue):
+        await trio.sleep(10)
+        failed = [To(organization(), is_failing=True) for _ in range(5)]
+        queue.receivers += failed
+        await trio.sleep(10)
+        assert all(one.outcomes for one in failed)
+        before = sum(len(one.outcomes) for one in rush)
+        # However many of those there are, most slots are the others'.
+        queue.receivers += [To(organization(), due=100_000, takes=takes, is_failing=True) for _ in range(2 * SLOTS)]
+        await trio.sleep(20)
+    assert queue.most <= SLOTS
+    assert sum(len(one.outcomes) for one in rush) - before > 20 / takes * (SLOTS - SLOTS_OF_FAILING) * 0.7
