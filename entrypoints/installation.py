@@ -5,7 +5,8 @@ owner.
 import re
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -24,6 +25,7 @@ log = structlog.get_logger()
 _LOOK_EVERY: Final = 0.5
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
+_TOLD_EVERY: Final = 3.0
 _LONG_START: Final = 30
 _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
@@ -164,12 +166,20 @@ def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
 async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
     began = trio.current_time()
     while True:
-        await trio.sleep(3)
+        await trio.sleep(_TOLD_EVERY)
         waited = round(trio.current_time() - began)
         # Recovery after a crash takes a while. What takes longer may wait for something that only a person can mend.
         tell = log.info if waited < _LONG_START else log.warning
-        free = shutil.disk_usage(server.cluster).free >> 20
+        free = _free_mib(server.cluster)
         tell("embedded_postgres_starting", seconds=waited, said=server.last_line(), free_mib=free, log=str(server.log_file))
+
+
+def _free_mib(place: Path) -> int | None:
+    """On the disk where it is, or will be: a first start may take long before it has made anything."""
+    for directory in (place, *place.parents):
+        with suppress(OSError):
+            return shutil.disk_usage(directory).free >> 20
+    return None
 
 
 async def _keep_running(server: EmbeddedPostgres) -> None:
