@@ -187,8 +187,8 @@ class SamlLookup(Protocol):
     async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
         """A flow that a form of another site has begun becomes this browser's. Of two browsers, one gets True."""
 
-    async def sign_out_under_way(self, browser_digest: bytes, expires_after: datetime) -> Flow | None:
-        """The latest sign-out of this browser that is on its way through the service providers. When it expires tells how new it is."""
+    async def sign_out_under_way(self, browser_digest: bytes, since: datetime) -> Flow | None:
+        """The latest sign-out of this browser that has begun since, and is on its way through the service providers."""
 
     async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
         """Whether one of these people is signed in in the browser that has this token, or was until a moment ago."""

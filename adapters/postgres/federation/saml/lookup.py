@@ -17,7 +17,7 @@ from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange, ExchangeKind
 from core.domain.federation.saml.sign_in import Meeting, Subject
-from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId
+from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
@@ -169,8 +169,8 @@ class PostgresSaml:
         rows = await ask(self._pool, FlowRow, _LOGOUT, {"id": flow})
         return rows[0].flow(flow) if rows else None
 
-    async def sign_out_under_way(self, browser_digest: bytes, expires_after: datetime) -> Flow | None:
-        parameters = {"browser_digest": browser_digest, "expires_after": expires_after}
+    async def sign_out_under_way(self, browser_digest: bytes, since: datetime) -> Flow | None:
+        parameters = {"browser_digest": browser_digest, "first": first_id(since)}
         rows = await ask(self._pool, IdRow, _UNDER_WAY, parameters)
         return await self.logout(FlowId(rows[0].id)) if rows else None
 
@@ -276,10 +276,11 @@ _EXCHANGES: Final = """
 
 _LOGOUT: Final[LiteralString] = f"{FIND_FLOW} where flows.id = %(id)s and flows.purpose = 'saml_logout' and flows.expires_at > now()"
 
+# Ids begin with the time at which they were made: of all that is under way in other browsers, only the latest are read.
 _UNDER_WAY: Final = """
     select id
       from flows
-     where browser_digest = %(browser_digest)s and purpose = 'saml_logout' and completed_at is null and expires_at >= %(expires_after)s
+     where id >= %(first)s and browser_digest = %(browser_digest)s and purpose = 'saml_logout' and completed_at is null
      order by id desc
      limit 1
 """

@@ -200,7 +200,7 @@ class SamlLogouts:
 
     async def begun(self, browser: Token) -> Flow | None:
         """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""
-        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - MOMENT + FLOW_LIFETIME)
+        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - MOMENT)
 
     async def go_on(self, flow: Flow) -> Next:
         """From where a sign-out is. Raises `FlowOver`."""

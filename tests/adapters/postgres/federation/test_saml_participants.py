@@ -1,13 +1,15 @@
 """Whose session at a service provider a sign-out means: found by index and by name, at that service alone, and through indexes."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import psycopg
 
 from adapters.postgres.federation.saml import configurations as statements
+from adapters.postgres.federation.saml import lookup
 from core.domain.federation.saml.configurations import NameIdFormat
-from core.domain.identifiers import SamlSessionId, ServiceId
-from ports.federation.saml.configurations import Participant
+from core.domain.identifiers import SamlSessionId, ServiceId, first_id
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Participant
 from tests.adapters.postgres.conftest import Store
 
 _APP, _WIKI = ServiceId(UUID(int=1)), ServiceId(UUID(int=2))
@@ -35,6 +37,14 @@ _MANY = """
     insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
     select gen_random_uuid(), sessions.id, all_services.id, users.email, 'email', now()
       from sessions join users on users.id = sessions.user_id, all_services;
+"""
+
+# Somebody comes to sign in every second, for hours.
+_FLOWS = """
+    insert into flows (id, browser_digest, purpose, request, wanted, created_at, expires_at)
+    select (lpad(to_hex((extract(epoch from began) * 1000)::bigint), 12, '0') || lpad(to_hex(n), 20, '0'))::uuid,
+           decode(md5(n::text), 'hex'), 'account', '{}', '{}', began, began + interval '1 hour'
+      from (select n, now() - n * interval '1 second' as began from generate_series(1, 10000) as n) as came;
 """
 
 
@@ -74,7 +84,7 @@ async def test_where_many_are_signed_in_they_are_found_through_indexes(fresh_sto
         connection.execute((_FILL + _MANY).encode())
         connection.execute("vacuum analyze")
         parameters = {"service": _APP, "indexes": [_ENTERED], "name_id": "_x", "email_key": "p7@example.org", "persistent": False}
-        parameters["persistent_format"] = NameIdFormat.PERSISTENT.value
+        parameters.update(persistent_format=NameIdFormat.PERSISTENT.value, most=MOST_PARTICIPANTS)
         for statement in (statements._PARTICIPANTS_INDEXED, statements._PARTICIPANTS_NAMED):
             rows = connection.execute(b"explain (analyze, costs off, timing off) " + statement.encode(), parameters).fetchall()
             executed = [line for (line,) in rows if "never executed" not in line]
@@ -82,3 +92,15 @@ async def test_where_many_are_signed_in_they_are_found_through_indexes(fresh_sto
                 line for line in executed if "Seq Scan on" in line and not any(few in line for few in ("services", "organ", "saml_conf"))
             ]
             assert whole == [], rows
+
+
+async def test_where_many_come_to_sign_in_a_sign_out_that_has_just_begun_is_found_among_the_latest(fresh_store: Store) -> None:
+    """Whoever signs out asks for it, most of them for nothing."""
+    with psycopg.connect(fresh_store.url, autocommit=True) as connection:
+        connection.execute(_FLOWS)
+        connection.execute("vacuum analyze flows")
+        parameters = {"browser_digest": b"browser", "first": first_id(datetime.now(UTC) - timedelta(seconds=10))}
+        rows = connection.execute(b"explain (analyze, costs off, timing off) " + lookup._UNDER_WAY.encode(), parameters).fetchall()
+    plan = "\n".join([line for (line,) in rows])
+    assert "Seq Scan" not in plan, plan
+    assert all(int(line.rpartition(" ")[2]) <= 30 for (line,) in rows if "Rows Removed by Filter" in line), plan
