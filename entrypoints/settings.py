@@ -161,7 +161,8 @@ class Settings:
         "verified",
         _MAIL,
         "When a new e-mail address of an account takes effect: once the link that is mailed there is opened, or at once. `immediate` is "
-        "for installations without mail; it lets anybody claim any unused address.",
+        "for installations without mail; it lets anybody claim any unused address, and with it what organizations give to people of "
+        "its domain.",
     )
 
     access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
