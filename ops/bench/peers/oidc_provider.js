@@ -73,20 +73,35 @@ async function findAccount(_context, id) {
   return account && { accountId: id, claims: () => ({ sub: id, ...account }) };
 }
 
+// What Postern does: clients that tenants have made, looked up for each request, and RFC 9068 access tokens, signed as the ID tokens are. In
+// place of a client in the configuration, and opaque tokens.
+const ALIKE = process.env.ALIKE !== '';
+const signed = {
+  enabled: true,
+  defaultResource: () => 'urn:bench:api',
+  getResourceServerInfo: () => ({ scope: 'openid email', audience: 'urn:bench:api', accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }),
+  useGrantedResource: () => true,
+};
+
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' });
 const secret = randomBytes(32).toString('hex');
+const bench = {
+  client_id: 'bench', client_secret: secret, redirect_uris: [`${BASE}/callback`], id_token_signed_response_alg: 'ES256',
+  grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
+};
+if (ALIKE) await new PostgresAdapter('Client').upsert(bench.client_id, bench);
 const provider = new Provider(BASE, {
   adapter: PostgresAdapter,
   findAccount,
   claims: { openid: ['sub'], email: ['email', 'email_verified'] },
-  clients: [
-    {
-      client_id: 'bench', client_secret: secret, redirect_uris: [`${BASE}/callback`], id_token_signed_response_alg: 'ES256',
-      grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
-    },
-  ],
+  clients: ALIKE ? [] : [bench],
   cookies: { keys: [randomBytes(32).toString('hex')] },
-  features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false }, introspection: { enabled: true } },
+  features: {
+    clientCredentials: { enabled: true },
+    devInteractions: { enabled: false },
+    introspection: { enabled: true },
+    ...(ALIKE && { resourceIndicators: signed }),
+  },
   jwks: { keys: [{ ...key, use: 'sig', alg: 'ES256' }] },
   ttl: { AccessToken: 3600, AuthorizationCode: 3600, ClientCredentials: 3600, Grant: 86400, IdToken: 3600, Interaction: 3600, Session: 86400 },
 });
@@ -98,6 +113,7 @@ const tokens = await forEachPerson(async (number) => {
   await pool.query('insert into accounts values ($1, $2, true)', [accountId, emailOf(number)]);
   const grant = new provider.Grant({ accountId, clientId: client.clientId });
   grant.addOIDCScope('openid email offline_access');
+  if (ALIKE) grant.addResourceScope('urn:bench:api', 'openid email');
   const grantId = await grant.save();
   grants.push({ accountId, grantId });
   // With offline_access, as for a client that gets a refresh token: such a token is not bound to its session, which saves a look-up.
@@ -116,7 +132,7 @@ for (let first = 0; first < Number(process.env.CODES ?? 0); first += 20) {
   bodies.push(...(await Promise.all(Array.from({ length: 20 }, async (_, offset) => {
     const code = new provider.AuthorizationCode({
       ...grants[(first + offset) % grants.length], client, gty: 'authorization_code', redirectUri: `${BASE}/callback`, scope: 'openid email',
-      codeChallenge, codeChallengeMethod: 'S256', authTime: Math.floor(Date.now() / 1000), nonce: 'n',
+      ...(ALIKE && { resource: 'urn:bench:api' }), codeChallenge, codeChallengeMethod: 'S256', authTime: Math.floor(Date.now() / 1000), nonce: 'n',
     });
     const fields = { grant_type: 'authorization_code', redirect_uri: `${BASE}/callback`, code_verifier: process.env.VERIFIER };
     return String(new URLSearchParams({ ...fields, code: await code.save() }));
