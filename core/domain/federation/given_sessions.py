@@ -44,11 +44,27 @@ class GivenSession(Frozen, kw_only=True):
     """It counts at this moment, and the token is its current one."""
 
 
+class ReadToken(Frozen):
+    """A token that we signed, with what is read of its claims: resource servers ask about the same one again and again."""
+
+    claims: Mapping[str, Json]
+    session: SessionId
+    user: UserId
+    told: Mapping[str, Json]
+    """What is told about it while it is active."""
+
+
 def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
     """The session and person of a token that we signed. None for one that has none."""
     if claims.get("token_use") not in _OF_A_SESSION:
         return None
     return SessionId(UUID(str(claims["sid"]))), UserId(UUID(str(claims["sub"])))
+
+
+def read(claims: Mapping[str, Json]) -> ReadToken | None:
+    """None for a token without a session."""
+    named = session_named(claims)
+    return None if named is None else ReadToken(claims, *named, repeated(claims))
 
 
 def client_named(claims: Mapping[str, Json]) -> ClientId | None:
@@ -61,12 +77,10 @@ def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
     return (claims.get("org"), claims.get("service")) == (client.context.organization_slug, client.context.service_slug)
 
 
-def repeated(claims: Mapping[str, Json], username: str | None = None) -> Mapping[str, Json]:
+def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
     """What is told about an active access token."""
     told = {name: value for name, value in claims.items() if name in _REPEATED}
     told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
-    if username is not None:
-        told["username"] = username
     acting = claims.get("act")
     if isinstance(acting, Mapping):
         told["act"] = dict(acting)

@@ -5,8 +5,7 @@ from typing import Final
 
 from core.domain.errors import Unauthorized
 from core.domain.federation.clients import AuthenticatedClient, Credentials
-from core.domain.federation.given_sessions import client_named, is_of, of_refresh_token, repeated, session_named
-from core.domain.identifiers import SessionId, UserId
+from core.domain.federation.given_sessions import ReadToken, client_named, is_of, of_refresh_token, read, repeated, session_named
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
 from core.domain.json import Json
@@ -18,6 +17,8 @@ from ports.federation.given_sessions import GivenSessionLookup
 from ports.tokens import TokenVerifier
 
 INACTIVE: Final[Mapping[str, Json]] = {"active": False}
+# Some kilobytes each.
+_MOST_TOKENS: Final = 4_000
 
 
 class GivenSessions:
@@ -37,6 +38,7 @@ class GivenSessions:
         self._verifier = verifier
         self._sessions = sessions
         self._issuer = issuer
+        self._tokens: dict[Json, ReadToken] = {}
 
     async def introspect(self, credentials: Credentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         """What a token says, if it is good at this moment and was given for a service of the client's own organization; `INACTIVE` for any
@@ -44,9 +46,9 @@ class GivenSessions:
         `OrganizationNotActive`.
         """
         claims = await self._claims(token)
-        named = None if claims is None else session_named(claims)
-        if claims is not None and named is not None:
-            return await self._of_session(credentials, claims, *named)
+        given_token = None if claims is None else self._read(claims)
+        if given_token is not None:
+            return await self._of_session(credentials, given_token)
         client = await self._authenticated(credentials)
         if claims is not None:
             return client, await self._of_client(client, claims)
@@ -69,17 +71,15 @@ class GivenSessions:
         if given is not None and given.service == client.registered.service:
             await self._sessions.sign_out(given.session, sender.actor(given.user))
 
-    async def _of_session(
-        self, credentials: Credentials, claims: Mapping[str, Json], session: SessionId, user: UserId
-    ) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
+    async def _of_session(self, credentials: Credentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         secret = credentials.secret
-        found = await self._lookup.find(credentials.client, None if secret is None else secret.digest(), session, user)
+        found = await self._lookup.find(credentials.client, None if secret is None else secret.digest(), token.session, token.user)
         registered, living = (None, None) if found is None else found
         client = await self._clients.confirm(registered, credentials)
         require_credential(client)
         if living is None or living.organization != client.registered.organization:
             return client, INACTIVE
-        return client, repeated(claims, living.email)
+        return client, {**token.told, "username": living.email}
 
     async def _of_client(self, client: AuthenticatedClient, claims: Mapping[str, Json]) -> Mapping[str, Json]:
         """About an application's own token: it is good while the application exists."""
@@ -93,6 +93,19 @@ class GivenSessions:
         client = await self._clients.authenticate(credentials)
         require_credential(client)
         return client
+
+    def _read(self, claims: Mapping[str, Json]) -> ReadToken | None:
+        """The verifier gives the same claims for the same token, as long as it knows it."""
+        name = claims.get("jti")
+        known = self._tokens.get(name)
+        if known is None or known.claims is not claims:
+            known = read(claims)
+            if known is None:
+                return None
+            if len(self._tokens) >= _MOST_TOKENS:
+                self._tokens.clear()
+            self._tokens[name] = known
+        return known
 
     async def _claims(self, token: Token) -> Mapping[str, Json] | None:
         """None for what is no access token of ours, or no longer one."""
