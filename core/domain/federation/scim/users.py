@@ -226,10 +226,10 @@ class _Draft:
         elif (path.attribute, path.part) == ("name", None):
             self._change_name(verb, value)
         elif (path.attribute, path.part) == ("active", None):
-            if verb is Verb.REMOVE:
-                raise Mutability("active: required")
+            _require_stated(verb, "active")
             self._now = replace(self._now, active=truth(value))
         elif (path.attribute, path.part) == ("username", None):
+            _require_stated(verb, "userName")
             self._user_name = _address("userName", value)
         elif path.attribute in _READ_ONLY and path.part is None:
             self._require_same(path.attribute, value)
@@ -279,6 +279,12 @@ class _Draft:
         if attribute == "schemas" and isinstance(value, Sequence) and USER_SCHEMA in value:
             return
         raise Mutability(f"{attribute}: cannot be changed")
+
+
+def _require_stated(verb: Verb, name: str) -> None:
+    """Nothing required can be removed (RFC 7644 section 3.5.2.2). Raises `Mutability`."""
+    if verb is Verb.REMOVE:
+        raise Mutability(f"{name}: required")
 
 
 def _one_address(value: Any) -> str:
