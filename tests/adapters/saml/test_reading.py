@@ -1,11 +1,12 @@
 """What is read of others' documents."""
 
+import zlib
 from base64 import b64encode
 from datetime import UTC, datetime
 
 import pytest
 
-from adapters.saml.reading import parsed, read_authn_request, read_logout_response, read_metadata
+from adapters.saml.reading import parsed, read_authn_request, read_logout_response, read_metadata, unpacked
 from core.domain.errors import BadRequest
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.messages import Envelope, MessageRefused
@@ -31,6 +32,17 @@ def test_a_byte_order_mark_may_come_first(begin: bytes, *, message: bool) -> Non
 def test_one_byte_order_mark_hides_nothing(begin: bytes) -> None:
     with pytest.raises(MessageRefused):
         parsed(begin + b"<a/>")
+
+
+@pytest.mark.parametrize("begin", [b"", _BOM, _DECLARATION, b" \n"])
+def test_a_form_is_not_compressed_and_whoever_compresses_it_is_told(begin: bytes) -> None:
+    document = begin + authn_request().encode()
+    packing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    compressed = packing.compress(document) + packing.flush()
+    with pytest.raises(MessageRefused) as refused:
+        unpacked(Envelope(binding=Binding.POST, packed=b64encode(compressed).decode()))
+    assert (refused.value.reason, refused.value.advice) == ("it is compressed", "With the POST binding, send base64 of the XML itself")
+    assert unpacked(Envelope(binding=Binding.POST, packed=b64encode(document).decode())) == document
 
 
 @pytest.mark.parametrize(
