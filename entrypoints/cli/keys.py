@@ -51,7 +51,8 @@ async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None: 
             if signing:
                 for rotation in await postern.foundation.signing_keys.rotate():
                     print(
-                        f"{rotation.purpose}: {rotation.activated} signs from now on; {rotation.outgoing} verifies until its tokens expire."
+                        f"{rotation.purpose}: {rotation.activated} signs from now on, in a running server within half a minute; "
+                        f"{rotation.outgoing} verifies until its tokens expire."
                     )
         if encryption:
             await _rotate_encryption(settings)
