@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from core.domain.branding import POSTERN, Branding
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
 from core.domain.federation.clients import RegisteredClient
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
@@ -53,6 +53,14 @@ class DeviceCodePending(BadRequest):
 class SlowDown(DeviceCodePending):
     oauth_error: ClassVar = "slow_down"
     text = f"The device asks too often: from now on wait {SLOWER} seconds longer each time"
+
+
+class TooManyPolls(RateLimited):
+    """Of the devices behind one address, or of one client. The word is that of `SlowDown`: after any but these two a device gives up
+    (RFC 8628 section 3.5).
+    """
+
+    oauth_error: ClassVar = "slow_down"
 
 
 class DeviceCodeExpired(BadRequest):

@@ -14,10 +14,12 @@ import trio
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized, Unavailable
 from core.domain.federation.device_flow import ENTRIES_OF_PERSON, AskingClient, DeviceCodeExpired, UserCodeUnknown
 from core.domain.identifiers import ClientId, DeviceCodeId, ServiceId
+from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
 from core.usecases.platform.account_administration import AccountAdministration
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from entrypoints.http.routes.federation import grants
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received, refused
 from tests.http.conftest import SETTINGS
@@ -425,13 +427,20 @@ async def test_the_device_group_has_one_limit_for_each_address(sets: Sets) -> No
     answers += [await limited.post(VERIFY, {"user_code": "BCDF-GHJK"}) for _ in range(4)]
     assert 429 not in {answer.status for answer in answers}
     for path, body in (
-        ("/auth/token", {"device_code": codes.device_code}),
+        ("/auth/token", {"grant_type": DEVICE_CODE}),
         (VERIFY, {"user_code": codes.user_code}),
         (CODE, {"client_id": sets.tv.client_id}),
     ):
         answer = await limited.post(path, body)
         assert answer.status == 429
         assert 1 <= int(answer.header("retry-after") or 0) <= 5
+    # After most other words a device gives up (RFC 8628 section 3.5). It is the same for a code that nobody has.
+    for device_code in (codes.device_code, "nobody's"):
+        answer = await limited.post("/auth/token", {"device_code": device_code})
+        assert oauth(answer) == (429, "slow_down")
+        assert 1 <= int(answer.header("retry-after") or 0) <= 5
+    await sets.approve(codes)
+    sets.kept((await sets.client.post("/auth/token", {"device_code": codes.device_code})).ok())
 
 
 async def test_a_client_with_a_secret_polls_from_one_address_for_many_people(sets: Sets) -> None:
@@ -444,6 +453,16 @@ async def test_a_client_with_a_secret_polls_from_one_address_for_many_people(set
     # Wrong secrets count by address.
     wrong = {**fields, "client_secret": "wrong"}
     assert Counter([(await limited.post("/auth/token", wrong)).status for _ in range(12)]) == {401: 9, 429: 3}
+
+
+async def test_a_client_whose_bucket_is_empty_does_not_lose_its_tokens(sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grants, "OF_CLIENT", RateLimit("client", burst=1, seconds_per_request=1000))
+    limited = Client(build_application(sets.postern, SETTINGS))
+    codes = await sets.ask_for_codes(sets.box)
+    fields = {"device_code": codes.device_code, **sets.box.posted}
+    assert [oauth(await limited.post("/auth/token", fields)) for _ in range(2)] == [PENDING, (429, "slow_down")]
+    await sets.approve(codes)
+    sets.kept((await limited.post("/auth/token", fields)).ok())
 
 
 async def test_how_far_devices_came_is_counted(sets: Sets) -> None:

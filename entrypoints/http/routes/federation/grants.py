@@ -1,13 +1,14 @@
 """The token endpoint: applications exchange what they were given for tokens."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Final
 
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials
-from core.domain.federation.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown
+from core.domain.federation.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
 from core.domain.federation.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
 from core.domain.federation.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
@@ -140,7 +141,8 @@ async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
     shown = await credentials_if_any(call, postern)
     has_credential = shown is not None and shown.method is not AuthenticationMethod.NONE
     if not has_credential:
-        await request.count(AUTH, DEVICE_FLOW)
+        with _slowing():
+            await request.count(AUTH, DEVICE_FLOW)
     try:
         granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device)
     except Unauthorized as refusal:
@@ -149,11 +151,22 @@ async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
         raise
     except Refusal:
         if has_credential:
-            request.count_client(OF_CLIENT)
+            with _slowing():
+                request.count_client(OF_CLIENT)
         raise
     if has_credential:
-        request.count_client(OF_CLIENT)
+        # The code is used up, as in `_redeemed`.
+        with suppress(RateLimited):
+            request.count_client(OF_CLIENT)
     return await postern.federation.grants.issue(granted, client)
+
+
+@contextmanager
+def _slowing() -> Iterator[None]:
+    try:
+        yield
+    except RateLimited as refusal:
+        raise TooManyPolls(retry_after=refusal.retry_after) from refusal
 
 
 async def _redeemed(call: Call[TokenFields], postern: Postern, shown: Credentials) -> IssuedTokens:
