@@ -176,7 +176,7 @@ class SamlLogouts:
                 flow = await self._flows.find(id_, browser)
         is_its_browser = flow is not None
         flow = flow or await self._lookup.logout(id_)
-        if flow is None or flow.purpose is not FlowPurpose.SAML_LOGOUT or flow.completed_at is not None:
+        if flow is None or not self._goes_on(flow):
             raise FlowOver
         return flow, is_its_browser
 
@@ -204,7 +204,7 @@ class SamlLogouts:
 
     async def go_on(self, flow: Flow) -> Next:
         """From where a sign-out is. Raises `FlowOver`."""
-        if flow.purpose is not FlowPurpose.SAML_LOGOUT or flow.completed_at is not None:
+        if not self._goes_on(flow):
             raise FlowOver
         return await self._next(flow, restored(flow.request))
 
@@ -398,6 +398,10 @@ class SamlLogouts:
             await uow.commit()
         state = {} if origin.relay_state is None else {"RelayState": origin.relay_state}
         return Told(written if redirect else url, {} if redirect else {"SAMLResponse": written, **state}, configured.service_name)
+
+    def _goes_on(self, flow: Flow) -> bool:
+        """Also a moment after its end: whoever is sent back twice drops the first answer, and with it where they were to go."""
+        return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self._clock.now()))
 
     def _flow(self, route: Route) -> Flow:
         return self._flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)

@@ -150,9 +150,16 @@ async def test_everybody_else_of_the_session_is_told(provider: Providing) -> Non
     done = await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
     got = sent(done, SLO)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
-    # Loaded again, the sign-out is over.
-    again = await provider.browser().request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
-    assert again.status == 400
+    # In another browser, the sign-out is over.
+    answer = in_form(_answer(asked, "wiki"), name="SAMLResponse")
+    again = await provider.browser().request("POST", slo("wiki"), answer)
+    is_page(await provider.browser().request("GET", again.header("location") or ""), 400, "out of date")
+    # Sent back twice, the person gets another answer, since the browser has dropped the first one; for a moment.
+    got = sent(await browser.request("POST", slo("wiki"), answer), SLO)
+    assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
+    provider.people.change("update flows set completed_at = completed_at - interval '11 seconds'")
+    for one in (browser, provider.browser()):
+        assert (await one.request("POST", slo("wiki"), answer)).status == 400
 
 
 async def test_a_service_provider_learns_of_no_other_by_asking(provider: Providing) -> None:
@@ -410,11 +417,18 @@ async def test_an_application_that_signs_the_person_out_leads_past_the_service_p
     assert place.startswith("/ui/saml/sign-out?flow=")
     told = sent(await browser.request("GET", place), SLO, "SAMLRequest")
     told = led(await browser.request("POST", slo(), in_form(_answer(told, "app"), name="SAMLResponse")), f"{SLO}/wiki", "SAMLRequest")
-    last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
+    # Also a browser that is sent back twice, and drops the first answer.
+    for _ in range(2):
+        last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
+        if goes_back:
+            assert (last.status, last.header("location")) == (303, f"{after}?state=s")
+        else:
+            is_page(last, 200, "You are signed out")
+    reloaded = await browser.request("GET", place)
     if goes_back:
-        assert (last.status, last.header("location")) == (303, f"{after}?state=s")
+        assert PageReader(reloaded.body).refresh == f"{after}?state=s"
     else:
-        is_page(last, 200, "You are signed out")
+        is_page(reloaded, 200, "You are signed out")
 
 
 async def test_an_application_gets_its_person_back_at_once_where_no_service_provider_can_be_told(provider: Providing) -> None:
