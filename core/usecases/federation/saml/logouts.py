@@ -24,7 +24,7 @@ from core.domain.federation.saml.messages import (
     require_unexpired,
 )
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
-from core.domain.identifiers import FlowId, SamlSessionId, SessionId, UserId
+from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
@@ -241,10 +241,14 @@ class SamlLogouts:
             await self._take(uow, configured, request, binding)
             found = await self._meant(uow, configured, request, caller, key)
             others: list[Participant] = []
+            # Whoever has more sessions than are found at a time can be signed out again.
+            partial = len(found) >= MOST_PARTICIPANTS
             people = _by_person(found)
             for user, sessions in people.items():
                 for session in sessions:
-                    others += [one for one in await uow.saml.participants(session) if one.service != configured.service]
+                    participants = await uow.saml.participants(session)
+                    partial = partial or _untold(participants, but=configured.service)
+                    others += [one for one in participants if one.service != configured.service]
                 await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
                 await uow.saml.end_sessions_in(configured.service, user)
             await uow.saml.end([one.session_index for one in [*found, *others]])
@@ -260,8 +264,6 @@ class SamlLogouts:
                 succeeded=not unknown,
             )
             await self._recorder.record(uow, exchange)
-            # Whoever has more sessions than are found at a time can be signed out again.
-            partial = _untold(others) or len(found) >= MOST_PARTICIPANTS
             route = Route(_stops(others), origin, partial=partial, people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
@@ -434,8 +436,9 @@ def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
     )
 
 
-def _untold(participants: Sequence[Participant]) -> bool:
-    return any(one.slo_url is None for one in participants)
+def _untold(participants: Sequence[Participant], *, but: ServiceId | None = None) -> bool:
+    """Whether some of a session hear nothing: those without an address for it, and those beyond what is found at a time."""
+    return len(participants) >= MOST_PARTICIPANTS or any(one.slo_url is None for one in participants if one.service != but)
 
 
 def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[SessionId]]:

@@ -293,6 +293,38 @@ async def test_a_person_with_more_sessions_than_end_at_a_time_is_signed_out_in_p
     assert provider.people.rows("select from sessions where user_id = %s and revoked_at is null", ada.user) == []
 
 
+@pytest.mark.parametrize("here", [False, True])
+async def test_a_session_at_more_service_providers_than_are_told_ends_in_part(
+    provider: Providing, monkeypatch: pytest.MonkeyPatch, *, here: bool
+) -> None:
+    for module in ("adapters.postgres.federation.saml.configurations", "core.usecases.federation.saml.logouts"):
+        monkeypatch.setattr(f"{module}.MOST_PARTICIPANTS", 2)
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    provider.tenants.service(provider.acme, "desk")
+    await provider.configure(service="desk", slo_url=f"{SLO}/desk")
+    await provider.certificate(service="desk")
+    browser = provider.signed_in(provider.people.add())
+    name, index = await _entered(browser)
+    for service in ("wiki", "desk"):
+        await _entered(browser, service)
+    if here:
+        tab = await browser.tab().open("/ui")
+        (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
+        place = (await browser.request("POST", "/ui/sign-out", form.fields)).header("location") or ""
+        asked = sent(await browser.request("GET", place), SLO, "SAMLRequest")
+        asked = sent(
+            await browser.request("POST", slo(), in_form(_answer(asked, "app"), name="SAMLResponse")), f"{SLO}/wiki", "SAMLRequest"
+        )
+    else:
+        asked = sent(await browser.request("GET", f"{slo()}?{in_query(logout_request(name, index))}"), f"{SLO}/wiki", "SAMLRequest")
+    last = await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
+    if here:
+        is_page(last, 200, "some applications could not be told")
+    else:
+        assert sent(last, SLO).status == "PartialLogout"
+
+
 async def test_a_person_signs_out_here(provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
     await _second(provider)
