@@ -186,6 +186,7 @@ class SamlLogouts:
         stay here. May be repeated.
         """
         async with self._unit_of_work() as uow:
+            await uow.accounts.hold(caller.user)
             participants = await uow.saml.participants(caller.session)
             await self._revoke(uow, caller.user, [caller.session], client, caller.user)
             flow = None
@@ -245,6 +246,7 @@ class SamlLogouts:
             partial = len(found) >= MOST_PARTICIPANTS
             people = _by_person(found)
             for user, sessions in people.items():
+                await uow.accounts.hold(user)
                 for session in sessions:
                     participants = await uow.saml.participants(session)
                     partial = partial or _untold(participants, but=configured.service)
@@ -309,8 +311,9 @@ class SamlLogouts:
         ]
 
     async def _revoke(self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None) -> None:
-        """A request that opens a session from one of these waits, and finds it ended."""
-        await uow.accounts.hold(user)
+        """Called with the account held, and that before the participants are found: whoever opens a session from one of these, or leads it
+        to another service provider, has done so already, or waits and finds it ended.
+        """
         for session in sessions:
             if await uow.sessions.revoke(session, user):
                 organization = await uow.sessions.organization(session)

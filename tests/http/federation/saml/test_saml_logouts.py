@@ -4,10 +4,13 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+import psycopg
 import pytest
+import trio
 
 from core.domain.identifiers import first_id
 from tests.http.browsing import PageReader, Tabs
+from tests.http.client import Received
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
     ACS,
@@ -347,6 +350,45 @@ async def test_a_person_signs_out_here(provider: Providing) -> None:
     last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
     is_page(last, 200, "You are signed out")
     is_page(await provider.browser().request("GET", tab.place), 400)
+
+
+@pytest.mark.parametrize("here", [False, True])
+async def test_a_service_provider_that_is_entered_at_this_moment_is_told_as_well(
+    provider: Providing, database_url: str, *, here: bool
+) -> None:
+    """The account is held by whoever enters, and by whoever signs out."""
+    await provider.ready(slo_url=SLO)
+    await _second(provider)
+    ada = provider.people.add()
+    browser = provider.signed_in(ada)
+    name, index = await _entered(browser)
+    tab = await browser.tab().open("/ui")
+    (form,) = [one for one in tab.page.forms if one.action == "/ui/sign-out"]
+    answers: list[Received] = []
+
+    async def sign_out() -> None:
+        asked = f"{slo()}?{in_query(logout_request(name, index))}"
+        answers.append(await (browser.request("POST", "/ui/sign-out", form.fields) if here else browser.request("GET", asked)))
+
+    with psycopg.connect(database_url) as entering:
+        entering.execute("select from users where id = %s for no key update", [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sign_out)
+            await provider.people.somebody_waits()
+            entering.execute(
+                """
+                insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, audience, created_at)
+                select gen_random_uuid(), session_id, services.id, name_id, name_id_format, audience, saml_sessions.created_at
+                  from saml_sessions, services
+                 where services.slug = 'wiki'
+                """
+            )
+            entering.commit()
+    (answer,) = answers
+    if here:
+        told = sent(await browser.request("GET", answer.header("location") or ""), SLO, "SAMLRequest")
+        answer = await browser.request("POST", slo(), in_form(_answer(told, "app"), name="SAMLResponse"))
+    sent(answer, f"{SLO}/wiki", "SAMLRequest")
 
 
 async def test_two_clicks_sign_out_and_tell_the_service_providers(provider: Providing) -> None:
