@@ -41,6 +41,8 @@ _SETTLING: Final = 0.01
 # Those whose last attempt failed come after the others, but once in so long before them: in a rush of the others, no slot would ever be
 # left.
 _FAILING_FIRST: Final = 1.0
+# And for so long before the others are looked for again: who fails often fails at once, and gives the slot back for the next.
+_AT_A_TIME: Final = 0.1
 # For a destination that we failed over ourselves.
 _AFTER_MISHAP: Final = timedelta(minutes=5)
 # To give leases back at shutdown.
@@ -167,9 +169,10 @@ class Dispatcher(Generic[To, Due]):
 
     async def _claim_all(self, nursery: trio.Nursery) -> None:
         for failing in (True, False) if self._is_turn_of_failing() else (False, True):
+            began = trio.current_time()
             while await self._claim(nursery, failing=failing):
                 await trio.sleep(_SETTLING)
-                if not failing and self._is_turn_of_failing():
+                if trio.current_time() >= began + _AT_A_TIME if failing else self._is_turn_of_failing():
                     self._look.set()
                     break
 

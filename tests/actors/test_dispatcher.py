@@ -29,6 +29,7 @@ class To:
     due: int = 1
     takes: float = 0.0
     is_failing: bool = False
+    refuses: bool = False
     raises: dict[str, Exception] = field(default_factory=dict)
     rest: timedelta | None = None
     until: float = 0.0
@@ -89,7 +90,7 @@ class Queue:
             await trio.sleep(receiver.takes)
         finally:
             self.at_once[receiver.organization] -= 1
-        return Outcome(due, 0, delivered=True)
+        return Outcome(due, 0, delivered=not receiver.refuses)
 
     def broken(self, due: UUID, _elapsed: Callable[[], float]) -> Outcome:
         return Outcome(due, 0, delivered=False, error="internal_error")
@@ -232,3 +233,16 @@ async def test_a_rush_leaves_slots_to_those_whose_last_attempt_failed(takes: flo
         await trio.sleep(20)
     assert queue.most <= SLOTS
     assert sum(len(one.outcomes) for one in rush) - before > 20 / takes * (SLOTS - SLOTS_OF_FAILING) * 0.7
+
+
+async def test_a_rush_of_those_whose_last_attempt_failed_leaves_the_others_their_turn() -> None:
+    """Who fails often fails at once: however many come back, there are slots for more of them."""
+    queue = Queue(*[To(organization(), due=100_000, is_failing=True, refuses=True) for _ in range(2 * SLOTS)])
+    async with dispatching(queue):
+        await trio.sleep(2)
+        others = [To(organization()) for _ in range(5)]
+        queue.receivers += others
+        before = sum(len(one.outcomes) for one in queue.receivers if one.is_failing)
+        await trio.sleep(2)
+        assert all(one.outcomes for one in others)
+        assert sum(len(one.outcomes) for one in queue.receivers if one.is_failing) > before
