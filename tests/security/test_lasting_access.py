@@ -236,3 +236,23 @@ async def test_nor_with_what_was_under_way_when_the_operator_did(stolen: Stolen,
     people.change("update sessions set revoked_at = null, second_factor_at = now()")
     assert (await stolen.thief("POST", "/api/user/mfa/backup-codes/regenerate")).status == 401
     assert people.rows("select from backup_codes") == []
+
+
+async def test_nor_takes_away_what_keeps_others_out(stolen: Stolen, postern: Postern, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to that end were under way, with a fresh proof, when the owner signed out everywhere."""
+    people, ada = stolen.people, stolen.ada
+    people.change("update sessions set proved_at = now(), second_factor_at = now()")
+    options = (await stolen.thief("POST", "/api/user/passkeys/options")).json()
+    made = await stolen.thief("POST", "/api/user/passkeys", {"credential": Passkey.made().create(options)})
+    people.connect(ada)
+    people.change(
+        "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')",
+        ada.user,
+    )
+    ended = partial(people.change, "update sessions set revoked_at = now() where user_id = %s", ada.user)
+    meanwhile(monkeypatch, postern.identity.reauthentication, "require", ended)
+    for path in ("mfa", f"passkeys/{made.json()['id']}", "identities/websuite"):
+        people.change("update sessions set revoked_at = null")
+        assert (await stolen.thief("DELETE", f"/api/user/{path}")).status == 401, path
+    for kept in ("mfa_secrets", "passkeys", "identities"):
+        assert len(people.rows(f"select from {kept} where user_id = %s", ada.user)) == 1, kept

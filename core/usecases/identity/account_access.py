@@ -10,8 +10,8 @@ from ports.unit_of_work import UnitOfWork
 
 
 async def require_living(uow: UnitOfWork, session: SessionId) -> None:
-    """For whatever gives the account another way in, or another proof: who has ended the session since the request came in wanted an end to
-    this, too. Called with the account held. Raises `Unauthorized`.
+    """For whatever gives the account another way in or another proof, or takes one away: who has ended the session since the request came
+    in wanted an end to this, too. Called with the account held. Raises `Unauthorized`.
     """
     if not await uow.sessions.lives(session):
         raise Unauthorized("The session has ended", words="session_ended")

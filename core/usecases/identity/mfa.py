@@ -168,8 +168,12 @@ class Mfa:
         return codes
 
     async def disable(self, caller: Caller, actor: Actor) -> None:
-        """Deletes secret and codes, and a pending set-up too; passkeys stay, and are asked for no more. May be repeated."""
+        """Deletes secret and codes, and a pending set-up too; passkeys stay, and are asked for no more. May be repeated. Raises
+        `Unauthorized` when the session has ended.
+        """
         async with self._unit_of_work() as uow:
+            await uow.accounts.hold(caller.user)
+            await require_living(uow, caller.session)
             await self.end(uow, caller, actor)
             await uow.commit()
 

@@ -27,7 +27,7 @@ from core.domain.identity.passkeys import (
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.frozen import replace
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
 from ports.identity.devices import UserAgents
@@ -183,11 +183,12 @@ class Passkeys:
     async def remove(self, caller: Caller, passkey: PasskeyId, actor: Actor) -> None:
         """All other sessions end, as with a new password: somebody may have come in by it. The last way into the account stays. With the
         last passkey of somebody whose second factor is passkeys alone, that is off. The person is told by mail. Raises `NotFound` and
-        `LastWayIn`.
+        `LastWayIn`; and `Unauthorized` when the session has ended.
         """
         user, now = caller.user, self._clock.now()
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
+            await require_living(uow, caller.session)
             held = await uow.passkeys.find_held(user, passkey)
             if held is None:
                 raise _unknown()

@@ -626,7 +626,7 @@ async def test_passkeys_go_with_the_account(ada: Owner) -> None:
 
 
 # With the caller's question and that of the fresh proof, and without the limits by address, which cost one more.
-ROUND_TRIPS = [(OPTIONS, 4), (PASSKEYS, 4), (SIGN_IN_OPTIONS, 1), (SIGN_IN, 5), ("list", 2), ("remove", 5)]
+ROUND_TRIPS = [(OPTIONS, 4), (PASSKEYS, 4), (SIGN_IN_OPTIONS, 1), (SIGN_IN, 5), ("list", 2), ("remove", 6)]
 
 
 async def test_round_trips(ada: Owner, log: CapturedLog) -> None:

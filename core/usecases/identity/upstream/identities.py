@@ -110,11 +110,13 @@ class Identities:
 
     async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
         """All other sessions end, as with a new password: somebody may have come in by it. An application ends none, and takes away only
-        what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, and `LastWayIn`.
+        what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, `LastWayIn`, and
+        `Unauthorized` when the session has ended.
         """
         key = provider_key(provider)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
+            await require_living(uow, caller.session)
             if caller.service:
                 held = await uow.identities.hold_in_service(caller.user, key, caller.organization, caller.service)
             else:

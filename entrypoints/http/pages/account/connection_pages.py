@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, Unauthorized
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.identities import Identity
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
@@ -89,7 +89,7 @@ async def ask_to_disconnect(call: Call[None, None, ProviderPath], postern: Poste
     return await _asked_to_disconnect(call, postern)
 
 
-@page.post(_DISCONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
+@page.post(_DISCONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider, Unauthorized))
 async def disconnect(call: Call[BoundForm, None, ProviderPath], postern: Postern) -> Page:
     """Disconnect an account at a provider
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited, Refusal
+from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited, Refusal, Unauthorized
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.devices import LONGEST_NAME
 from core.domain.identity.passkeys import Passkey
@@ -110,7 +110,7 @@ async def ask_to_remove_passkey(call: Call[None, None, PasskeyPath], postern: Po
     return _ask(call, postern, await _own(call, postern))
 
 
-@page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
+@page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(Unauthorized,))
 async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPath], postern: Postern) -> Page:
     """Remove a passkey
 

@@ -187,7 +187,7 @@ async def ask_to_turn_off(call: Call, postern: Postern) -> bytes:
     return ask(call, postern, SECOND_FACTOR, _OFF, name=name, button="two_step_off.button", back=SECOND_FACTOR, ends=requiring)
 
 
-@page.post(_OFF, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)
+@page.post(_OFF, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR, refuses=(Unauthorized,))
 async def turn_off(call: Call[BoundForm], postern: Postern) -> Page:
     """Turn off two-step sign-in"""
     await postern.identity.mfa.disable(call.caller, call.actor)
