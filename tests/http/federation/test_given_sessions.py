@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.usecases.federation import given_sessions
 from tests.http.client import refused
 from tests.http.federation.relying import INTROSPECT, REVOKE, Relying, claims_of, oauth
 
@@ -27,6 +28,14 @@ async def test_a_service_of_the_organization_learns_what_a_token_says(relying: R
         "token_use": "refresh",
         "username": "ada@example.org",
     }
+
+
+async def test_each_of_more_tokens_than_are_remembered_says_its_own(relying: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_sessions, "_MOST_TOKENS", 2)
+    tokens = [(await relying.signed_in(relying.page))["access_token"] for _ in range(3)]
+    for token in (*tokens, *reversed(tokens), tokens[0]):
+        told = await relying.introspect(relying.shop, token)
+        assert (told["active"], told["jti"], told["sid"]) == (True, claims_of(token)["jti"], claims_of(token)["sid"])
 
 
 async def test_an_applications_own_token_is_good_among_its_siblings(relying: Relying) -> None:
