@@ -53,6 +53,14 @@ async def _arrived(page: Page, site: Site, at: str, field: str) -> dict[str, lis
     return fields
 
 
+async def _sent(page: Page, label: str) -> None:
+    """With scripts, a page that leaves by itself is left before it has loaded."""
+    if page.scripts:
+        await page.click(label)
+    else:
+        await page.follow(label)
+
+
 async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
@@ -62,26 +70,17 @@ async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider:
     assert "Sign in to App" in await page.text()
     await page.fill("E-mail address", person.email)
     await page.fill("Password", PASSWORD)
-    if page.scripts:
-        await page.click("Sign in")
-    else:
-        await page.follow("Sign in")
+    await _sent(page, "Sign in")
     assert (await _arrived(page, site, ACS, "SAMLResponse"))["RelayState"] == ["here"]
     # The second time nobody is asked, though the form of another site brings no cookies.
     site.forms[_START] = _form(sso(), authn_request())
     await page.open(_START)
-    if page.scripts:
-        await page.click("Go")
-    else:
-        await page.follow("Go")
+    await _sent(page, "Go")
     await _arrived(page, site, ACS, "SAMLResponse")
     (kept,) = provider.people.rows("select * from saml_sessions")
     site.forms[_START] = _form(slo(), logout_request(person.email, str(kept["id"])))
     await page.open(_START)
-    if page.scripts:
-        await page.click("Go")
-    else:
-        await page.follow("Go")
+    await _sent(page, "Go")
     told = await _arrived(page, site, SLO, "SAMLResponse")
     assert b"UnknownPrincipal" not in b64decode(told["SAMLResponse"][0])
     assert provider.people.rows("select * from sessions where revoked_at is null and user_id = %s", person.user) == []
@@ -97,16 +96,10 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     await page.open(asking())
     await page.fill("E-mail address", person.email)
     await page.fill("Password", PASSWORD)
-    if page.scripts:
-        await page.click("Sign in")
-    else:
-        await page.follow("Sign in")
+    await _sent(page, "Sign in")
     await _arrived(page, site, ACS, "SAMLResponse")
     await page.open("/ui")
-    if page.scripts:
-        await page.click("Sign out")
-    else:
-        await page.follow("Sign out")
+    await _sent(page, "Sign out")
     await page.arrived(SLO)
     method, _, query = site.visits[-1].partition(" ")
     assert (method, "SAMLRequest=" in query, page.violations) == ("GET", True, [])
