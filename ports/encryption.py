@@ -7,6 +7,9 @@ from core.frozen import Frozen
 
 
 class KeyRing(Protocol):
+    def __hash__(self) -> int:
+        """Each is itself, and no other."""
+
     def seal(self, plaintext: bytes, context: str) -> bytes:
         """Encrypt under the ring's first key. `context` names the table, column and row; opening it elsewhere fails."""
 

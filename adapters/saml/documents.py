@@ -52,8 +52,9 @@ class XmlDocuments:
     async def _message(self, name: str, envelope: Envelope, certificates: tuple[str, ...]) -> Any:
         """A short one without signatures to check is read at once: that takes less time than a thread's beginning."""
         reading = sys.modules.get(_READING) if self._has_read else None
-        if reading is not None and not certificates and reading.is_short(envelope):
-            return getattr(reading, name)(envelope, ())
+        document = reading.short(envelope) if reading is not None and not certificates else None
+        if document is not None:
+            return getattr(reading, name)(envelope, (), document)
         read = await self._threads.run(lambda: getattr(_module(_READING), name)(envelope, certificates))
         self._has_read = True
         return read

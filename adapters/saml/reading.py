@@ -43,14 +43,14 @@ _LARGEST_INDEX: Final = 65_535
 _UPLOAD: Final = "Upload the service provider's metadata as XML in UTF-8, without a document type"
 
 
-def is_short(envelope: Envelope) -> bool:
-    """Whether it is read within a fraction of a millisecond. Of a longer one no more than that much is unpacked."""
+def short(envelope: Envelope) -> bytes | None:
+    """One that is read within a fraction of a millisecond, unpacked. Of a longer one no more than that much is unpacked, and it is None.
+    Raises `MessageRefused`.
+    """
     if len(envelope.packed) > _SHORT:
-        return False
-    try:
-        return len(unpacked(envelope, _SHORT)) <= _SHORT
-    except MessageRefused:
-        return True
+        return None
+    document = unpacked(envelope, _SHORT)
+    return document if len(document) <= _SHORT else None
 
 
 def unpacked(envelope: Envelope, most: int = LONGEST_MESSAGE) -> bytes:
@@ -126,8 +126,8 @@ def _require_few(root: Element) -> None:
             raise MessageRefused(f"one of its elements has more than {_MOST_ATTRIBUTES} attributes")
 
 
-def read_authn_request(envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
-    root, head = _message(envelope, "AuthnRequest", certificates)
+def read_authn_request(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> AuthnRequest:
+    root, head = _message(envelope, "AuthnRequest", certificates, document)
     policy = _one(root, PROTOCOL, "NameIDPolicy")
     subject = _one(root, ASSERTION, "Subject")
     name_id = None if subject is None else _one(subject, ASSERTION, "NameID")
@@ -148,8 +148,8 @@ def read_authn_request(envelope: Envelope, certificates: tuple[str, ...]) -> Aut
     )
 
 
-def read_logout_request(envelope: Envelope, certificates: tuple[str, ...]) -> LogoutRequest:
-    root, head = _message(envelope, "LogoutRequest", certificates)
+def read_logout_request(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> LogoutRequest:
+    root, head = _message(envelope, "LogoutRequest", certificates, document)
     name_id = _one(root, ASSERTION, "NameID")
     if name_id is None:
         raise MessageRefused("it has no NameID", "Send the NameID of the assertion, unencrypted")
@@ -162,8 +162,8 @@ def read_logout_request(envelope: Envelope, certificates: tuple[str, ...]) -> Lo
     )
 
 
-def read_logout_response(envelope: Envelope, certificates: tuple[str, ...]) -> LogoutResponse:
-    root, head = _message(envelope, "LogoutResponse", certificates)
+def read_logout_response(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> LogoutResponse:
+    root, head = _message(envelope, "LogoutResponse", certificates, document)
     status = _one(root, PROTOCOL, "Status")
     code = None if status is None else _one(status, PROTOCOL, "StatusCode")
     below = None if code is None else _one(code, PROTOCOL, "StatusCode")
@@ -202,8 +202,9 @@ def read_metadata(document: bytes) -> Understood:
     )
 
 
-def _message(envelope: Envelope, name: str, certificates: tuple[str, ...]) -> tuple[Element, Head]:
-    root = parsed(unpacked(envelope))
+def _message(envelope: Envelope, name: str, certificates: tuple[str, ...], document: bytes | None) -> tuple[Element, Head]:
+    """`document`: the envelope's, where it is unpacked already."""
+    root = parsed(unpacked(envelope) if document is None else document)
     if root.tag != f"{{{PROTOCOL}}}{name}":
         raise MessageRefused(f"it is no {name}")
     return root, _head(root, envelope, certificates)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import structlog
@@ -76,8 +77,13 @@ class Standing(Frozen):
 
 
 def opened(keyring: KeyRing, signer: Signer) -> OpenSigner:
-    certificate = signer.certificate
-    return OpenSigner(certificate.pem, Secret(keyring.open(signer.sealed_private_key, sealing_context(certificate.id)).decode()))
+    return _opened(keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
+
+
+# What signs in a busy minute. The adapter that signs keeps as many keys.
+@lru_cache(maxsize=64)
+def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> OpenSigner:
+    return OpenSigner(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
 
 
 def identity_provider(issuer: str, organization_slug: str, service_slug: str) -> str:
