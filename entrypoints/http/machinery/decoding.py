@@ -153,6 +153,10 @@ class QueryReader(FieldsReader):
         super().__init__(kind, "The query")
 
 
+class ReadByPage(msgspec.Struct, frozen=True):
+    """A query that a page reads itself, by rules that are stricter. It is declared for the description."""
+
+
 class LinkReader:
     """The query of a page. Links pass through programs that add fields and break characters: of several fields with one name the first
     counts, and what cannot be decoded becomes U+FFFD.

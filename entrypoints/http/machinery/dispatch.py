@@ -26,7 +26,7 @@ from entrypoints.http.machinery.browsers import BindsForms, prove_first, require
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name
 from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
-from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, Receive, convert
+from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, convert
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
@@ -309,7 +309,7 @@ class _Target:
         self.endpoint = endpoint
         self.waits = endpoint.waits
         self.body = endpoint.accepts.reader(endpoint.body_type, body_limit) if endpoint.body_type is not None else None
-        self.query = (LinkReader if endpoint.is_page else QueryReader)(endpoint.query_type) if endpoint.query_type is not None else None
+        self.query = _query_reader(endpoint)
         self.takes_own_form = endpoint.is_page and endpoint.method != "GET" and not endpoint.foreign
         self.binds_forms = endpoint.caller if self.takes_own_form and isinstance(endpoint.caller, BindsForms) else None
         # It waits for nothing, admits everybody and decodes nothing: it needs neither a deadline nor a task switch.
@@ -350,6 +350,12 @@ class _Target:
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+
+def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:
+    if endpoint.query_type is None or issubclass(endpoint.query_type, ReadByPage):
+        return None
+    return (LinkReader if endpoint.is_page else QueryReader)(endpoint.query_type)
 
 
 class Routes:

@@ -32,6 +32,7 @@ from entrypoints.http.machinery.browsers import (
 )
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
+from entrypoints.http.machinery.decoding import ReadByPage
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
@@ -73,8 +74,8 @@ class SamlPath(msgspec.Struct, frozen=True):
     service_slug: SlugOfService
 
 
-class SamlQuery(msgspec.Struct, frozen=True):
-    """For the description: what is sent is read by the rules of SAML, which are stricter."""
+class SamlQuery(ReadByPage, frozen=True):
+    """Read by the rules of SAML."""
 
     SAMLRequest: str = ""
     """The request, compressed by DEFLATE, in base64."""
