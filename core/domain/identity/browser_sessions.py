@@ -71,11 +71,3 @@ def session_token(flow: FlowId, browser: Secret, proof: Secret, key: bytes) -> T
     """
     text = f"{flow} {browser.reveal()} {proof.reveal()}"
     return Token(urlsafe_b64encode(hmac.digest(key, text.encode("utf-8", "surrogatepass"), sha256)).rstrip(b"=").decode())
-
-
-def parting_secret(session: Secret, key: bytes) -> Token:
-    """For the flow of a sign-out, in a browser that has no secret for flows but the cookie of a session: the same for each click. Whoever
-    has that cookie, of a session that ends with this, cannot derive it.
-    """
-    text = f"sign-out {session.reveal()}"
-    return Token(urlsafe_b64encode(hmac.digest(key, text.encode("utf-8", "surrogatepass"), sha256)).rstrip(b"=").decode())

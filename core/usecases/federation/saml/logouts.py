@@ -25,7 +25,6 @@ from core.domain.federation.saml.messages import (
 )
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
 from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId, UserId
-from core.domain.identity.browser_sessions import parting_secret
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
@@ -37,7 +36,6 @@ from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
 from core.usecases.federation.saml.recording import Recorder
 from core.usecases.federation.saml.sign_in import FLOW_LIFETIME, NAME_IDS
-from core.usecases.identity.browser_sessions import BROWSERS
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -200,10 +198,6 @@ class SamlLogouts:
                     await uow.flows.add(flow, browser.digest())
             await uow.commit()
         return flow
-
-    async def secret_after(self, session: Token) -> Token:
-        """For the flows of a browser that has no secret for them, since it was closed in the meantime, and signs out."""
-        return parting_secret(session, await self._server_secrets.get(BROWSERS))
 
     async def begun(self, browser: Token) -> Flow | None:
         """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""

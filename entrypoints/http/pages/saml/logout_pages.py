@@ -16,7 +16,7 @@ from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, Finished, Next, Onward, Told
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session, keep_flow_secret, session_token
+from entrypoints.http.machinery.browser_cookies import forget_session, session_token
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -114,19 +114,14 @@ async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = 
     """
     caller: Caller | None = call.request.caller
     logouts = postern.federation.saml_logouts
-    base_url = postern.foundation.public_url
-    session = session_token(call.request, base_url)
     browser, kept = browser_secret(call, postern)
-    if kept and session is not None:
-        # The next click brings the cookie of the session, and not what this answer hands over.
-        browser = await logouts.secret_after(session)
-        kept = keep_flow_secret(browser, base_url)
     flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back)
-    if flow is None and (session is not None or not kept):
+    if flow is None and not kept:
         # Of two clicks, the second finds nobody or nothing to end, and its answer is the one that counts.
         flow = await logouts.begun(browser)
+    base_url = postern.foundation.public_url
     # Whose browser has sent none, as with what another site loads, keeps what it has.
-    headers = () if session is None else forget_session(base_url)
+    headers = () if session_token(call.request, base_url) is None else forget_session(base_url)
     return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
 
 
