@@ -231,16 +231,16 @@ _SIGN_IN_TO: Final = """
 
 _KEEP: Final = "update flows set session_id = %(session)s where id = %(id)s"
 
-_COMPLETE: Final = """
-    update flows set completed_at = %(at)s where id = %(id)s and completed_at is null and expires_at > %(at)s returning id
+
+def _completing(further: LiteralString = "") -> LiteralString:
+    return f"""
+    update flows set completed_at = %(at)s{further} where id = %(id)s and completed_at is null and expires_at > %(at)s returning id
 """
 
+
+_COMPLETE: Final[LiteralString] = _completing()
+
 _DEMAND_COMPLETION: Final[LiteralString] = f"""
-    with completed as (
-             update flows
-                set completed_at = %(at)s, wanted = wanted || %(how)s
-              where id = %(id)s and completed_at is null and expires_at > %(at)s
-          returning id
-         )
+    with completed as ({_completing(", wanted = wanted || %(how)s")})
     {demanding("select id from completed")}
 """
