@@ -8,7 +8,6 @@ from core.domain.errors import Refusal
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit, caller_in, session_token
 from core.domain.identity.callers import Caller
-from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, proof_digest
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
@@ -143,10 +142,6 @@ class BrowserSessions:
     async def _passkey(self, visit: Visit, user: UserId, given: Assertion) -> UsedPasskey:
         return await self._passkeys.use(given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user)
 
-    async def sign_out(self, caller: Caller, client: Client) -> None:
-        """Ends the session, and all that applications opened from it. May be repeated."""
-        await self._sessions.sign_out(caller.session, client.actor(caller.user))
-
     async def _landing(self, visit: Visit, secret: Secret) -> "_InBrowser":
         token = session_token(visit.flow.id, visit.browser, secret, await self._server_secrets.get(BROWSERS))
         return _InBrowser(self._sessions, self._clock, visit, token, proof_digest(visit.browser, secret))
@@ -155,7 +150,7 @@ class BrowserSessions:
         landed = admitted.kept
         if visit.current is not None and visit.current.user != landed.user:
             # In a unit of work of its own: it holds another account.
-            await self.sign_out(visit.current, visit.client)
+            await self._sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
         return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
