@@ -172,9 +172,13 @@ class Dispatcher(Generic[To, Due]):
             began = trio.current_time()
             while await self._claim(nursery, failing=failing):
                 await trio.sleep(_SETTLING)
-                if trio.current_time() >= began + _AT_A_TIME if failing else self._is_turn_of_failing():
+                if self._makes_room(began, failing=failing):
                     self._look.set()
                     break
+
+    def _makes_room(self, began: float, *, failing: bool) -> bool:
+        """For the other kind."""
+        return trio.current_time() >= began + _AT_A_TIME if failing else self._is_turn_of_failing()
 
     def _is_turn_of_failing(self) -> bool:
         return trio.current_time() >= self._failing_asked + _FAILING_FIRST
