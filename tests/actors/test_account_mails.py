@@ -25,6 +25,7 @@ from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 from tests.mail_server import mail_server
+from tests.patience import PATIENCE
 
 BASE_URL = "https://id.example.org"
 EMAIL = Email("ada@example.org")
@@ -100,7 +101,7 @@ async def test_a_request_succeeds_while_nobody_takes_mail(emptied_database_url: 
     async with opened(emptied_database_url, tmp_path, "smtp://127.0.0.1:1") as postern:
         async with at_work(postern):
             await register(postern)
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 while not [state for state in await postern.foundation.jobs.state() if state.kind == "mail" and state.waiting]:
                     await trio.sleep(0.02)
         (mail,) = [state for state in await postern.foundation.jobs.state() if state.kind == "mail"]

@@ -21,6 +21,7 @@ from core.usecases.tenancy.invitations import Invitations
 from tests.actors.observed import no_spread
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 FILL = """
     with owners as (
@@ -102,7 +103,7 @@ async def test_it_waits_for_nobody_and_nobody_for_it(store: Store) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answer)
         await held.wait()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             assert await sweeper.sweep() == 29
         done.set()
     assert await sweeper.sweep() == 1

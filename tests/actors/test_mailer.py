@@ -16,6 +16,7 @@ from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog
 from tests.mail_server import MailServer, mail_server
+from tests.patience import PATIENCE
 
 LINK = "https://id.example.org/reset?token=very-secret-token"
 MAIL = Mail("alice@example.org", "Reset your password", f"Follow {LINK}\n", f"<p>{LINK}</p>\n")
@@ -34,7 +35,7 @@ async def jobs(store: Store) -> Rows:
 
 async def settled(store: Store, *, left: int) -> Rows:
     """The jobs, once each that is still there has been tried."""
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while True:
             rows = await jobs(store)
             if len(rows) == left and all(row["last_error"] for row in rows):
@@ -121,7 +122,7 @@ async def test_the_mail_in_hand_is_sent_before_the_mailer_stops(store: Store) ->
         async with trio.open_nursery() as nursery:
             await work(store, server, nursery)
             await queue_mail(store)
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 while "DATA" not in server.commands:
                     await trio.sleep(0.01)
             nursery.cancel_scope.cancel()

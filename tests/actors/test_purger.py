@@ -106,7 +106,7 @@ async def test_a_job_that_names_none_dies(store: Store, payload: dict[str, str |
         await uow.jobs.add(NewJob(PURGE_JOB, payload))
         await uow.commit()
     async with working(store):
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             while (rows := await jobs(store))[0]["state"] != "dead":
                 await trio.sleep(0.02)
     assert rows[0]["last_error"] == "The payload names no organization"

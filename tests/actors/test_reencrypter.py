@@ -13,6 +13,7 @@ from core.domain.jobs import NewJob
 from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, reencryption_job
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
+from tests.patience import PATIENCE
 
 OLD, NEW = EncryptionKey("first", b"1" * 32), EncryptionKey("second", b"2" * 32)
 
@@ -43,7 +44,7 @@ async def test_after_a_rotation_old_values_are_sealed_under_the_new_key(store: S
     await add(store, *(NewJob("mail", {"number": number}, sealed=True) for number in range(5)), reencryption_job(ring))
     async with trio.open_nursery() as nursery:
         await work(store, ring, nursery)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while await reencryption_jobs(store):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
@@ -56,7 +57,7 @@ async def test_a_process_without_the_new_key_leaves_the_job_to_another(store: St
     await add(store, reencryption_job(AesGcmKeyRing([NEW, OLD])))
     async with trio.open_nursery() as nursery:
         await work(store, AesGcmKeyRing([OLD]), nursery)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while not (rows := await reencryption_jobs(store))[0]["last_error"]:
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
@@ -68,7 +69,7 @@ async def test_a_payload_without_a_key_dies(store: Store) -> None:
     await add(store, NewJob(REENCRYPTION_JOB, {}))
     async with trio.open_nursery() as nursery:
         await work(store, AesGcmKeyRing([OLD]), nursery)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while (rows := await reencryption_jobs(store))[0]["state"] != "dead":
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()

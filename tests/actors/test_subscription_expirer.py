@@ -14,6 +14,7 @@ from core.usecases.services.subscriptions import Subscriptions
 from tests.actors.observed import no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 
 class Shop:
@@ -146,7 +147,7 @@ async def test_what_somebody_is_about_to_change_is_left_to_them_and_looked_at_ag
     (held, _) = await shop.store.query("select id from subscriptions")
     async with await Connection.connect(shop.store.url) as connection, connection.transaction():
         await connection.execute("select from subscriptions where id = %s for update", [held["id"]])
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             assert (await shop.subscriptions.expire_due(None, 10))[0] == 1
     assert (await shop.subscriptions.expire_due(None, 10))[0] == 1
 

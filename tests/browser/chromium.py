@@ -15,12 +15,14 @@ from typing import Any, Final
 
 import trio
 
+from tests.patience import PATIENCE
+
 # The one without windows needs half the time of the other.
 PROGRAMS: Final = ("chromium-headless-shell", "chromium")
 
 Hear = Callable[[str, Mapping[str, Any]], None]
 
-PATIENCE: Final = 30.0
+
 _FLAGS: Final = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage"),
     # Nothing but the pages under test is asked for anything.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from tests.browser.chromium import PATIENCE
+from tests.patience import PATIENCE
 
 # A page that leaves by itself is passed over when its reader goes back, and some builds of Chromium remark that it led on to another site.
 # Both are as they should be.

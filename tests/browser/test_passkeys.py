@@ -8,11 +8,11 @@ import pytest
 import trio
 
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.chromium import PATIENCE
 from tests.browser.page import Page
 from tests.http.pages.account.conftest import COOKIE, Home, home
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD
+from tests.patience import PATIENCE
 
 __all__ = ["home"]  # a fixture
 

@@ -18,6 +18,7 @@ from core.domain.errors import Overloaded
 from core.domain.identity.precedence import Precedence
 from core.domain.secrets import Password
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 QUICK = Argon2Parameters(memory_kib=64, iterations=1)
 
@@ -183,7 +184,7 @@ class Gate:
         return True
 
     async def wait_until_running(self, number: int) -> None:
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while self.running < number:
                 await trio.sleep(0.001)
 

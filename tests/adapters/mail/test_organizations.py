@@ -28,6 +28,7 @@ from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
 from tests.mail_server import MailServer as Receiver
 from tests.mail_server import mail_server, scripted_server
+from tests.patience import PATIENCE
 
 HOST: Final = "smtp.acme.example"
 PUBLIC: Final = "93.184.215.14"
@@ -145,7 +146,7 @@ def hanging(connection: socket.socket) -> None:
 async def test_a_server_that_hangs_holds_nobody_longer_than_this() -> None:
     with scripted_server(hanging) as port:
         ours = Posting(port, PUBLIC, time_outs=TimeOuts(5, 5, 0.2))
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             assert "longer than" in await ours.failure()
 
 

@@ -19,6 +19,7 @@ from ports.mail import MailDelayed, MailRefused, MailTransport
 from tests.adapters.mail.letters import ID, LINK, SENDER, FixedClock, mail
 from tests.conftest import CapturedLog
 from tests.mail_server import LOOPBACK, MailServer, mail_server, scripted_server
+from tests.patience import PATIENCE
 
 PASSWORD = "pä/#ss:w@rd"
 USERS = {"postern@example.org": PASSWORD}
@@ -366,7 +367,7 @@ async def test_no_descriptor_is_left_open() -> None:
 
 async def _no_thread_left() -> None:
     """Trio's cache of idle threads names its threads by what they last did."""
-    with trio.fail_after(1):
+    with trio.fail_after(PATIENCE):
         while any("hold" in thread.name for thread in threading.enumerate()):
             await trio.sleep(0.01)
 

@@ -9,6 +9,7 @@ from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.jobs import Job, NewJob
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 
 async def heard(doorbell: PostgresDoorbell, topic: str, within: float = 0.0) -> bool:
@@ -116,7 +117,7 @@ async def test_after_a_lost_connection_everybody_looks_for_work(store: Store) ->
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
             await uow.commit()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while not found:
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()

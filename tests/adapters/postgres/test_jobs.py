@@ -18,6 +18,7 @@ from core.domain.json import Json
 from core.domain.mail import Mail
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 LEASE = timedelta(minutes=1)
 SECRET_LINK = "https://id.example.org/reset?token=only-for-ada"
@@ -139,7 +140,7 @@ async def test_a_claim_does_not_wait_for_another_that_is_under_way(store: Store,
     _, second = await add(store, NewJob("mail", {}), NewJob("mail", {}))
     async with await Connection.connect(store.url) as other, other.transaction():
         await other.execute("select from jobs order by id limit 1 for update")
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             assert [job.id for job in await queue.claim(["mail"], 1, LEASE)] == [second]
 
 
@@ -287,7 +288,7 @@ async def test_a_claim_reads_neither_a_long_backlog_nor_a_crowd_of_later_jobs(fr
         assert len(await queue.claim(["mail", "webhook"], 10, LEASE)) == 10
         await queue.next_due(["mail", "webhook"])
     await fresh_store.kill_backends()  # a backend that ends has reported its figures
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while True:
             (read,) = await fresh_store.query(
                 "select seq_scan, idx_tup_fetch + seq_tup_read as rows from pg_stat_user_tables where relname = 'jobs'"

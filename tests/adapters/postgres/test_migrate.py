@@ -10,6 +10,7 @@ import trio
 from adapters.postgres import locks, migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
+from tests.patience import PATIENCE
 
 TWO = (
     Migration(1, "planets", "create table planets (id integer primary key); insert into planets values (1);"),
@@ -89,7 +90,7 @@ async def test_who_waits_for_another_finds_it_done(empty_schema_url: str) -> Non
     async with await Connection.connect(empty_schema_url) as other, trio.open_nursery() as nursery, other.transaction():
         await other.execute("select pg_advisory_xact_lock(%s, %s)", (locks.NAMESPACE, locks.MIGRATION))
         nursery.start_soon(wait_and_migrate)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while not said:
                 await trio.sleep(0.01)
         assert await tables(empty_schema_url) == set()
@@ -190,7 +191,7 @@ async def test_a_migration_whose_connection_is_cut_leaves_nothing(empty_schema_u
 
 async def test_a_migration_that_is_cancelled_leaves_nothing_and_lets_the_next_one_in(empty_schema_url: str) -> None:
     long = (Migration(1, "rings", "create table rings (id integer); select pg_sleep(60);"),)
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         with trio.move_on_after(0.2):
             await migrate.migrate(empty_schema_url, silent, long)
         assert await tables(empty_schema_url) == set()
@@ -211,7 +212,7 @@ async def test_a_table_in_use_is_asked_for_again(empty_schema_url: str, monkeypa
     async with await Connection.connect(empty_schema_url) as reader, trio.open_nursery() as nursery, reader.transaction():
         await reader.execute("select * from planets")
         nursery.start_soon(widen)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while "A table is in use; trying again …" not in said:
                 await trio.sleep(0.01)
     assert done == [[wider[1]]]

@@ -13,6 +13,7 @@ from core.domain import rate_limits
 from core.domain.errors import Unavailable
 from core.domain.rate_limits import Bucket, Place, RateLimit
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 SLOW = RateLimit("slow", burst=10, seconds_per_request=1000)
 
@@ -136,7 +137,7 @@ async def test_takes_update_within_the_page(fresh_store: Store) -> None:
     for _ in range(20):
         await buckets.take(SLOW, "a")
     await fresh_store.kill_backends()  # a backend that ends has reported its figures
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while True:
             (row,) = await fresh_store.query(
                 "select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_user_tables where relname like 'rate%'"

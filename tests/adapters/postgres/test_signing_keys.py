@@ -9,6 +9,7 @@ import trio
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -96,7 +97,7 @@ async def test_of_many_first_starts_one_makes_the_keys_and_readers_do_not_wait(s
             await uow.signing_keys.hold()
             if not await uow.signing_keys.all():
                 await uow.signing_keys.add(key(f"key{number}", KeyState.CURRENT))
-                with trio.fail_after(2):
+                with trio.fail_after(PATIENCE):
                     assert await stored(store) == []
                 await uow.commit()
                 made.append(number)

@@ -18,6 +18,7 @@ from core.domain.jobs import NewJob
 from core.domain.record.events import SYSTEM, Event, Target
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.adapters.postgres.wire import open_server
+from tests.patience import PATIENCE
 
 
 def registered(store: Store) -> Event:
@@ -281,7 +282,7 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_took_place
         store = make_store(database_url, pool)
         async with store.unit_of_work() as uow:
             await uow.accounts.add(store.account(), None)
-            with trio.fail_after(3), pytest.raises(Unavailable):
+            with trio.fail_after(PATIENCE), pytest.raises(Unavailable):
                 await uow.commit()
         assert await store.count("users") == 1
         await pool.aclose()

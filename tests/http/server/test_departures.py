@@ -11,6 +11,7 @@ from quart_trio import QuartTrio
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import GET, Certificate, Client, Receive, Send, answer, application, echo, running
+from tests.patience import PATIENCE
 from tests.tools import place_of
 
 HOST = b"Host: postern.test\r\n"
@@ -75,7 +76,7 @@ async def test_a_client_that_hangs_up_cancels_the_handler(kind: str, go: Any) ->
         await client.send(GET)
         await waiting.begun.wait()
         await go(client)
-        with trio.fail_after(1):
+        with trio.fail_after(PATIENCE):
             await waiting.cancelled.wait()
 
 
@@ -87,7 +88,7 @@ async def test_a_client_that_hangs_up_behind_a_pipelined_request_cancels_the_han
         await waiting.begun.wait()
         await client.send(GET)
         await client.stream.aclose()
-        with trio.fail_after(1):
+        with trio.fail_after(PATIENCE):
             await waiting.cancelled.wait()
 
 

@@ -14,6 +14,7 @@ from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import GET, Client, Receive, RunningServer, Send, answer, application, greet, running, until
+from tests.patience import PATIENCE
 
 HOST = b"Host: postern.test\r\n"
 
@@ -40,7 +41,7 @@ async def test_idle_connections_are_closed_after_a_last_call() -> None:
         client = await server.connect()
         await client.ask()
         server.shutdown.set()
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             assert await client.closed()
             await server.finished.wait()
 
@@ -67,7 +68,7 @@ async def one_connection(served: Application) -> AsyncIterator[tuple[Connection,
         client.setblocking(False)
         connection = Connection(worker, accepted, trio.SocketStream(trio.socket.from_stdlib_socket(accepted)), "http")
         worker.connections.enter(connection, None)
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(connection.run)
                 yield connection, client
@@ -160,7 +161,7 @@ async def test_what_does_not_finish_in_time_is_cut_short(log: CapturedLog) -> No
         await client.send(GET)
         await trio.sleep(0.05)
         server.shutdown.set()
-        with trio.fail_after(1):
+        with trio.fail_after(3):
             assert await client.closed()
             await server.finished.wait()
     assert len(log.events("drain_cut_short")) == 1

@@ -12,6 +12,7 @@ from quart_trio import QuartTrio
 
 from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import GET, Receive, RunningServer, Send, answer, application, echo, greet, running, until
+from tests.patience import SOONER
 
 HOST = b"Host: postern.test\r\n"
 
@@ -33,7 +34,7 @@ async def test_idle_connections_are_closed_in_time(served: Any) -> None:
         for client in clients:
             assert (await client.ask()).status == 200
         began = trio.current_time()
-        with trio.fail_after(1):
+        with trio.fail_after(SOONER):
             for client in clients:
                 assert await client.closed()
         assert trio.current_time() - began > 0.3
@@ -42,7 +43,7 @@ async def test_idle_connections_are_closed_in_time(served: Any) -> None:
 async def test_a_connection_that_never_asks_is_closed_in_time() -> None:
     async with running(application(greet), ServerSettings(keep_alive=0.2)) as server:
         client = await server.connect()
-        with trio.fail_after(1):
+        with trio.fail_after(SOONER):
             assert await client.closed()
 
 
@@ -65,7 +66,7 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off() -> None:
                 await trio.sleep(0.05)
 
         nursery.start_soon(drip)
-        with trio.fail_after(1):
+        with trio.fail_after(SOONER):
             assert (await client.answer()).status == 408
         nursery.cancel_scope.cancel()
 
@@ -73,7 +74,7 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off() -> None:
 async def test_a_body_that_pauses_too_long_is_cut_off() -> None:
     async with running(application(echo), ServerSettings(silence=0.2)) as server:
         client = await server.connect()
-        with trio.fail_after(1):
+        with trio.fail_after(SOONER):
             got = await client.ask(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\n\r\nbo")
         assert (got.status, json.loads(got.body)["error_code"]) == (408, "BAD_REQUEST")
 
@@ -90,7 +91,7 @@ async def test_a_body_that_drips_is_cut_off() -> None:
                 await trio.sleep(0.05)
 
         nursery.start_soon(drip)
-        with trio.fail_after(2):
+        with trio.fail_after(SOONER):
             assert (await client.answer(b"POST")).status == 408
         nursery.cancel_scope.cancel()
 
@@ -124,7 +125,7 @@ async def test_a_client_that_does_not_read_loses_its_connection() -> None:
     async with running(application(endless), ServerSettings(silence=0.2, watch_interval=10)) as server:
         client = await server.connect()
         await client.send(GET)
-        with trio.fail_after(2):
+        with trio.fail_after(SOONER):
             await ended.wait()
 
 
@@ -193,7 +194,7 @@ async def test_a_crowd_of_idle_and_slow_clients_does_not_keep_others_waiting() -
         began = trio.current_time()
         assert (await server.ask()).status == 200
         assert trio.current_time() - began < 0.3
-        with trio.fail_after(3):
+        with trio.fail_after(SOONER):
             for stream in server.opened[:450]:
                 async for _ in stream:
                     pass

@@ -12,6 +12,7 @@ from quart_trio import QuartTrio
 from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import GET, Receive, Send, answer, application, echo, greet, running, whole_body
+from tests.patience import PATIENCE
 
 HOST = b"Host: postern.test\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -293,7 +294,7 @@ async def test_what_is_not_a_request_is_answered_and_the_connection_closed(reque
         client = await server.connect()
         await client.send(request_bytes)
         # The bytes that follow must never be taken for another request: exactly one answer, then the end.
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             answered = await client.raw()
         await client.stream.aclose()
         head, _, body = answered.partition(b"\r\n\r\n")

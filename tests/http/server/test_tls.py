@@ -12,6 +12,7 @@ import trio
 from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import Certificate, Receive, RunningServer, Send, application, echo, greet, running
+from tests.patience import PATIENCE, SOONER
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for(certificate: Cer
     async with secure(certificate, handshake=0.2) as server:
         stream = await trio.open_tcp_stream("127.0.0.1", server.port)
         async with stream:
-            with trio.fail_after(1):
+            with trio.fail_after(SOONER):
                 assert await stream.receive_some() == b""
 
 
@@ -84,7 +85,7 @@ async def test_idle_connections_are_closed_in_time(certificate: Certificate) -> 
         clients = [await server.connect() for _ in range(10)]
         for client in clients:
             await client.ask()
-        with trio.fail_after(2):
+        with trio.fail_after(SOONER):
             for client in clients:
                 assert await client.closed()
 
@@ -105,7 +106,7 @@ async def test_a_client_that_hangs_up_cancels_the_handler(certificate: Certifica
         await client.send(b"GET / HTTP/1.1\r\nHost: postern.test\r\n\r\n")
         await begun.wait()
         await client.stream.aclose()
-        with trio.fail_after(1):
+        with trio.fail_after(PATIENCE):
             await cancelled.wait()
 
 
@@ -117,5 +118,5 @@ async def test_a_drain_serves_what_has_arrived_and_closes_the_idle(certificate: 
         await asking.send(b"GET / HTTP/1.1\r\nHost: postern.test\r\n\r\n")
         server.shutdown.set()
         assert (await asking.answer()).status == 200
-        with trio.fail_after(3):
+        with trio.fail_after(PATIENCE):
             assert await idle.closed()

@@ -17,6 +17,7 @@ from tests.conftest import CapturedLog
 from tests.http.cast import Shops
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
+from tests.patience import PATIENCE
 
 LIST: Final = "/api/organizations/acme/users"
 HOUR: Final = timedelta(hours=1)
@@ -130,7 +131,7 @@ async def test_an_expensive_caller_leaves_connections_to_others(house: House, po
             for _ in range(2 * most):
                 nursery.start_soon(ask)
             await house.people.somebody_waits()
-            with trio.fail_after(3):
+            with trio.fail_after(PATIENCE):
                 while len(statuses) < 2 * most - MOST_WAITING - 1:
                     await trio.sleep(0.01)
                 assert set(statuses) == {503}

@@ -21,6 +21,7 @@ from tests.http.signing_in import enable_mfa
 from tests.http.upstream.house import ADA, House
 from tests.http.upstream.test_identities import Connecting
 from tests.http.upstream.test_provider_tokens import Holder
+from tests.patience import SOONER
 
 
 class Meanwhile:
@@ -529,7 +530,7 @@ async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(hous
     fake = house.sits()
     tabs = house.browser()
     fake.consent(await house.leave(tabs, house.direct()))
-    with trio.fail_after(5):
+    with trio.fail_after(SOONER):
         answers = await twice_at_once(tabs, fake.back(fake.asked, error="access_denied"))
     places = {one.header("location") for one in answers}
     assert ([one.status for one in answers], len(places)) == ([302] * 2, 1)
@@ -542,7 +543,7 @@ async def test_neither_waits_for_one_that_failed(house: House) -> None:
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))
     fake.fails = True
-    with trio.fail_after(5):
+    with trio.fail_after(SOONER):
         first, second = sorted(await twice_at_once(tabs, place), key=lambda one: one.status, reverse=True)
     assert (first.status, second.status) == (400, 302)
     tab = await tabs.tab().open(second.header("location") or "")
@@ -558,7 +559,7 @@ async def test_neither_waits_for_one_that_failed(house: House) -> None:
         raise Unavailable(retry_after=1)
 
     use_case.sign_in_with_proof = breaks
-    with trio.fail_after(5):
+    with trio.fail_after(SOONER):
         assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]
 
 

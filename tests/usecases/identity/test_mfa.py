@@ -34,6 +34,7 @@ from core.usecases.identity.mfa import Mfa
 from ports.encryption import CannotOpen
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)  # a step begins
 STEP = timedelta(seconds=30)
@@ -529,7 +530,7 @@ async def test_of_a_crowd_with_one_backup_code_one_gets_in(bench: Bench) -> None
     # A process that has not yet asked for the server key: none waits for a second connection while it holds one.
     keyring = AesGcmKeyRing([KEY])
     fresh = Bench(bench.pool, bench.clock, bench.ids, bench.unit_of_work, make_mfa(bench.pool, keyring, bench.clock, bench.unit_of_work))
-    with trio.fail_after(4):
+    with trio.fail_after(PATIENCE):
         results = await in_crowd(fresh, ada.user, codes[0])
     assert (len(results), results.count(MfaMethod.BACKUP_CODE)) == (CROWD, 1)
 

@@ -16,6 +16,7 @@ from entrypoints.bootstrap import Postern
 from tests.http.conftest import postern_on
 from tests.http.people import People, Person
 from tests.http.tenants import Tenant, Tenants
+from tests.patience import PATIENCE
 from tests.signing import current_key
 
 
@@ -120,7 +121,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(hou
             assert not ended.is_set()
             await house.postern.identity.sessions.open(uow, opener.account, device=None, authenticated_by=(), parent=opener.session)
             await uow.commit()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await ended.wait()
     assert [row["living"] for row in house.people.rows("select revoked_at is null as living from sessions")] == [False, False]
 

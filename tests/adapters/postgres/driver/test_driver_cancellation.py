@@ -12,6 +12,7 @@ from adapters.postgres.driver.connection import Connection
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
 from tests.conftest import _fresh
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ async def test_in_the_middle_of_connecting(bare_url: str) -> None:
                 wire.after(turn, scope.cancel)
                 await Connection.connect(wire.url)
             assert scope.cancelled_caught, turn
-            with trio.fail_after(1):
+            with trio.fail_after(PATIENCE):
                 while wire.connections:
                     await trio.sleep(0.001)
             assert open_descriptors() == opened

@@ -9,6 +9,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import Listener
 from tests.adapters.postgres.questions import open_descriptors
 from tests.adapters.postgres.wire import Wire
+from tests.patience import PATIENCE
 
 
 class Heard:
@@ -32,13 +33,13 @@ class Heard:
         self._news = trio.Event()
 
     async def until(self, *notifications: tuple[str, str]) -> None:
-        with trio.fail_after(3):
+        with trio.fail_after(PATIENCE):
             while self.notifications != list(notifications):
                 assert len(self.notifications) < len(notifications), self.notifications
                 await self._news.wait()
 
     async def until_lost(self, times: int) -> None:
-        with trio.fail_after(3):
+        with trio.fail_after(PATIENCE):
             while len(self.losses) < times:
                 await self._news.wait()
 
@@ -124,7 +125,7 @@ async def test_cancelling_leaves_nothing_behind(database_url: str) -> None:
                 await trio.sleep_forever()
     assert open_descriptors() == before
     async with await Connection.connect(database_url) as observer:
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             while await (await observer.execute("select 1 from pg_stat_activity where application_name = 'postern listener'")).fetchone():
                 await trio.sleep(0.01)
 

@@ -16,6 +16,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
+from tests.patience import PATIENCE
 
 
 async def test_ten_thousand_queries_with_random_cancellations_leave_every_connection_idle(database_url: str) -> None:
@@ -83,7 +84,7 @@ async def test_a_killed_backend_costs_its_request_only(database_url: str) -> Non
     async with await Connection.connect(database_url) as killer, trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(work)
-        with trio.fail_after(3):
+        with trio.fail_after(PATIENCE):
             while await one(killer, "select count(*) from pg_stat_activity where query like 'select pg_sleep%%'") < 3:
                 await trio.sleep(0.01)
         await killer.execute("select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%' limit 1")
@@ -166,7 +167,7 @@ async def test_a_server_restarted_under_load_costs_what_was_in_flight(own_server
                 await trio.sleep(0.01)
 
     async def until(outcome: str) -> None:
-        with trio.fail_after(4):
+        with trio.fail_after(PATIENCE):
             while outcomes[outcome] < 50:
                 await trio.sleep(0.01)
 

@@ -18,6 +18,7 @@ from adapters.postgres.services.service_users import DELETE_ACCOUNT, FIND_HELD, 
 from core.domain.identifiers import ServiceId
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.questions import generic_plan
+from tests.patience import PATIENCE
 
 ACME: Final = UUID("01900000-0000-7000-8000-00000000000a")
 SHOP: Final = UUID("01900000-0000-7000-8000-00000000000b")
@@ -273,7 +274,7 @@ async def test_counting_sign_ins_leaves_connections_to_others(grown: Store) -> N
         for _ in range(30):
             nursery.start_soon(count)
         await trio.sleep(0.3)
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             assert (await lookup.list(ServiceId(SHOP), 1, 0)).total == 0
         statistics = grown.pool.statistics()
         assert statistics.connections - statistics.idle == AT_ONCE

@@ -14,6 +14,7 @@ from core.domain.tenancy.tiers import FREE, LimitSource
 from core.frozen import replace
 from ports.tenancy.organizations import Added, Held
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 PROFESSIONAL: Final = TierId(UUID("01900000-0000-7000-8000-000000000002"))
 NOW: Final = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -179,7 +180,7 @@ async def test_a_caller_who_waits_for_one_that_is_being_deleted_finds_none(store
         await uow.organizations.delete(organization.id, NOW)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 while not await store.query("select 1 from pg_locks where not granted"):
                     await trio.sleep(0.01)
             await uow.commit()
@@ -192,7 +193,7 @@ async def test_what_refers_to_it_is_written_while_it_is_held(store: Store) -> No
     await add(store, organization)
     async with store.unit_of_work() as uow:
         await uow.organizations.hold(organization.id)
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             await store.query(
                 "insert into sessions (id, user_id, organization_id, created_at, last_seen_at, expires_at)"
                 " values (gen_random_uuid(), %(user)s, %(organization)s, now(), now(), now())",

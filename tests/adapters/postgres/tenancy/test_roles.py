@@ -13,6 +13,7 @@ from core.domain.tenancy.roles import Assignable, Capability, Role, built_in
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import Tenants
+from tests.patience import PATIENCE
 
 CROWD: Final = 50
 AUDITS, BILLS, SERVES = Capability.AUDIT_LOGS_VIEW, Capability.BILLING_MANAGE, Capability.SERVICES_VIEW
@@ -161,7 +162,7 @@ async def test_two_may_be_given_the_same_role_at_once(store: Store) -> None:
     await tenants.add_role(acme)
     async with store.unit_of_work() as one, store.unit_of_work() as other:
         assert await one.roles.assignable(acme, "auditor")
-        with trio.fail_after(2):
+        with trio.fail_after(PATIENCE):
             assert await other.roles.assignable(acme, "auditor")
 
 
