@@ -62,7 +62,9 @@ class Shop:
 
 
 async def tokens(options: Options) -> Sequence[Figure]:
-    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`."""
+    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`, by sixteen
+    callers at once, whose look-ups travel together, and by one.
+    """
     seconds = max(1.0, options.seconds / 2)
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
@@ -76,38 +78,53 @@ async def tokens(options: Options) -> Sequence[Figure]:
         quick = await trio.to_thread.run_sync(partial(make_shop, server, persons, "quick", id_token_algorithm=IdTokenAlgorithm.ES256))
         bearers = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
         side = Side(server.pid, "postern", postgres)
-        load = partial(_by_wrk, server, side, seconds)
-        contestants = [
-            load(name=USER, path="/api/user", lines=bearers),
-            load(name="GET /oauth/userinfo", path="/oauth/userinfo", lines=[f"Authorization: Bearer {token}" for token in given]),
-            load(
-                name="introspection", path="/oauth/introspect", lines=[f"{shop.basic}\t\t{urlencode({'token': token})}" for token in given]
-            ),
-            load(
-                name="client credentials", path="/auth/token", lines=[f"{shop.basic}\t\t{urlencode({'grant_type': 'client_credentials'})}"]
-            ),
-        ]
-        complain("tokens: 16 connections …")
+        measured = partial(_compared, server, side, seconds, bearers=bearers, shop=shop, quick=quick, persons=persons, given=given)
         await trio.to_thread.run_sync(postgres.settle)
-        await take_turns(contestants, TURNS)
-        # By our own generator, because each code is good for one request.
-        asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), CONNECTIONS, seconds))
-        redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), CONNECTIONS, seconds))
-        redeeming_quick = Contestant("code to tokens with ES256", side, each_once(codes(server, quick, persons), CONNECTIONS, seconds))
-        await take_turns([asking, redeeming, redeeming_quick], TURNS)
-    everything = (*contestants, asking, redeeming, redeeming_quick)
-    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking), (redeeming_quick, asking)]
+        complain(f"tokens: {CONNECTIONS} connections …")
+        crowd, of_crowd = await measured(connections=CONNECTIONS)
+        complain("tokens: one connection …")
+        alone, of_one = await measured(connections=1)
     return [
-        *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in everything),
-        *(
-            Figure(f"{one.name} against {USER}: CPU per request", ratio(one, other, CPU), bar=at_most(BARS[one.name]))
-            for one, other in compared
-        ),
-        Figure("requests that failed", sum(one.failures for one in everything), bar=at_most(0)),
+        *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in crowd),
+        *(Figure(f"{name} against {USER}: CPU per request", figure, bar=at_most(BARS[name])) for name, figure in of_crowd),
+        *(Figure(f"{one.name}, one at a time: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in alone),
+        *(Figure(f"{name} against {USER}, one at a time: CPU per request", figure, bar=at_most(BARS[name])) for name, figure in of_one),
+        Figure("requests that failed", sum(one.failures for one in (*crowd, *alone)), bar=at_most(0)),
     ]
 
 
-def _by_wrk(server: Server, side: Side, seconds: float, *, name: str, path: str, lines: Sequence[str]) -> Contestant:
+async def _compared(
+    server: Server,
+    side: Side,
+    seconds: float,
+    *,
+    bearers: Sequence[str],
+    shop: Shop,
+    quick: Shop,
+    persons: Sequence[Person],
+    given: Sequence[str],
+    connections: int,
+) -> tuple[Sequence[Contestant], Sequence[tuple[str, float]]]:
+    """All of them, and what each costs in units of `GET /api/user`, which is asked by the same generator."""
+    load = partial(_by_wrk, server, side, seconds, connections)
+    contestants = [
+        load(name=USER, path="/api/user", lines=bearers),
+        load(name="GET /oauth/userinfo", path="/oauth/userinfo", lines=[f"Authorization: Bearer {token}" for token in given]),
+        load(name="introspection", path="/oauth/introspect", lines=[f"{shop.basic}\t\t{urlencode({'token': token})}" for token in given]),
+        load(name="client credentials", path="/auth/token", lines=[f"{shop.basic}\t\t{urlencode({'grant_type': 'client_credentials'})}"]),
+    ]
+    await take_turns(contestants, TURNS)
+    # By our own generator, because each code is good for one request.
+    asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), connections, seconds))
+    redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), connections, seconds))
+    redeeming_quick = Contestant("code to tokens with ES256", side, each_once(codes(server, quick, persons), connections, seconds))
+    await take_turns([asking, redeeming, redeeming_quick], TURNS)
+    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking), (redeeming_quick, asking)]
+    everything = (*contestants, asking, redeeming, redeeming_quick)
+    return everything, [(one.name, ratio(one, other, CPU)) for one, other in compared]
+
+
+def _by_wrk(server: Server, side: Side, seconds: float, connections: int, *, name: str, path: str, lines: Sequence[str]) -> Contestant:
     place = Path(server.settings["POSTERN_DATA_DIR"])
     file = place / f"asked-{len(list(place.glob('asked-*')))}"
     file.touch(mode=0o600)
@@ -115,7 +132,7 @@ def _by_wrk(server: Server, side: Side, seconds: float, *, name: str, path: str,
     target = server.target(path)
     if "\t" in lines[0]:
         target = replace(target, headers={**target.headers, **FORM})
-    return Contestant(name, side, partial(generate, target, CONNECTIONS, seconds, tokens=file))
+    return Contestant(name, side, partial(generate, target, connections, seconds, tokens=file))
 
 
 def make_shop(
