@@ -115,20 +115,22 @@ def credentials_of(
     claimed: str | None,
 ) -> Credentials:
     """From what a request brings: the name and password of its header, and the fields of its body. `claimed` is the client that the
-    assertion names. Raises `BadRequest` for more than one method (RFC 6749 section 2.3), and `Unauthorized`.
+    assertion names. A header with an empty password only says who the client is: many libraries send it for public ones, and an empty
+    secret counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
     """
-    if (basic is not None) + (secret is not None) + (assertion is not None) > 1:
+    in_header = None if basic is None or not basic[1].reveal() else basic[1]
+    if (in_header is not None) + (secret is not None) + (assertion is not None) > 1:
         raise BadRequest("Authenticate by one method only: the Authorization header, client_secret, or client_assertion")
     if (assertion is None) != (assertion_type is None) or assertion_type not in {None, ASSERTION_TYPE}:
         raise BadRequest(f"client_assertion: send it together with the client_assertion_type {ASSERTION_TYPE}")
-    name = basic[0] if basic is not None else claimed if assertion is not None else named
-    if name is None:
+    names = [one for one in (None if basic is None else basic[0], claimed, named) if one is not None]
+    if not names:
         raise BadRequest("client_id: say which client you are")
-    if named is not None and named != name:
+    if len(set(names)) > 1:
         raise BadRequest("client_id: is not the client that authenticates")
-    client = client_id(name)
-    if basic is not None:
-        return Credentials(client, AuthenticationMethod.BASIC, basic[1])
+    client = client_id(names[0])
+    if in_header is not None:
+        return Credentials(client, AuthenticationMethod.BASIC, in_header)
     if secret is not None:
         return Credentials(client, AuthenticationMethod.POST, secret)
     if assertion is not None:

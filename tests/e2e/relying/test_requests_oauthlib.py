@@ -147,6 +147,13 @@ def test_a_person_signs_in_and_stays_until_signing_out(rely: Rely, ada: Browser)
         assert rely.post("introspection_endpoint", {"token": again["access_token"]}).json() == {"active": False}
 
 
+@pytest.mark.parametrize("rely", ["none"], indirect=True)
+def test_a_public_client_needs_not_say_how_it_authenticates(rely: Rely, ada: Browser) -> None:
+    """Then the library sends the client id in the header, with an empty password."""
+    rely.session.fetch_token(rely.metadata["token_endpoint"], authorization_response=ada.arrive(rely.asking(), CALLBACK))
+    rely.verified(rely.session.token["id_token"], "RS256")
+
+
 def test_a_pushed_request(rely: Rely, ada: Browser) -> None:
     asked = dict(parse_qs(urlsplit(rely.asking()).query))
     pushed = rely.post("pushed_authorization_request_endpoint", {name: values[0] for name, values in asked.items()})

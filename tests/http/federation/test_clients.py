@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 
 from tests.http.cast import all_at_once
 from tests.http.client import Pairs
-from tests.http.federation.relying import JWT_BEARER, Application, Relying, basic, oauth
+from tests.http.federation.relying import CALLBACK, INTROSPECT, JWT_BEARER, REVOKE, VERIFIER, Application, Relying, basic, oauth
 from tests.http.people import BASE_URL
 
 CREDENTIALS: Final = {"grant_type": "client_credentials"}
@@ -24,6 +24,33 @@ async def test_by_the_header_and_by_the_body(relying: Relying) -> None:
     # Many libraries name the client in the body as well.
     fields = {**CREDENTIALS, "client_id": relying.shop.client_id, "client_secret": ""}
     assert (await relying.ask(fields=fields, headers=relying.shop.basic)).status == 200
+
+
+async def test_a_public_client_may_name_itself_in_the_header(relying: Relying) -> None:
+    """Libraries send what they have, with an empty password, unless they are told otherwise."""
+    page = relying.page
+    fields = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    (named,) = page.basic
+    tokens = (await relying.ask(fields={**fields, "code": await relying.code(page)}, headers=[named])).ok()
+    relying.log.remember(*(tokens[name] for name in ("access_token", "refresh_token", "id_token")))
+    more = {"client_id": page.client_id, "client_secret": ""}
+    refreshing = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], **more}
+    assert (await relying.ask(fields=refreshing, headers=[named])).status == 200
+    assert (await relying.ask(REVOKE, {"token": tokens["access_token"]}, [named])).status == 200
+    assert oauth(await relying.ask(INTROSPECT, {"token": tokens["access_token"]}, [named])) == (401, "invalid_client")
+    other = {**fields, "code": await relying.code(page), "client_id": relying.phone.client_id}
+    assert oauth(await relying.ask(fields=other, headers=[named])) == (400, "invalid_request")
+
+
+async def test_a_name_in_the_header_stands_beside_another_method(relying: Relying) -> None:
+    shop = relying.shop
+    nameless = basic(shop.client_id, "")
+    assert (await relying.ask(fields={**CREDENTIALS, **shop.posted}, headers=[nameless])).status == 200
+    relying.keyed(shop)
+    assert (await relying.ask(fields=asserting(relying.assertion(shop)), headers=[nameless])).status == 200
+    others = [basic(relying.page.client_id, "")]
+    for fields in ({**CREDENTIALS, **shop.posted}, asserting(relying.assertion(shop))):
+        assert oauth(await relying.ask(fields=fields, headers=others)) == (400, "invalid_request")
 
 
 async def test_a_second_secret_is_as_good_until_it_is_deleted(relying: Relying) -> None:
