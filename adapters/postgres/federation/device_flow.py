@@ -17,6 +17,7 @@ from core.domain.federation.clients import AuthenticationMethod, Credentials
 from core.domain.federation.device_flow import (
     INTERVAL,
     LENIENCY,
+    SAME_TRY,
     SLOWER,
     Approval,
     AskedFor,
@@ -145,6 +146,7 @@ class PostgresDeviceCodes:
             "is_public": shown is None or shown.method is AuthenticationMethod.NONE,
             "at": at,
             "soonest": at + LENIENCY,
+            "same_try": at - SAME_TRY,
             "slower": SLOWER,
         }
         polls = await ask_in_order(self._pool, _poll, _POLL, parameters)
@@ -202,8 +204,8 @@ _ASK: Final = """
     from asking
 """
 
-# A poll that comes too soon makes the interval longer; `soonest` is a little later than now, because the times on the way vary. Only a
-# pending code is written to.
+# A poll that comes too soon makes the interval longer; `soonest` is a little later than now, because the times on the way vary. One that
+# belongs to the same try as the last changes nothing. Only a pending code is written to.
 _POLL: Final[LiteralString] = f"""
     with asked as (
              select coalesce(
@@ -232,12 +234,17 @@ _POLL: Final[LiteralString] = f"""
          polled as (
              update device_codes
                 set (polled_at, is_slowed, poll_interval) = (
-                        select %(at)s, found.too_soon, device_codes.poll_interval + case when found.too_soon then %(slower)s else 0 end
+                        select case when pace.same_try then device_codes.polled_at else %(at)s end,
+                               pace.too_soon and not pace.same_try,
+                               device_codes.poll_interval + case when pace.too_soon and not pace.same_try then %(slower)s else 0 end
                           from (
-                                   values (coalesce(
-                                       device_codes.polled_at + device_codes.poll_interval * interval '1 second' > %(soonest)s, false
-                                   ))
-                               ) as found (too_soon)
+                                   values (
+                                       coalesce(
+                                           device_codes.polled_at + device_codes.poll_interval * interval '1 second' > %(soonest)s, false
+                                       ),
+                                       coalesce(device_codes.polled_at > %(same_try)s, false)
+                                   )
+                               ) as pace (too_soon, same_try)
                     )
                from known
               where device_codes.id = known.id and device_codes.state = 'pending' and device_codes.expires_at > %(at)s

@@ -85,6 +85,6 @@ class Sets(Relying):
         """All codes that wait: they were asked for five minutes ago."""
         self.people.change("update device_codes set expires_at = now()")
 
-    def rest(self) -> None:
+    def rest(self, seconds: float = 60) -> None:
         """The set has waited."""
-        self.people.change("update device_codes set polled_at = polled_at - interval '1 minute'")
+        self.people.change("update device_codes set polled_at = polled_at - %s * interval '1 second'", seconds)
