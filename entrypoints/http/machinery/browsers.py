@@ -35,8 +35,10 @@ class PageOutOfDate(Forbidden):
 
     text = "This page is out of date"
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = "") -> None:
+        """`place` is the page that shows the form as it is now. Empty: there is none."""
         super().__init__(words="page_out_of_date")
+        self.place = place
 
 
 class BoundForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,8 @@ def require_bound_form(rule: BindsForms, request: Request, postern: Postern, for
     for bound in (rule.secret(request, postern, flow), rule.former_secret(request, postern)):
         if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given):
             return
-    raise PageOutOfDate
+    # As in `sign_in_first`: a form whose address has a query stands on the page of that address.
+    raise PageOutOfDate(_place(request) if request.caller is not None and request.query_string else "")
 
 
 class _Browser:

@@ -60,7 +60,6 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
-_STALE: Final = Advised("stale.text", WayOn(SIGN_IN))
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
 _FOR_NOW: Final = frozenset({429, 500, 503})
 _LATER: Final = Advised("common.later")
@@ -114,7 +113,7 @@ class PageErrors:
 
     def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
-            return _STALE
+            return _stale(refused)
         if isinstance(refused, SecondFactorRequired):
             return _SET_UP_FIRST
         if status_of(refused) in _FOR_NOW:
@@ -125,6 +124,12 @@ class PageErrors:
         if isinstance(advised, Advised):
             return advised
         return Advised(advised, None if advised else TO_ACCOUNT)
+
+
+def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
+    if isinstance(refused, PageOutOfDate) and refused.place:
+        return Advised("stale.again", WayOn(refused.place))
+    return Advised("stale.text", WayOn(SIGN_IN))
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language) -> bytes:

@@ -37,6 +37,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization_pages import form_of
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, browser_secret, flow_of, to
 from entrypoints.http.pages.refusals import in_words
@@ -124,7 +125,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         "device_decision.html",
         call.language,
         brand=entered.branding,
-        action=_DECISION,
+        action=form_of(_DECISION, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
         other=f"{SIGN_IN}?to={quote(f'{_DECISION}?flow={flow.id}', safe='/')}&again=yes",

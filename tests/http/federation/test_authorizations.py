@@ -365,6 +365,29 @@ async def test_two_tabs_with_two_requests_do_not_disturb_each_other(house: Arriv
     }
 
 
+@pytest.mark.parametrize(("asked", "answer"), [({}, "allow"), ({"prompt": "select_account"}, "current")])
+async def test_whoever_signs_in_again_in_another_tab_still_gets_to_the_application(
+    house: Arriving, ada: Person, asked: dict[str, str], answer: str
+) -> None:
+    """A new proof makes a new cookie. What was shown before that is out of date, and leads to the page as it is now."""
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    tabs = house.signed_in(ada)
+    one = await tabs.tab().open(house.asking(**asked))
+    place, form = one.place, one.page.forms[0].fields
+    two = await tabs.tab().open("/ui/sign-in?to=/ui&again=another")
+    await (await two.send(email=bob.email)).send(password=PASSWORD)
+    await one.send(answer=answer)
+    is_page(one.shown, 403, "another tab")
+    assert (house.codes(), one.page.links) == ([], [place])
+    await one.open(place)
+    assert bob.email in one.page.text
+    assert one.page.forms[0].fields["form_token"] != form["form_token"]
+    await one.send(answer=answer)
+    if answer == "current":
+        await one.send(answer="allow")
+    assert house.code(left(one)["code"])["user_id"] == bob.user
+
+
 async def test_going_back_and_sending_twice_do_no_harm(house: Arriving, ada: Person) -> None:
     tab = await house.signed_in(ada).tab().open(house.asking())
     consent, place = tab.shown, tab.place

@@ -147,7 +147,7 @@ async def test_the_form_comes_from_our_own_page(home: Home) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
-    (form,) = [one for one in tab.page.forms if one.action == "/ui/device/decision"]
+    (form,) = [one for one in tab.page.forms if one.action == tab.place]
     flow = form.fields["flow"]
     # Without the token, with that of another form, and with one that somebody else's browser has.
     strangers = Tabs(unlimited(home.postern))
@@ -187,7 +187,7 @@ async def test_two_clicks_and_the_back_button_do_no_harm(home: Home) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
-    place, (form,) = tab.place, [one for one in tab.page.forms if one.action == "/ui/device/decision"]
+    place, (form,) = tab.place, [one for one in tab.page.forms if one.action == tab.place]
     for _ in range(2):
         answer = await home.tabs.request("POST", form.action, {**form.fields, "answer": "approve"})
         assert (answer.status, (answer.header("location") or "").startswith("/ui/device/approved?")) == (303, True)
@@ -216,10 +216,24 @@ async def test_signed_out_meanwhile(home: Home) -> None:
     await tab.send(answer="approve")
     assert tab.place.startswith("/ui/sign-in?")
     assert home.state() == ["pending"]
-    await tab.open(place)
     await tab.send(email=home.ada.email)
     await tab.send(password=PASSWORD)
     assert tab.place == place
+    assert "approve" in tab.shown.body.decode()
+
+
+async def test_signed_in_again_in_another_tab(home: Home) -> None:
+    """The form is out of date then, and its page leads to itself."""
+    await home.sign_in()
+    tab = await home.decision(await home.ask_for_codes())
+    place = tab.place
+    again = await home.tabs.tab().open("/ui/sign-in?to=/ui&again=yes")
+    await again.send(password=PASSWORD)
+    assert again.place == "/ui"
+    await tab.send(answer="approve")
+    assert (tab.status, home.state(), tab.page.links) == (403, ["pending"], [place])
+    await (await tab.open(place)).send(answer="approve")
+    assert home.state() == ["approved"]
 
 
 async def test_only_members_where_only_members_get_in(home: Home) -> None:
@@ -283,7 +297,7 @@ async def test_no_way_around_that_sign_in_leads_to_the_decision(home: Home) -> N
     home.people.change("update all_organizations set session_hours = 1")
     codes = await home.ask_for_codes(scope="openid")
     tab = await home.decision(codes)
-    form = next(form for form in tab.page.forms if form.action == "/ui/device/decision").fields
+    form = next(form for form in tab.page.forms if form.action == tab.place).fields
     home.people.change("update sessions set proved_at = now() - interval '61 minutes'")
     assert (await tab.open(tab.place)).place.startswith("/ui/sign-in/password?flow=")
     answer = await tab.tabs.request("POST", "/ui/device/decision", {**form, "answer": "approve"})
@@ -299,7 +313,7 @@ async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: 
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
     home.people.change("update all_organizations set mfa_required_since = now(), mfa_grace_days = 0")
-    await tab.send([form.action for form in tab.page.forms].index("/ui/device/decision"), answer="approve")
+    await tab.send([form.action for form in tab.page.forms].index(tab.place), answer="approve")
     assert tab.status == 403
     assert "This organization requires two-step sign-in" in tab.page.text
     assert "/ui/second-factor" in tab.page.links
