@@ -145,7 +145,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         login_hint=_login_hint(parameters),
         # What a claim insists on is stricter than what the parameter wishes for.
         acr_values=asked.acr_values or acr_values,
-        ui_locales=_locales(parameters),
+        ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
     )
 
@@ -156,6 +156,11 @@ def id_token_hint(parameters: Parameters) -> str | None:
     if given is not None and (len(given) > LONGEST_HINT or not given.isascii()):
         raise _invalid(NOT_OUR_HINT)
     return given
+
+
+def locales(given: str | None) -> tuple[str, ...]:
+    """In the order of preference. What is no language is ignored (OpenID Connect Core, section 3.1.2.1)."""
+    return tuple(locale for locale in (given or "")[:LONGEST].split() if _LOCALE.fullmatch(locale))[:_MOST_LOCALES]
 
 
 def _invalid(description: str) -> AuthorizationRefused:
@@ -263,9 +268,3 @@ def _login_hint(parameters: Parameters) -> str | None:
     """It only fills a field in. One that is no address is ignored."""
     given = parameters.get("login_hint")
     return None if given is None or len(given) > _LONGEST_LOGIN_HINT or _CONTROL.search(given) else given
-
-
-def _locales(parameters: Parameters) -> tuple[str, ...]:
-    """In the order of preference. What is no language is ignored (OpenID Connect Core, section 3.1.2.1)."""
-    given = (parameters.get("ui_locales") or "")[:LONGEST].split()
-    return tuple(locale for locale in given if _LOCALE.fullmatch(locale))[:_MOST_LOCALES]

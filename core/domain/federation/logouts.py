@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HINT, is_visible
+from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HINT, is_visible, locales
 from core.domain.federation.authorization_steps import Application
 from core.domain.federation.redirects import after_logout, is_registered, with_query
 from core.domain.identifiers import ClientId, UserId
@@ -31,6 +31,7 @@ class LogoutRequest(Frozen):
     client: ClientId | None = None
     post_logout_redirect_uri: str | None = None
     state: str | None = None
+    ui_locales: tuple[str, ...] = ()
 
 
 def logout_request(pairs: Iterable[tuple[str, str]]) -> LogoutRequest:
@@ -47,6 +48,7 @@ def logout_request(pairs: Iterable[tuple[str, str]]) -> LogoutRequest:
         _client(given.get("client_id")),
         given.get("post_logout_redirect_uri"),
         state if state is not None and len(state) <= LONGEST and is_visible(state) else None,
+        locales(given.get("ui_locales")),
     )
 
 

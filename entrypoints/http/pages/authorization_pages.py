@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.authorization_parameters import Parameters
+from core.domain.federation.authorization_parameters import Parameters, locales
 from core.domain.federation.authorization_steps import Step, insists_on_sign_in, wants_second_factor
 from core.domain.federation.authorizations import UnknownRecipient, stored
 from core.domain.federation.direct_requests import THROUGH
@@ -116,6 +116,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     first. While it is not certain who gets the answer, because the client or its redirect URI is unknown, there is a page and no redirect.
     """
     parameters = Parameters(pairs(call.request.query_string))
+    # Also the page that says no.
+    call.request.asked_languages = locales(parameters.get("ui_locales"))
     outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
     if isinstance(outcome, Finished):
         application = outcome.application

@@ -22,9 +22,9 @@ from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, pag
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.saml.logout_pages import sign_out_here
+from entrypoints.http.pages.sign_out_pages import SIGNED_OUT
 
 _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
-_SIGNED_OUT: Final = "/ui/signed-out"
 
 
 class LogoutQuery(msgspec.Struct, frozen=True):
@@ -40,6 +40,8 @@ class LogoutQuery(msgspec.Struct, frozen=True):
     """
     state: str = ""
     """It comes back with the person."""
+    ui_locales: str = ""
+    """The languages that the pages should speak, best first."""
 
 
 class SignOutForm(BoundForm, frozen=True, kw_only=True):
@@ -47,6 +49,7 @@ class SignOutForm(BoundForm, frozen=True, kw_only=True):
     client_id: str = ""
     post_logout_redirect_uri: str = ""
     state: str = ""
+    ui_locales: str = ""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -72,11 +75,12 @@ async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Po
     session was used at are told on the way.
     """
     asked = logout_request(pairs(call.request.query_string))
+    call.request.asked_languages = asked.ui_locales
     farewell = await postern.federation.logouts.look(asked, call.presented)
     if call.presented is not None and farewell.must_ask:
         return Answer(_question(call, postern, call.presented, farewell, asked), 200)
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
-    return Answer(*_plain(redirect(onward or farewell.way_back or _SIGNED_OUT), headers))
+    return Answer(*_plain(redirect(onward or farewell.way_back or _signed_out(asked)), headers))
 
 
 @page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
@@ -95,15 +99,19 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
     form = call.body
     if form.answer == "no":
         return redirect(HOME)
-    asked = logout_request(
-        [("client_id", form.client_id), ("post_logout_redirect_uri", form.post_logout_redirect_uri), ("state", form.state)]
-    )
+    kept = ("client_id", "post_logout_redirect_uri", "state", "ui_locales")
+    asked = logout_request([(name, getattr(form, name)) for name in kept])
+    call.request.asked_languages = asked.ui_locales
     farewell = await postern.federation.logouts.look(asked, call.presented)
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
     if onward is not None or farewell.way_back is None:
-        return Answer(*_plain(redirect(onward or _SIGNED_OUT), headers))
+        return Answer(*_plain(redirect(onward or _signed_out(asked)), headers))
     # No redirect: browsers apply the `form-action` of our page to it.
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
+
+
+def _signed_out(asked: LogoutRequest) -> str:
+    return f"{SIGNED_OUT}?{urlencode({'ui_locales': ' '.join(asked.ui_locales)})}" if asked.ui_locales else SIGNED_OUT
 
 
 def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:
@@ -112,17 +120,17 @@ def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Heade
 
 def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewell, asked: LogoutRequest) -> bytes:
     application = farewell.application
-    hidden = {}
+    kept: dict[str, str | None] = {"ui_locales": " ".join(asked.ui_locales)}
     if application is not None:
-        kept = (("post_logout_redirect_uri", asked.post_logout_redirect_uri), ("state", asked.state))
-        hidden = {"client_id": str(application.registered.client_id), **{name: value for name, value in kept if value is not None}}
+        kept |= {"post_logout_redirect_uri": asked.post_logout_redirect_uri, "state": asked.state}
+        kept["client_id"] = str(application.registered.client_id)
     brand = {} if application is None else {"brand": application.branding}
     return shipped_pages().page(
         "sign_out.html",
         call.language,
         action=_CONFIRM,
         form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
-        hidden=hidden,
+        hidden={name: value for name, value in kept.items() if value},
         service="" if application is None else application.name,
         email=caller.email.address,
         **brand,

@@ -2,6 +2,9 @@
 
 from typing import Final
 
+import msgspec
+
+from core.domain.federation.authorization_parameters import locales
 from core.domain.identity.callers import Caller
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
@@ -13,7 +16,12 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.saml.logout_pages import sign_out_here
 
-_SIGNED_OUT: Final = "/ui/signed-out"
+SIGNED_OUT: Final = "/ui/signed-out"
+
+
+class SignedOutLink(msgspec.Struct, frozen=True):
+    ui_locales: str = ""
+    """The languages that the application has asked for."""
 
 
 @page.post("/ui/sign-out", caller=SIGNING_OUT, limit=UNLIMITED)
@@ -21,11 +29,12 @@ async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], 
     """Sign out, here and in all applications that were signed in to from here"""
     # The form of another page may not lead to another site: a page of ours tells the service providers.
     onward, headers = await sign_out_here(call, postern)
-    answer = redirect(onward or _SIGNED_OUT)
+    answer = redirect(onward or SIGNED_OUT)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-@page.get(_SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)
-def signed_out(call: Call, _postern: Postern) -> bytes:
+@page.get(SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)
+def signed_out(call: Call[None, SignedOutLink], _postern: Postern) -> bytes:
     """Say that the person is signed out"""
+    call.request.asked_languages = locales(call.query.ui_locales)
     return shipped_pages().outcome("signed_out", call.language, good=True, onward=SIGN_IN)

@@ -27,8 +27,9 @@ def application(*after: str, redirect_uris: tuple[str, ...] = (REGISTERED,), nat
 
 
 def test_all_that_one_may_say() -> None:
-    given = {"id_token_hint": "a.b.c", "client_id": str(CLIENT), "post_logout_redirect_uri": AFTER, "state": "a b", "ui_locales": "de"}
-    assert logout_request(given.items()) == LogoutRequest("a.b.c", CLIENT, AFTER, "a b")
+    given = {"id_token_hint": "a.b.c", "client_id": str(CLIENT), "post_logout_redirect_uri": AFTER, "state": "a b"}
+    given["ui_locales"] = "xx_ de fr-CA"
+    assert logout_request(given.items()) == LogoutRequest("a.b.c", CLIENT, AFTER, "a b", ("de", "fr-CA"))
     assert logout_request([]) == LogoutRequest()
 
 

@@ -679,3 +679,19 @@ async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> No
     assert await sweep.delete_expired(2) == 2
     assert await sweep.delete_expired(100) == 1
     assert len(house.people.rows("select * from pushed_requests")) == 1
+
+
+async def test_every_page_for_an_application_speaks_the_language_that_it_asks_for(house: Arriving, ada: Person) -> None:
+    """Also one that stands before any flow."""
+    house.allow(ada)
+    browser = house.signed_in(ada)
+
+    async def is_german(**asked: str) -> None:
+        answer = await browser.request("GET", house.asking(ui_locales="xx de", **asked))
+        assert answer.header("content-language") == "de", asked
+
+    await is_german(response_mode="form_post")
+    await is_german(redirect_uri="https://other.example")
+    await is_german(client_id="app")
+    house.people.change("update organizations set status = 'suspended'")
+    await is_german()

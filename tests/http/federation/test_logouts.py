@@ -177,3 +177,17 @@ async def test_a_second_application_signs_in_without_a_password_and_both_end_tog
     await browser.request("GET", asking(id_token_hint=await house.id_token(ada, other)))
     for service, session in zip((house.app, other), sessions, strict=True):
         assert (await house.client.get("/api/user", token=await house.tenants.token(session, service))).status == 401
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_the_pages_speak_the_language_that_the_application_asks_for(app: Arriving, ada: Person, *, known: bool) -> None:
+    browser = app.signed_in(ada)
+    asked = {"ui_locales": "xx de", "client_id": app.client_id(app.app) if known else None}
+    is_page(await browser.request("GET", asking(**asked, post_logout_redirect_uri=AFTER if known else None)), 200, '<html lang="de">')
+    if known:
+        is_page(await browser.request("GET", asking(**asked, post_logout_redirect_uri=CALLBACK)), 400, '<html lang="de">')
+    tab = await browser.tab().open(asking(**asked))
+    await tab.send(answer="yes")
+    assert tab.place == "/ui/signed-out?ui_locales=xx+de"
+    assert tab.shown.header("content-language") == "de"
+    assert (await browser.tab().open(asking(**asked))).shown.header("content-language") == "de"
