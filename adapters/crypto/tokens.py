@@ -146,8 +146,8 @@ class JwtVerifier:
     async def verify_id(self, token: str) -> Mapping[str, Json]:
         if len(token) > LARGEST_TOKEN or not token.isascii():
             raise TokenInvalid(detail="no ID token of ours")
-        key = await self._keys.id_key(_named_key(token))
-        return self._decoded(token, _require_key_in_force(key, self._clock.now()))
+        # A retired key, too: an application brings the ID token back that it got when its person signed in, perhaps months ago.
+        return self._decoded(token, _require_key(await self._keys.id_key(_named_key(token))))
 
     def _decoded(self, token: str, key: VerificationKey) -> Mapping[str, Any]:
         try:
@@ -198,9 +198,14 @@ class _TwoGenerations:
         return len(self._new) + len(self._old)
 
 
-def _require_key_in_force(key: VerificationKey | None, now: datetime) -> VerificationKey:
+def _require_key(key: VerificationKey | None) -> VerificationKey:
     if key is None:
         raise TokenInvalid(detail="no such key of this installation has this id")
+    return key
+
+
+def _require_key_in_force(found: VerificationKey | None, now: datetime) -> VerificationKey:
+    key = _require_key(found)
     if key.retires_at is not None and now >= key.retires_at:
         raise TokenInvalid(detail="the key is retired")
     return key

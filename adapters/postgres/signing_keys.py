@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
@@ -93,4 +93,9 @@ _ACTIVATE: Final = "update all_signing_keys set state = 'current', activated_at 
 
 _RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
 
-_DELETE_RETIRED: Final = "delete from all_signing_keys where state = 'outgoing' and retires_at < %(before)s returning id"
+# Those of ID tokens are kept for longer than any session lasts: applications bring the tokens back, to say whom they mean.
+NEEDED_UNTIL: Final[LiteralString] = "retires_at + case purpose when 'access' then interval '0' else interval '400 days' end"
+
+_DELETE_RETIRED: Final[LiteralString] = f"""
+    delete from all_signing_keys where state = 'outgoing' and {NEEDED_UNTIL} < %(before)s returning id
+"""

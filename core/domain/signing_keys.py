@@ -1,5 +1,6 @@
 """Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
-it before it signs. `outgoing` keys still verify until the last token that they signed has expired.
+it before it signs. `outgoing` keys still verify until the last token that they signed has expired. After that, those of ID tokens only say
+whom a token that comes back as a hint was made for.
 """
 
 import re

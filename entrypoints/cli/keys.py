@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _list(settings: Settings) -> None:
     async with opened_postern(settings) as postern:
         now = postern.foundation.clock.now()
-        for key in sorted(await postern.foundation.signing_keys.list(), key=lambda key: (key.purpose, key.state)):
+        in_force = [key for key in await postern.foundation.signing_keys.list() if key.verifies(now)]
+        for key in sorted(in_force, key=lambda key: (key.purpose, key.state)):
             print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
         for number, name in enumerate(postern.foundation.keyring.key_ids()):
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")

@@ -6,6 +6,7 @@ from typing import ClassVar, LiteralString
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
+from adapters.postgres.signing_keys import NEEDED_UNTIL
 from adapters.postgres.statements import tell
 from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
 from adapters.postgres.tenancy.webhook_queue import FORSAKE
@@ -145,9 +146,9 @@ class FullBuckets(_Sweep):
 
 
 class RetiredSigningKeys(_Sweep):
-    """The last token that they signed has expired."""
+    """The last token that they signed has expired, and none comes back as a hint any more."""
 
-    statement = _delete("all_signing_keys", "id", "state = 'outgoing' and retires_at < now()")
+    statement = _delete("all_signing_keys", "id", f"state = 'outgoing' and {NEEDED_UNTIL} < now()")
 
 
 class DeadJobs(_Sweep):

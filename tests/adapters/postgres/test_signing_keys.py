@@ -89,6 +89,16 @@ async def test_retired_keys_go_and_the_others_stay(store: Store) -> None:
     assert [each.id for each in await stored(store)] == ["b"]
 
 
+@pytest.mark.parametrize("purpose", [KeyPurpose.ID, KeyPurpose.ID_ES256])
+async def test_a_retired_key_of_id_tokens_stays_as_long_as_they_may_come_back(store: Store, purpose: KeyPurpose) -> None:
+    await add(store, key("a", KeyState.CURRENT, purpose))
+    async with store.unit_of_work() as uow:
+        await uow.signing_keys.retire(KeyId("a"), NOW)
+        assert await uow.signing_keys.delete_retired(NOW + timedelta(days=400)) == 0
+        assert await uow.signing_keys.delete_retired(NOW + timedelta(days=400, seconds=1)) == 1
+        await uow.commit()
+
+
 async def test_of_many_first_starts_one_makes_the_keys_and_readers_do_not_wait(store: Store) -> None:
     made: list[int] = []
 

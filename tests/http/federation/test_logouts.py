@@ -3,11 +3,12 @@
 from typing import Any
 from urllib.parse import urlencode
 
+import jwt
 import pytest
 
 from tests.http.browsing import PageReader
-from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page
-from tests.http.people import Person
+from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page, told
+from tests.http.people import BASE_URL, Person
 
 LOGOUT = "/oauth/logout"
 AFTER = "https://app.example.com/signed-out"
@@ -42,6 +43,27 @@ async def test_the_token_of_this_person_for_this_application_signs_out_at_once(a
     assert (again.status, again.header("location")) == (303, AFTER)
     events = [event["name"] for event in app.told()]
     assert events == ["user.logout", "user.logout"]
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+async def test_the_token_counts_also_when_its_key_was_replaced_long_ago(app: Arriving, ada: Person, algorithm: str) -> None:
+    """Applications keep the ID token of the sign-in, and keys are rotated every ninety days."""
+    foundation = app.postern.foundation
+    said: dict[str, Any] = {"iss": BASE_URL, "sub": str(ada.user), "aud": app.client_id(app.app), "exp": 1000, "iat": 1}
+    hint = await foundation.token_signer.sign_id(said, algorithm)
+    await foundation.signing_keys.ensure()
+    await foundation.signing_keys.rotate()
+    app.people.change("update all_signing_keys set retires_at = now() - interval '88 days' where state = 'outgoing'")
+    # The next rotation sweeps, and the process reads the keys again.
+    await foundation.signing_keys.rotate()
+    published = (await app.client.get("/.well-known/jwks.json")).json()["keys"]
+    assert jwt.get_unverified_header(hint)["kid"] not in {key["kid"] for key in published}
+    app.allow(ada)
+    browser = app.signed_in(ada)
+    assert "code" in told(await browser.request("GET", app.asking(prompt="none", id_token_hint=hint)))
+    answer = await browser.request("GET", asking(id_token_hint=hint, post_logout_redirect_uri=AFTER))
+    assert (answer.status, answer.header("location")) == (303, AFTER)
+    assert not living(app, ada)
 
 
 async def test_what_was_opened_from_the_browser_ends_and_what_is_to_stay_stays(app: Arriving, ada: Person) -> None:

@@ -104,12 +104,14 @@ async def test_signing_keys_go_when_nothing_that_they_signed_can_be_valid(store:
     await store.query("""
         insert into signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, retires_at)
         values ('gone', 'access', 'outgoing', '{}', '', now(), now() - interval '1 second'),
+               ('old',  'id',     'outgoing', '{}', '', now(), now() - interval '401 days'),
+               ('hint', 'id',     'outgoing', '{}', '', now(), now() - interval '399 days'),
                ('out',  'access', 'outgoing', '{}', '', now(), now() + interval '1 hour'),
                ('now',  'access', 'current',  '{}', '', now(), null),
                ('next', 'access', 'next',     '{}', '', now(), null)
     """)
-    assert await RetiredSigningKeys(store.pool).delete_expired(10) == 1
-    assert await store.query("select id from signing_keys order by id") == [{"id": "next"}, {"id": "now"}, {"id": "out"}]
+    assert await RetiredSigningKeys(store.pool).delete_expired(10) == 2
+    assert [row["id"] for row in await store.query("select id from signing_keys order by id")] == ["hint", "next", "now", "out"]
 
 
 async def test_dead_jobs_go_thirty_days_after_they_died_and_the_living_stay(store: Store) -> None:
