@@ -207,9 +207,13 @@ create unique index services_slug on all_services (org_id, slug) where deleted_a
 create index services_oldest on all_services (org_id, created_at, id);
 create index services_going on all_services (deleted_at) where deleted_at is not null;
 
--- Pages of these origins may call the token endpoint from a browser, if their service is a public client.
+-- Pages of these origins may call the token endpoint from a browser, if their service is a public client. A browser writes the host of an
+-- origin in small letters, and leaves out the port that its scheme has anyway.
 create function web_origins(uris text[]) returns text[] language sql immutable as $$
-    select array(select distinct substring(uri from '^https?://[^/?]+') from unnest(uris) as uri)
+    select array(
+        select distinct regexp_replace(lower(substring(uri from '^https?://[^/?]+')), '^(?:(https://.*):443|(http://.*):80)$', '\1\2')
+          from unnest(uris) as uri
+    )
 $$;
 create index services_origins on all_services using gin (web_origins(redirect_uris)) where service_type = 'web' and deleted_at is null;
 

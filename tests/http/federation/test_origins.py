@@ -39,6 +39,24 @@ async def test_no_others(relying: Relying, origin: str) -> None:
     assert (await asked(relying, "GET", "/api/user", PAGE)).header("access-control-allow-origin") is None
 
 
+@pytest.mark.parametrize(
+    ("registered", "origin"),
+    [
+        ("https://App.Example.com/Callback", "https://app.example.com"),
+        ("https://app.example.com:443/callback", "https://app.example.com"),
+        ("https://app.example.com:4443", "https://app.example.com:4443"),
+        ("https://app.example.com:80/callback", "https://app.example.com:80"),
+        ("http://localhost:80?a=b:443", "http://localhost"),
+        ("http://[::1]:443/callback", "http://[::1]:443"),
+    ],
+)
+async def test_an_origin_is_what_a_browser_makes_of_the_address(relying: Relying, registered: str, origin: str) -> None:
+    """The small letters, and no port that the scheme has anyway (RFC 6454 section 6.2)."""
+    relying.people.change("update services set redirect_uris = %s where slug = 'page'", [registered])
+    assert (await asked(relying, "POST", "/auth/token", origin)).header("access-control-allow-origin") == origin
+    assert (await asked(relying, "POST", "/auth/token", "https://app.example")).header("access-control-allow-origin") is None
+
+
 NOT_PUBLIC = {
     "it keeps a secret": "insert into client_secrets (id, service_id, prefix, digest, created_at)"
     " select gen_random_uuid(), id, 'cs', 'x', now() from services where slug = 'page'",
