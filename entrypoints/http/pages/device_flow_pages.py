@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired, SecondFactorRequired
 from core.domain.federation.device_flow import (
     ACTIVATION_PAGE,
     LONGEST_USER_CODE,
@@ -37,8 +37,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization_pages import form_of
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
 from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, browser_secret, flow_of, to
 from entrypoints.http.pages.refusals import in_words
 
@@ -152,6 +153,10 @@ async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
             await postern.federation.device_flow.approve(code, call.caller, call.client)
         except ReauthenticationRequired:
             return await _after_a_sign_in(call, postern, flow)
+        except SecondFactorRequired as refusal:
+            # And back, as long as the code lasts.
+            advised = Advised("two_step.required_advice", WayOn(set_up_first(form_of(_DECISION, flow))))
+            return Answer(refused_page(refusal, advised, call.language), 403)
         return to(_APPROVED, flow)
     await postern.federation.device_flow.deny(code, call.caller, call.client)
     return to(_DENIED, flow)

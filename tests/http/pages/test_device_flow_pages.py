@@ -1,8 +1,10 @@
 """The device pages: a person enters the code, signs in, sees who asks, and decides."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
+import pyotp
 import pytest
 
 from core.domain.federation.device_flow import ENTRIES_OF_PERSON
@@ -316,5 +318,16 @@ async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: 
     await tab.send([form.action for form in tab.page.forms].index(tab.place), answer="approve")
     assert tab.status == 403
     assert "This organization requires two-step sign-in" in tab.page.text
-    assert "/ui/second-factor" in tab.page.links
     assert home.state() == ["pending"]
+    # Once it is set up, the person comes back to the device.
+    (onward,) = tab.page.links
+    await tab.open(onward)
+    await tab.send([form.action for form in tab.page.forms].index("/ui/second-factor"))
+    found = re.search(rb'id="secret">([A-Z2-7]{32})<', tab.shown.body)
+    assert found is not None
+    home.log.remember(found[1].decode())
+    await tab.send(len(tab.page.forms) - 1, code=pyotp.TOTP(found[1].decode()).now())
+    (back,) = [link for link in tab.page.links if link.startswith("/ui/device/decision?flow=")]
+    await tab.open(back)
+    await tab.send([form.action for form in tab.page.forms].index(back), answer="approve")
+    assert home.state() == ["approved"]
