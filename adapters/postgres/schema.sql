@@ -773,6 +773,7 @@ create table device_codes (
     proved_at        timestamptz,                          -- from here on: as in the session that approved
     second_factor_at timestamptz,
     authenticated_by text[],
+    polled_in_header boolean     not null default false,   -- the last poll named its client there
     constraint device_codes_decided check (
         (state = 'pending') = (user_id is null) and (user_id is null) = (decided_at is null)
         and (authenticated_by is not null or state in ('pending', 'denied'))

@@ -147,6 +147,7 @@ class PostgresDeviceCodes:
             "at": at,
             "soonest": at + LENIENCY,
             "same_try": at - SAME_TRY,
+            "in_header": shown is not None and shown.in_header,
             "slower": SLOWER,
         }
         polls = await ask_in_order(self._pool, _poll, _POLL, parameters)
@@ -233,8 +234,9 @@ _POLL: Final[LiteralString] = f"""
          ),
          polled as (
              update device_codes
-                set (polled_at, is_slowed, poll_interval) = (
+                set (polled_at, polled_in_header, is_slowed, poll_interval) = (
                         select case when pace.same_try then device_codes.polled_at else %(at)s end,
+                               %(in_header)s::boolean,
                                pace.too_soon and not pace.same_try,
                                device_codes.poll_interval + case when pace.too_soon and not pace.same_try then %(slower)s else 0 end
                           from (
@@ -242,7 +244,8 @@ _POLL: Final[LiteralString] = f"""
                                        coalesce(
                                            device_codes.polled_at + device_codes.poll_interval * interval '1 second' > %(soonest)s, false
                                        ),
-                                       coalesce(device_codes.polled_at > %(same_try)s, false)
+                                       device_codes.polled_in_header and not %(in_header)s::boolean
+                                       and device_codes.polled_at > %(same_try)s
                                    )
                                ) as pace (too_soon, same_try)
                     )

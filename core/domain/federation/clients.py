@@ -45,6 +45,8 @@ class Credentials(Frozen):
     method: AuthenticationMethod
     secret: Token | None = None
     assertion: str | None = None
+    in_header: bool = False
+    """Whether the Authorization header says who the client is."""
 
 
 class RegisteredClient(Frozen, kw_only=True):
@@ -118,8 +120,8 @@ def credentials_of(
     assertion names. A header with an empty password only says who the client is: many libraries send it for public ones, and an empty
     secret counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
     """
-    in_header = None if basic is None or not basic[1].reveal() else basic[1]
-    if (in_header is not None) + (secret is not None) + (assertion is not None) > 1:
+    password = None if basic is None or not basic[1].reveal() else basic[1]
+    if (password is not None) + (secret is not None) + (assertion is not None) > 1:
         raise BadRequest("Authenticate by one method only: the Authorization header, client_secret, or client_assertion")
     if (assertion is None) != (assertion_type is None) or assertion_type not in {None, ASSERTION_TYPE}:
         raise BadRequest(f"client_assertion: send it together with the client_assertion_type {ASSERTION_TYPE}")
@@ -129,13 +131,13 @@ def credentials_of(
     if len(set(names)) > 1:
         raise BadRequest("client_id: is not the client that authenticates")
     client = client_id(names[0])
-    if in_header is not None:
-        return Credentials(client, AuthenticationMethod.BASIC, in_header)
+    if password is not None:
+        return Credentials(client, AuthenticationMethod.BASIC, password, in_header=True)
     if secret is not None:
         return Credentials(client, AuthenticationMethod.POST, secret)
     if assertion is not None:
         return Credentials(client, AuthenticationMethod.PRIVATE_KEY_JWT, assertion=assertion)
-    return Credentials(client, AuthenticationMethod.NONE)
+    return Credentials(client, AuthenticationMethod.NONE, in_header=basic is not None)
 
 
 def require_known(found: RegisteredClient | None, credentials: Credentials) -> RegisteredClient:

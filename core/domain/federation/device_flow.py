@@ -34,8 +34,8 @@ SLOWER: Final = 5
 # The time that a request takes varies. A device that waits exactly as long as it was told must never be called too fast.
 LENIENCY: Final = timedelta(seconds=0.5)
 SAME_TRY: Final = timedelta(seconds=1)
-"""Polls that come so soon after one another are one try: a library that has not been told how its client authenticates asks in one way and,
-since any answer but tokens looks like a failure to it, at once in another (golang.org/x/oauth2).
+"""A poll by the body so soon after one by the header is the same try: a library that has not been told how its client authenticates asks by
+the header and, since any answer but tokens looks like a failure to it, at once by the body (golang.org/x/oauth2).
 """
 # Letters that nobody takes for one another, and no vowels, so that they spell no words: 20 to the 8th is 2 to the 34th (RFC 8628 section
 # 6.1).
