@@ -52,6 +52,7 @@ class Request:
         "caller",
         "client_address",
         "client_id",
+        "finish",
         "handed_over",
         "id",
         "limiter",
@@ -77,6 +78,8 @@ class Request:
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
         self.client_id: ClientId | None = None
+        # Whoever calls it goes on although the client leaves. Otherwise nobody works for a client that is gone.
+        self.finish: Callable[[], None] = nothing
         # For endpoints that know only in their handler which limit a request counts under. None: there are no limits.
         self.limiter: Limiter | None = None
         # The `ui_locales` of the flow that the request belongs to: whoever looks the flow up puts them here.
@@ -111,7 +114,7 @@ class Request:
 
     def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
         """A try, as an endpoint's `attempt` counts it, where only some of its requests try anything."""
-        return nullcontext(_nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
+        return nullcontext(nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
 
     def header(self, name: bytes) -> bytes | None:
         """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
@@ -184,7 +187,7 @@ class Request:
         return sender.actor(caller.user, caller.impersonator)
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Nobody counts."""
 
 

@@ -24,7 +24,7 @@ from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
 from entrypoints.http.machinery.callers import ANYONE
-from entrypoints.http.machinery.calls import Call, Request, headers_by_name
+from entrypoints.http.machinery.calls import Call, Request, headers_by_name, nothing
 from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
 from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, convert
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -36,6 +36,7 @@ from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.machinery.work import UNBOUNDED, Work
+from entrypoints.http.server.protocol import FINISH
 from entrypoints.logs import RequestLog
 from ports.database import RoundTrips
 
@@ -110,6 +111,7 @@ class Dispatcher:
             request.id = given.decode("ascii")
         else:
             request.id = str(self._postern.foundation.ids.new())
+        request.finish = scope["extensions"].get(FINISH, nothing)
         client = scope.get("client")
         request.client_address = self._addresses.of(client[0] if client else None, headers.get(b"x-forwarded-for"))
         return request

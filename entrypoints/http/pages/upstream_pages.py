@@ -164,6 +164,8 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         taken = await postern.identity.upstream_sign_in.take(provider, state, browser)
     except FlowOver:
         return await _again(call, postern, provider, state, browser)
+    # Whoever is sent back twice drops this request, and the provider redeems its code only once.
+    call.request.finish()
     if taken.user is not None:
         return await _connected(call, postern, taken, state)
     flow = taken.flow

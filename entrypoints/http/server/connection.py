@@ -20,7 +20,7 @@ from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answ
 from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, Malformed, WholeBody, is_complete
 from entrypoints.http.server.crowds import Crowd
 from entrypoints.http.server.pace import Pace
-from entrypoints.http.server.protocol import Application, Exchange
+from entrypoints.http.server.protocol import FINISH, Application, Exchange
 from entrypoints.http.server.request_heads import RequestHead
 from entrypoints.http.server.settings import ServerSettings
 from entrypoints.rounds import Rounds
@@ -116,7 +116,9 @@ class Worker(WorkerContext):
                 await trio.lowlevel.checkpoint()
             before = trio.current_time() - interval
             poll = select.poll()
-            watched = {number: connection for number, connection in self.in_flight.items() if connection.began < before}
+            watched = {
+                number: connection for number, connection in self.in_flight.items() if connection.began < before and not connection.finishes
+            }
             for number in watched:
                 poll.register(number, _LEFT)
             if watched:
@@ -148,6 +150,7 @@ class Connection(TCPServer):
         self.worker = worker
         self.scope = trio.CancelScope()
         self.began = inf
+        self.finishes = False
         self._settings = worker.settings
         self._socket = accepted
         self._number = accepted.fileno()
@@ -183,6 +186,10 @@ class Connection(TCPServer):
             self.worker.connections.leave(self)
             self.worker.waiting.leave(self)
             await self._end()
+
+    def finish(self) -> None:
+        """Whatever the client does: the application has begun something that would be lost if it broke off."""
+        self.finishes = True
 
     def wind_up(self) -> None:
         """The server is stopping: leave soon if nothing arrives. Not at once, since a request may be on its way to us, and its client could
@@ -408,6 +415,7 @@ class Connection(TCPServer):
         scope["client"] = self._client
         scope["server"] = self._server
         scope["state"] = worker.state.copy()
+        scope["extensions"][FINISH] = self.finish
         # The task outlives the request, and so would what the last request bound to its log lines.
         structlog.contextvars.clear_contextvars()
         self._phase = Phase.REQUEST
@@ -415,6 +423,7 @@ class Connection(TCPServer):
         self._body_pace = None
         self.scope.deadline = inf
         self.began = trio.current_time()
+        self.finishes = False
         worker.in_flight[self._number] = self
         worker.working += 1
         worker.connections.busy(self)

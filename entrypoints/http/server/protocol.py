@@ -1,7 +1,7 @@
 """One request and its answer: the ASGI conversation with the application, and the framing of both bodies."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -11,6 +11,9 @@ from entrypoints.http.server.request_heads import RequestHead, Scope
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+
+# What the server offers beside the standard (`extensions` of the scope): who calls it goes on although the client leaves.
+FINISH: Final = "postern.finish"
 
 # A client that sends its body in crumbs costs us a parser step for each. These bound the steps between two chances for other tasks, and the
 # number of crumbs: beyond the free ones, they must carry this many bytes on average.

@@ -8,7 +8,7 @@ import pytest
 import trio
 from quart_trio import QuartTrio
 
-from entrypoints.http.server.protocol import Application
+from entrypoints.http.server.protocol import FINISH, Application
 from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import GET, Certificate, Client, Receive, Send, answer, application, echo, running
 from tests.patience import PATIENCE
@@ -88,6 +88,60 @@ async def test_a_client_that_hangs_up_behind_a_pipelined_request_cancels_the_han
         await waiting.begun.wait()
         await client.send(GET)
         await client.stream.aclose()
+        with trio.fail_after(PATIENCE):
+            await waiting.cancelled.wait()
+
+
+@pytest.mark.parametrize("go", [leave, reset])
+async def test_what_wants_to_be_finished_is_although_the_client_hangs_up(go: Any) -> None:
+    begun, finished = trio.Event(), trio.Event()
+
+    async def handle(scope: Any, _receive: Receive, send: Send) -> None:
+        scope["extensions"][FINISH]()
+        begun.set()
+        await trio.sleep(0.6)
+        finished.set()
+        await answer(send)
+
+    async with running(application(handle), SOON) as server:
+        client = await server.connect()
+        await client.send(GET)
+        await begun.wait()
+        await go(client)
+        with trio.fail_after(PATIENCE):
+            await finished.wait()
+
+
+async def test_what_wants_to_be_finished_is_cancelled_when_the_server_ends() -> None:
+    waiting = Waiting()
+
+    async def handle(scope: Any, _receive: Receive, _send: Send) -> None:
+        scope["extensions"][FINISH]()
+        await waiting.wait()
+
+    async with running(application(handle), ServerSettings(watch_interval=0.05, drain=0.1)) as server:
+        client = await server.connect()
+        await client.send(GET)
+        await waiting.begun.wait()
+        await leave(client)
+    assert waiting.cancelled.is_set()
+
+
+async def test_the_next_request_of_a_connection_is_not_finished_unless_it_wants_to_be() -> None:
+    waiting = Waiting()
+
+    async def handle(scope: Any, _receive: Receive, send: Send) -> None:
+        if scope["path"] == "/next":
+            await waiting.wait()
+        scope["extensions"][FINISH]()
+        await answer(send)
+
+    async with running(application(handle), SOON) as server:
+        client = await server.connect()
+        await client.ask()
+        await client.send(GET.replace(b" / ", b" /next "))
+        await waiting.begun.wait()
+        await leave(client)
         with trio.fail_after(PATIENCE):
             await waiting.cancelled.wait()
 

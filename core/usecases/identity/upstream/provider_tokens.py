@@ -56,10 +56,11 @@ class ProviderTokens:
         self._clock = clock
         self._pause = pause
 
-    async def get(self, caller: Caller, provider: str) -> ProviderToken:
-        """Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks the provider for
-        nothing, `NotFound` when the person is not connected there through it, `RenewalEnded` when an expired token cannot be renewed any
-        more, and `OAuthError` when the provider does not do it now.
+    async def get(self, caller: Caller, provider: str, must_finish: Callable[[], None]) -> ProviderToken:
+        """`must_finish` is called by whoever renews an expired token, before: many a provider takes what renews it only once. Raises
+        `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks the provider for nothing,
+        `NotFound` when the person is not connected there through it, `RenewalEnded` when an expired token cannot be renewed any more, and
+        `OAuthError` when the provider does not do it now.
         """
         key = provider_key(provider)
         if not is_one_of_three(key):
@@ -80,7 +81,7 @@ class ProviderTokens:
                 case Readiness.REFRESH if waited and grant.refreshing_until is None:
                     # Whoever had the lease has given up, and we would get no token a moment later either.
                     raise OAuthError(detail="another request could not renew the token")
-                case Readiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now)) is not None:
+                case Readiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now, must_finish)) is not None:
                     return self._opened(renewed, key)
                 case _:  # another process does it
                     pass
@@ -97,13 +98,16 @@ class ProviderTokens:
             raise NotFound("You are not connected to this provider in this service", words="provider_not_connected")
         return upstream, grant
 
-    async def _refreshed(self, grant: IdentityGrant, upstream: Upstream, now: datetime) -> IdentityGrant | None:
+    async def _refreshed(
+        self, grant: IdentityGrant, upstream: Upstream, now: datetime, must_finish: Callable[[], None]
+    ) -> IdentityGrant | None:
         """None: another process does it. Raises `OAuthError`."""
         until = now + LEASE
         async with self._unit_of_work() as uow:
             if not await uow.identity_grants.lease(grant, now, until):
                 return None
             await uow.commit()
+        must_finish()
         assert grant.sealed_refresh_token is not None  # noqa: S101 - for the type checker: only such a one is refreshed
         refresh_token = self._open("sealed_refresh_token", grant, grant.sealed_refresh_token)
         try:

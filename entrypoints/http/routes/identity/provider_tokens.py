@@ -51,7 +51,7 @@ async def provider_token(call: Call[None, None, ProviderTokenPath], postern: Pos
     renewed first. Where that is impossible, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to have the person
     sign in through the provider again.
     """
-    found = await postern.identity.provider_tokens.get(call.caller, call.path.provider)
+    found = await postern.identity.provider_tokens.get(call.caller, call.path.provider, call.request.finish)
     return ProviderTokenRecord(
         access_token=found.access_token.reveal(), expires_at=found.expires_at, scopes=found.scopes, provider=found.provider
     )

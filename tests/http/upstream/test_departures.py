@@ -1,0 +1,72 @@
+"""Who leaves while a provider is asked takes nothing along that the provider gives only once. Over our own server, which ends what nobody
+waits for any more.
+"""
+
+from typing import Any
+
+import pytest
+import trio
+
+from entrypoints.http.machinery import dispatch
+from entrypoints.http.server.settings import ServerSettings
+from tests.http.running_server import running
+from tests.http.upstream.house import House
+from tests.http.upstream.test_provider_tokens import Holder
+
+SOON = ServerSettings(watch_interval=0.05)
+# Longer than what the server lets pass before it looks whether its clients are still there.
+SLOW = 0.7
+
+
+async def until_asked(fake: Any) -> None:
+    while not fake.forms:
+        await trio.sleep(0.01)
+
+
+def request(path: str, header: str, value: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: id.postern.test\r\n{header}: {value}\r\n\r\n".encode()
+
+
+async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(house: House) -> None:
+    ada, fake = Holder(house), house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.forms.clear()
+    fake.slow = SLOW
+    async with running(house.unlimited.application, SOON) as server:
+        client = await server.connect()
+        await client.send(request("/api/provider-token/websuite", "Authorization", f"Bearer {ada.token}"))
+        await until_asked(fake)
+        await client.stream.aclose()
+        # The fake takes a refresh token once.
+        assert (await ada.get()).status == 200
+    assert sum("refresh_token" in call for call in fake.calls) == 1
+
+
+async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, fake = Holder(house), house.fakes["websuite"]
+    await ada.come()
+    ada.expire()
+    fake.slow = 0.3
+    finishing: list[None] = []
+    monkeypatch.setattr(dispatch, "nothing", lambda: finishing.append(None))
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ada.get)
+    assert len(finishing) == 1
+
+
+async def test_who_reloads_the_page_that_asks_the_provider_is_signed_in(house: House) -> None:
+    tabs, fake = house.browser(), house.sits()
+    back = fake.consent(await house.leave(tabs, house.direct()))
+    cookies = "; ".join(f"{name}={value}" for name, value in tabs.cookies.items())
+    fake.slow = SLOW
+    async with running(house.unlimited.application, SOON) as server:
+        client = await server.connect()
+        await client.send(request(back, "Cookie", cookies))
+        await until_asked(fake)
+        await client.stream.aclose()
+        answer = await server.ask(request(back, "Cookie", cookies))
+    assert answer.status == 302, answer.body
+    assert "code=" in answer.headers["location"]
+    assert len(fake.forms) == 1
